@@ -17,6 +17,8 @@ class StrandRef(NamedTuple):
     @property
     def short(self) -> str:
         """The strand as it is usually written."""
+        if self.output.isdigit():  # a bundle without names
+            return f"{self.instance}[{self.output}]"
         return str(self).removesuffix("@val")
 
 

@@ -108,7 +108,7 @@ REFUSED = {
     "caches between ticks": (f"{AXES}\ndisplay(s29)", "program-too-large", "t:23:8"),
     "noise": (f"display({' + '.join(f'fbm(me@x * {k}, me@y)' for k in range(1000))})", "program-too-large", "t:1:9"),
     "memory": (f"display({' + '.join(f'prev(me@x * {k})' for k in range(8000))})", "program-too-large", "t:1:93559"),
-    "pictures": ("\n".join(f'display(me@x * {k}, to: "w{k}")' for k in range(1000)), "program-too-large", "t:573:1"),
+    "pictures": ("\n".join(f'display(me@x * {k}, to: "w{k}")' for k in range(1000)), "program-too-large", "t:575:1"),
     "a deep row of bound calls": (spindles(400, "f[](x)::a<v> out o = a + 1"), "too-deep", "t:145:24"),
 }  # fmt: skip
 

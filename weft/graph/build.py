@@ -88,7 +88,7 @@ def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) 
     """Any number of strands; a group gives one for each of its members."""
     places: list[_Place] = []
     for arg in args:
-        shape = resolver.spread_shape(arg.value, _scope(sink, "", None))
+        shape = resolver.several(arg.value, _scope(sink, "", None))
         if shape is None:
             places.append((arg.label or str(len(places)), arg.value, None))
             continue
@@ -122,7 +122,7 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
 def _single(sink: SinkStatement, arg: Argument, resolver: Resolver) -> list[_Place]:
     """One argument may be several strands: a bundle, an instance, or an expression over one."""
     spec = sink.spec
-    shape = resolver.spread_shape(arg.value, _scope(sink, "", None))
+    shape = resolver.several(arg.value, _scope(sink, "", None))
     if shape is None:
         name = next((layout[0] for layout in spec.layouts if len(layout) == 1), None)
         if name is None:
@@ -247,7 +247,7 @@ class _GraphBuilder:
         """Checks every statement of a spindle, called or not, with arguments about which nothing is known."""
         elaborator, path = self.elaborator, f"(check {spindle.name.name})"
         outputs = {output.name for output in spindle.outputs}
-        arguments = [Opaque() for _ in spindle.parameters]
+        arguments = [Opaque(takes) for takes in elaborator.resolver.ordinals.takes_bundles(spindle)]
         steps: list[tuple[BodyStatement, Scope]] = []
 
         def seen(statement: BodyStatement, after: Scope) -> None:
@@ -258,13 +258,13 @@ class _GraphBuilder:
             self.attempt(partial(enter, spindle, arguments, Scope(path), path, spindle.name.span, seen))
         for statement, after in steps:
             for name in elaborator.resolver.ordinals.assigned([statement]):
-                members = partial(self._members, after.get(name), name not in outputs)
+                members = partial(self._members, after.get(name), name not in outputs or len(outputs) == 1)
                 for member in self.attempt(members, statement) or ():
                     evaluation = partial(elaborator.member, member, OWN, statement.span)
                     self.attempt(partial(elaborator.evaluate, evaluation, path, statement.span), statement)
 
     def _members(self, local: Local | None, several: bool) -> Sequence[Member]:
-        """The strands of a local of a body: a name that is not an output may stand for several."""
+        """The strands of a local of a body. It may stand for several, except for one of several outputs."""
         group = local if isinstance(local, StrandGroup) else None
         if several and isinstance(local, Closure):
             group = self.elaborator.resolver.group(local.value, local.scope)

@@ -2,16 +2,13 @@
 
 Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the domain
 themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
-
-Recursion does not use the interpreter's stack. Instead of calling itself, a function yields the call (`value = yield
-self.value(node.left)`); `run` keeps the waiting calls in a list, so that depth costs only memory.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -19,64 +16,29 @@ from types import GeneratorType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error, steps_of
+from weft.graph.bodies import STEP_SIZE
 from weft.graph.budget import Budget, Within
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
-from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
+from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Unshaped
 from weft.graph.patterns import Pattern, pattern_value, spend_on_tracks
+from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import (
-    RESERVED_FIELDS, STEP_SIZE, Resolver, Target, assigned_value, map_target, no_output, time_map, too_many_outputs,
+    RESERVED_FIELDS, Resolver, Target, assigned_value, map_target, no_member, no_output, time_map, too_many_outputs,
     unnamed_cache
 )
 from weft.graph.scope import (
-    CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, called_pattern, match_arguments, positional_axes
+    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
+    SourceMember, StrandGroup, StrandMember, WordMember, called_pattern, match_arguments, positional_axes
 )
 from weft.names import StrandRef
-from weft.ops import BINARY, BUILTINS, STATE, UNARY, ieee
+from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number, Remap, Text,
-    Unary
+    Access, Assignment, Binary, Bundle, Call, CallBinding, Comprehension, Expression, For, If, Index, Map, Name, Number,
+    Remap, Text, Unary
 )
 
 V = TypeVar("V")
-
-# --- recursion on a list ---
-
-# A call that may wait for other calls. `yield` returns the result of the awaited call, whose type the type checker
-# cannot follow through the list.
-Task: TypeAlias = Generator[Any, Any, V]
-
-# What a function returns that often knows its result without waiting: the result, or a task for it.
-Eventual: TypeAlias = V | Task[V]
-
-
-def run(task: Eventual[V]) -> V:
-    """The result of a task and of everything it waits for. Exceptions travel through the waiting calls as through
-    frames."""
-    waiting: list[Task[Any]] = []
-    result: Any = task
-    failure: BaseException | None = None
-    while True:
-        if type(result) is GeneratorType:
-            waiting.append(result)
-            result = None
-        elif not waiting:
-            break
-        try:
-            result = waiting[-1].send(result) if failure is None else waiting[-1].throw(failure)
-            failure = None
-        except StopIteration as done:
-            waiting.pop()
-            result, failure = done.value, None
-        except BaseException as raised:
-            waiting.pop()
-            result, failure = None, raised
-    if failure is not None:
-        raise failure
-    found: V = result
-    return found
-
 
 # --- expressions: names, remaps, spreading, calls and instances ---
 
@@ -136,7 +98,7 @@ class Elaborator(Generic[V]):
         self.domain = domain
         self.env = env
         self.budget = budget
-        self.resolver = Resolver(patch, budget)
+        self.resolver = Resolver(patch, budget, self._constant)
         self.slots: dict[SlotKey, SlotRequest] = {}
         self.updates: dict[tuple[SlotKey, int], V] = {}
         self.references: dict[Owner, References] = {}
@@ -195,6 +157,15 @@ class Elaborator(Generic[V]):
         self._loops.clear()
         self._pending = deque(reversed(self._advances) if last_first else self._advances)
 
+    def _constant(self, node: Expression, scope: Scope) -> float | None:
+        """The number of a constant; None if nothing is known about it. Raises WeftError if it varies."""
+        task: Eventual[V] = self._value_later(node, scope, self.env.own)
+        value = run(task)
+        number = self.domain.constant(value)
+        if number is None and not self.domain.is_unknown(value):
+            raise error("not-constant", "this must be a constant: it decides how many there are", node.span)
+        return number
+
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
@@ -219,7 +190,7 @@ class Elaborator(Generic[V]):
                 return self._operation("select", (condition, then, otherwise), span, scope, at)
             case Index():
                 return self._indexed(node, scope, at)
-            case Bundle():
+            case Bundle() | Comprehension():
                 return self._pick(self.resolver.group(node, scope), node, scope, at)
             case Text(_, span):
                 raise error("text-as-number", "text cannot be used as a number", span)
@@ -263,6 +234,8 @@ class Elaborator(Generic[V]):
         found = self.resolver.strand(node, scope)
         if isinstance(found, float):
             return self.domain.const(found, node.span)
+        if isinstance(found, Closure) and scope.broadcast is not None and found.scope.broadcast is None:
+            found = self.resolver.several(node, scope) or found
         member = self.resolver.pick(found, scope, node.span) if isinstance(found, StrandGroup) else found
         return self.member(member, at, node.span)
 
@@ -272,19 +245,19 @@ class Elaborator(Generic[V]):
             if output not in RESERVED_FIELDS[base.id]:
                 raise no_output(base.id, node, RESERVED_FIELDS[base.id])
             return self.env.field(output, at) if base.id == "me" else self.domain.uniform(f"{base.id}@{output}")
-        if self.resolver.is_open(base, scope):
-            return self.domain.unknown()
         group = self.resolver.group(base, scope)
-        if group is None or not any(group.names):
-            raise error("no-outputs", f'this has no output "{output}", it is a single value', node.span,
-                        "outputs belong to instances and calls: name@output")  # fmt: skip
-        if output in group.axes:
+        if group is OPEN:
+            return self.domain.unknown()
+        if group is not None and output in group.axes:
             return at.axis(group.axes[output]) or self.domain.const(0.0)
-        if output not in group.names:
-            raise no_output(base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
-        return self.member(group.members[group.names.index(output)], at, node.span)
+        place = None if group is None else group.place(output)
+        if group is not None and place is not None:
+            return self.member(group.members[place], at, node.span)
+        if group is not None and (swizzled := self.resolver.group(node, scope)) is not None:
+            return self._pick(swizzled, node, scope, at)
+        raise no_member(group, node)
 
-    def _pick(self, group: StrandGroup | None, node: Bundle | Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+    def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one strand of several that is meant in the place of a number."""
         if group is None:
             raise TypeError("resolution and elaboration disagree about a group")
@@ -294,21 +267,18 @@ class Elaborator(Generic[V]):
         """The element at a constant index, or a choice among all elements."""
         domain = self.domain
         index: V = yield self.value(node.index, scope, at)
-        if self.resolver.is_open(node.base, scope):
+        group = self.resolver.group(node.base, scope.broadcast_over(None))
+        if group is OPEN:
             return domain.unknown()
-        group, spreads = self.resolver.index_range(node.base, scope)
+        members = (Closure(node.base, scope.broadcast_over(None)),) if group is None else group.members
 
         def element(place: int) -> Eventual[V]:
-            if spreads is None:
-                return self.member(group.members[place], at, node.span)
-            # Each place has a state of its own.
-            there = replace(scope, path=f"{scope.path}[{place}]", broadcast=spreads[place])
-            return self.value(node.base, there, at)
+            return self.member(members[place], at, node.span)
 
-        constant, count = domain.constant(index), len(group)
+        constant, count = domain.constant(index), len(members)
         if constant is not None and not math.isnan(constant) and not 0 <= constant < count:
             raise error("index-out-of-range", f"there is no [{constant:g}] in {count} element{'s' * (count != 1)}",
-                        node.index.span, f"0 to {count - 1} exist")  # fmt: skip
+                        node.index.span, f"0 to {count - 1} exist" if count > 1 else "one strand is [0]")  # fmt: skip
         chosen: V = yield element(0 if constant is None or math.isnan(constant) else int(constant))
         for place in range(1, count if constant is None else 1):
             self.budget.spend(_STEPS_OF_A_CHOICE)
@@ -338,6 +308,8 @@ class Elaborator(Generic[V]):
                 return self._after_loop(member, at) if results is None else results[name]
             case Opaque():
                 return self.domain.unknown()
+            case WordMember(call, scope, index):
+                return self._word_value(call, scope, at, index)
             case SourceMember(call, _, plane):
                 return self._source(call, plane, at, None)
             case Remapped(inner, maps, scope):
@@ -450,6 +422,8 @@ class Elaborator(Generic[V]):
                 return self.member(cached.members[plane], at, call.span)
             case FromParameter():
                 return self.domain.uniform(str(ref))
+            case Unshaped():
+                raise PoisonedError
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -464,10 +438,36 @@ class Elaborator(Generic[V]):
                 return self._operation(spec.name, operands, node.span, scope, at)
             case "state":
                 return stateful(self, node, scope, at)
+            case "word":
+                return self._word(node, scope, at)
         within = self.budget.within(node.span, "call")
         with within:
             value = self._pick(self.resolver.group(node, scope), node, scope, at)
         return _continued(within, value) if type(value) is GeneratorType else value
+
+    def _word(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+        spec = WORDS[node.name]
+        group = self.resolver.group(node, scope)
+        if spec.gives == "element":
+            return self.value(self.resolver.indexed(node, scope), scope, at)
+        if group is not None:
+            return self._pick(group, node, scope, at)
+        return self._word_value(node, scope, at, None)
+
+    def _word_value(self, node: Call, scope: Scope, at: Coordinates[V], index: int | None) -> Task[V]:
+        """What a word gives, or the member of it at `index`."""
+        operands = self.resolver.operands(node, scope)
+        if operands is None:
+            return self.domain.unknown()
+        values: list[list[V]] = []
+        for operand in operands:
+            values.append([])
+            for member in operand.members:
+                self.budget.spend(_STEPS_OF_A_CHOICE)
+                values[-1].append((yield self.member(member, at, node.span)))
+        made: Any = WORDS[node.name].value(self.domain, *values)
+        value: V = made if index is None else made[index]
+        return value
 
     def _positional_remap(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         if isinstance(node.callee, Number):

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
+from weft.graph.bodies import Ordinals
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
-    Patch, SinkStatement
+    Patch, SinkStatement, Unshaped
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import bound_planes, source_shape
+from weft.graph.shapes import shaped
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -22,14 +24,14 @@ from weft.syntax.ast import (
 
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
-    """The names of a program. Names that cannot be bound are reported and left out."""
+    """The names of a program, and what they stand for. Names that cannot be bound are reported and left out."""
     names = _NameCollector(contexts, report)
     for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
         try:
             names.bind(statement)
         except WeftError as failure:
             report.add(failure.diagnostics)
-    return names.patch()
+    return shaped(names.patch(), report)
 
 
 class _NameCollector:
@@ -53,8 +55,10 @@ class _NameCollector:
             case Setting():
                 self._setting(statement)
             case Binding(name, outputs, value, _, doc):
-                outputs = outputs or (Ident("val", name.span),)
-                self._bind(name, outputs, _expanded(value, outputs), doc=doc)
+                if outputs is None:
+                    self._bind(name, (Ident("val", name.span),), [Unshaped(value)], doc=doc)
+                else:
+                    self._bind(name, outputs, _expanded(value, outputs), doc=doc)
             case CallBinding():
                 self._call_binding(statement)
             case OutputStatement():
@@ -76,6 +80,7 @@ class _NameCollector:
             sinks=tuple(self.sinks),
             settings={**DEFAULTS, **{name: s.value for name, s in self.settings.items()}},
             parameters=tuple(self.parameters),
+            ordinals=Ordinals(self.instances, self.spindles, self.sinks),
             fade=self.fade.seconds if self.fade else None,
             quantize=self.quantize.beats if self.quantize else None,
         )
@@ -175,7 +180,8 @@ class _NameCollector:
         outputs = {o.name for o in spindle.outputs}
         for parameter in spindle.parameters:
             if parameter.name in outputs:
-                self.report.error("duplicate-name", f'"{parameter.name}" is a parameter and an output', parameter.span)
+                self.report.error("duplicate-name", f'"{parameter.name}" is a parameter and an output',
+                                  parameter.ident.span)  # fmt: skip
         assigned: set[str] = set()
         self._check_statements(spindle.body, outputs, assigned, frozenset())
         for output in spindle.outputs:

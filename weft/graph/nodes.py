@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from weft.contexts import ContextSpec
 from weft.errors import Span
 from weft.names import StrandRef
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call, Expression, OutputStatement, Parameter, SpindleDefinition
+
+if TYPE_CHECKING:
+    from weft.graph.bodies import Ordinals
 
 # --- the graph: strands with the contexts that evaluate them, and the subgraphs they are cut into ---
 
@@ -107,6 +110,13 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unshaped:
+    """`name = value`, until it is known how many strands the value has."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BundlePart:
     """`value::name<a, b>`: one position of the value. `path` names the place of its state, which all outputs that are
     bound together share."""
@@ -138,7 +148,7 @@ class FromParameter:
     """An output of `#slider`, `#toggle`, `#xy` or `#color`."""
 
 
-Definition: TypeAlias = Expanded | BundlePart | FromSource | FromCache | FromParameter
+Definition: TypeAlias = Expanded | Unshaped | BundlePart | FromSource | FromCache | FromParameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +163,9 @@ class OutputDefinition:
     def value(self) -> Expression | None:
         """The expression that it is defined by; None for a parameter."""
         match self.definition:
-            case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
+            case Expanded(value=value) | Unshaped(value=value) | BundlePart(value=value):
+                return value
+            case FromSource(call=value) | FromCache(call=value):
                 return value
         return None
 
@@ -182,13 +194,14 @@ class SinkStatement:
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
     """The names of a program. `settings` holds every setting, defaults included. `fade` is in seconds and `quantize` in
-    beats; they are None if the patch does not set them."""
+    beats; they are None if the patch does not set them. `ordinals` has what is known of the definitions as syntax."""
 
     instances: Mapping[str, Instance]
     spindles: Mapping[str, SpindleDefinition]
     sinks: tuple[SinkStatement, ...]
     settings: Mapping[str, float]
     parameters: tuple[Parameter, ...]
+    ordinals: Ordinals
     fade: float | None = None
     quantize: float | None = None
 

@@ -6,163 +6,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import Broadcast, Patch
-from weft.graph.partition import components
+from weft.graph.recursion import Eventual, Task, run
 from weft.graph.scope import (
-    Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember, SpindleBody, StrandGroup,
-    as_member, bound_planes, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape,
-    strands
+    OPEN, POSITIONS, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember,
+    SpindleBody, StrandGroup, WordMember, as_member, bound_planes, instance_group, is_swizzle, match_arguments,
+    pick_hint, remapped, source_coordinates, source_shape, strands
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
-from weft.ops import BUILTINS, CONSTANTS, STATE, Param, ieee
+from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number,
-    Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
+    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
+    Index, Map, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
-
-# --- facts about the syntax of bodies ---
-
-
-class Ordinals:
-    """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
-    edit by these numbers, so they must not depend on anything outside of the definition."""
-
-    def __init__(self, patch: Patch) -> None:
-        self._patch = patch
-        self._numbers: dict[Call, int] = {}
-        self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
-        self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
-        self._numbered: set[SpindleDefinition] = set()
-        outputs = (output for instance in patch.instances.values() for output in instance.outputs.values())
-        # Several outputs may share one expression.
-        for value in dict.fromkeys(output.value for output in outputs):
-            if value is not None:
-                self._number([value])
-        for sink in patch.sinks:
-            self._number(a.value for a in sink.statement.args)
-
-    def number(self, spindle: SpindleDefinition) -> None:
-        """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
-        spindles."""
-        if spindle not in self._numbered:
-            self._number(spindle.body)
-            self._numbered.add(spindle)
-
-    def _number(self, roots: Iterable[Expression | BodyStatement]) -> None:
-        seen: dict[str, int] = {}
-        for root in roots:
-            for node in walk(root):
-                if isinstance(node, Call) and isinstance(node.callee, Name):
-                    name = node.callee.id
-                    self._numbers[node] = number = seen.get(name, 0)
-                    seen[name] = number + 1
-
-    def of(self, call: Call) -> int:
-        """The number of calls of the same name before this one in its definition."""
-        return self._numbers[call]
-
-    def assigned(self, body: Iterable[BodyStatement], with_groups: bool = True) -> list[str]:
-        """Every name that a body assigns, loops included, each once."""
-        names: dict[str, None] = {}
-        for statement in body:
-            match statement:
-                case For():
-                    names.update(dict.fromkeys(self.assigned(statement.body, with_groups)))
-                case CallBinding() | Assignment(value=Bundle()) if not with_groups:
-                    pass
-                case _:
-                    names[statement.name.name] = None
-        return list(names)
-
-    def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
-        """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
-        known = self._carried.get(body)
-        return self._carried.setdefault(body, self.assigned(body, with_groups=False)) if known is None else known
-
-    def facts(self, body: tuple[BodyStatement, ...]) -> BodyFacts:
-        """What is known of a body and everything that it calls."""
-        if body not in self._facts:
-            bodies: dict[tuple[BodyStatement, ...], list[tuple[BodyStatement, ...]]] = {}
-            waiting = [body]
-            while waiting:
-                found = waiting.pop()
-                if found not in bodies and found not in self._facts:
-                    calls = (node for statement in found for node in walk(statement) if isinstance(node, Call))
-                    called = (self._spindle(call, found) for call in calls)
-                    bodies[found] = list(dict.fromkeys(spindle.body for spindle in called if spindle is not None))
-                    waiting += bodies[found]
-            # What a body calls comes before it.
-            for cycle in components(bodies, bodies):
-                for each in (body for body in cycle if body in bodies):
-                    self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
-        return self._facts[body]
-
-    def _spindle(self, call: Call, body: tuple[BodyStatement, ...]) -> SpindleDefinition | None:
-        """The spindle that a call in a body reaches, if it is one."""
-        spindle = self._patch.spindles.get(call.name)
-        # Inside a spindle that has the name of a builtin, that name means the builtin.
-        if spindle is not None and spindle.body is body and (call.name in BUILTINS or call.name in STATE):
-            return None
-        return spindle
-
-    def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> BodyFacts:
-        size, has_state = 0, False
-        # Each node with the number of times that it runs.
-        waiting: list[tuple[Walkable, int]] = [(statement, 1) for statement in body]
-        while waiting:
-            node, times = waiting.pop()
-            if isinstance(node, For):
-                waiting += [(node.first, times), (node.last, times)]
-                first, last = literal_number(node.first), literal_number(node.last)
-                steps = 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
-                times = min(times * steps, _HUGE)
-                size += times * STEP_SIZE
-                waiting += [(statement, times) for statement in node.body]
-                continue
-            waiting += [(child, times) for child in children(node)]
-            if isinstance(node, Call) and isinstance(node.callee, Name):
-                spindle = self._spindle(node, body)
-                row = BUILTINS.get(node.callee.id) if spindle is None else None
-                known = self._facts.get(spindle.body) if spindle is not None else None
-                has_state = has_state or (spindle is None and node.callee.id in STATE)
-                if known is not None:
-                    size += times * known.size
-                    has_state = has_state or known.has_state
-                elif row is not None and row.expand is not None:
-                    size += times * row.cost
-            if isinstance(node, _OPERATIONS):
-                size += times
-        return BodyFacts(min(size, _HUGE), has_state, is_recursive)
-
-
-# A compile needs them once for the graph and once for each subgraph, and several compiles may run at the same time.
-_ordinals_of = lru_cache(maxsize=4)(Ordinals)
-
-
-class BodyFacts(NamedTuple):
-    """What is known of a body and everything that it calls, judged by names. `size` is the approximate number of
-    operations in one run; a loop is counted with its number of steps if its ends are literals, otherwise once."""
-
-    size: int
-    has_state: bool
-    is_recursive: bool
-
-
-STEP_SIZE = 8
-"""The operations that a step of a loop takes, besides its statements."""
-
-_HUGE = 10**9
-_OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
-
 
 # --- names, groups and bodies ---
 
@@ -173,6 +37,9 @@ RESERVED = {
 }
 
 MAX_COPIES = 64
+
+# The most members of a comprehension.
+_MOST_MEMBERS = 64
 
 # The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
 _MOST_COMPARED = 100_000
@@ -187,7 +54,7 @@ _FRAMES_PER_CALL = 12
 _MOST_LOOKED_AT = 32
 
 # Kinds of arguments; neither can occur in a text.
-_OPEN, _UNKNOWN = "\0open", "\0unknown"
+_OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
 
 # What a body and each statement in it take of the budget, besides their evaluation.
 _STEPS_OF_A_BODY = 20
@@ -197,12 +64,20 @@ _STEPS_OF_A_LOCAL = 6
 class Resolver:
     """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
 
-    def __init__(self, patch: Patch, budget: Budget) -> None:
+    def __init__(
+        self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
+    ) -> None:
+        """`constant` gives the number of an expression that has to be a constant; None if nothing is known about it."""
         self.patch = patch
         self._budget = budget
-        self.ordinals = _ordinals_of(patch)
+        self._constant = constant
+        self._indexed: dict[tuple[Call, int], Expression] = {}
+        self.ordinals = patch.ordinals
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
-        self._bundles: dict[tuple[Bundle, Scope], StrandGroup] = {}
+        self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
+        self._grouping: set[tuple[Expression, Scope]] = set()
+        """Those whose strands are being found, and, below, those of them that their own strands depend on."""
+        self._reentered: set[tuple[Expression, Scope]] = set()
         self._open_bodies: dict[Hashable, Scope] = {}
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
@@ -272,16 +147,27 @@ class Resolver:
         inside = bool(scope.chain) and scope.chain[-1] is spindle
         if spindle is not None and not inside and (spindle.span.source.library or not _in_library(scope)):
             return spindle
-        kind = "builtin" if name in BUILTINS else "state" if name in STATE else "source" if name in SOURCES else None
-        return kind or spindle
+        return _CALLABLES.get(name, spindle)
 
     def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
         """What a call without `~` reaches; None if it is a positional remap of a strand."""
         if not isinstance(call.callee, Name):
             return None
         name = call.callee.id
-        is_local = scope.get(name) is not None and not scope.is_assigned_later(name)
-        return None if is_local else self.callable_named(name, scope)
+        if scope.get(name) is not None and not scope.is_assigned_later(name):
+            return None
+        word = WORDS.get(name)
+        if word is None:
+            return self.callable_named(name, scope)
+        if name in self.patch.instances and not _in_library(scope):
+            return None
+        found = self.callable_named(name, scope)
+        if isinstance(found, SpindleDefinition):
+            is_own = not found.span.source.library or _in_library(scope)
+            needed = sum(parameter.default is None for parameter in found.parameters)
+            if is_own or needed <= len(call.args) <= len(found.parameters):
+                return found
+        return "word" if word.fits(len(call.args)) or found is None else found
 
     def is_remap(self, call: Call, scope: Scope) -> bool:
         """Whether a call without `~` remaps a strand by position."""
@@ -290,49 +176,104 @@ class Resolver:
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
-        """The strands that an expression stands for, if it can stand for several: a name, a call, a bundle, or a remap
-        of these. Raises WeftError for unknown names."""
-        wrappers: list[tuple[Remap | Call, Scope]] = []
-        group: StrandGroup | None = None
-        while group is None:
-            self._budget.spend(1)
-            match expression:
-                case Remap():
-                    wrappers.append((expression, scope))
-                    expression = expression.base
-                case Call() if self.is_remap(expression, scope):
-                    self._check_callee(expression.callee, scope)
-                    wrappers.append((expression, scope))
-                    expression = expression.callee
-                case Call():
-                    group = self._call_group(expression, scope)
-                    break
-                case Bundle(items):
-                    if (expression, scope) not in self._bundles:
-                        members = tuple(Closure(item, scope.broadcast_over(None)) for item in items)
-                        self._bundles[expression, scope] = StrandGroup(("",) * len(members), members)
-                    group = self._bundles[expression, scope]
-                case Name():
-                    match self.strand(expression, scope):
-                        case Closure() as closure:
-                            expression, scope = closure.value, closure.scope
-                        case StrandGroup() as group:
-                            pass
-                        case _:
-                            return None
-                case _:
-                    return None
-        for wrapper, written_in in reversed(wrappers):
-            group = group and remapped(group, wrapper, written_in)
+        """The strands of an expression that has several, or whose only one has a name; None for any other, and `OPEN`
+        if nothing is known about its strands. Raises WeftError for unknown names, and for counts that differ."""
+        key = expression, scope
+        if key not in self._groups:
+            task: Eventual[StrandGroup | None] = self._grouped(expression, scope)
+            return run(task)
+        return self._groups[key]
+
+    def several(self, expression: Expression, scope: Scope) -> StrandGroup | None:
+        """The strands of a bundle: of an expression that has more than one."""
+        group = self.group(expression, scope)
+        return None if group is None or len(group) < 2 else group
+
+    def is_open(self, expression: Expression, scope: Scope) -> bool:
+        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
+        that is never called, or made of such arguments."""
+        return self.group(expression, scope) is OPEN
+
+    def _grouped(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
+        """What `group` gives. A group that depends on itself adds nothing to itself."""
+        key = node, scope
+        if key in self._groups:
+            return self._groups[key]
+        if key in self._grouping:
+            self._reentered.add(key)
+            return None
+        self._grouping.add(key)
+        outer, self._reentered = self._reentered, set()
+        try:
+            group: StrandGroup | None = yield self._made_group(node, scope)
+        finally:
+            self._grouping.discard(key)
+            within = self._reentered - {key}
+            self._reentered = outer | within
+        if not within:
+            self._groups[key] = group
         return group
 
-    def _call_group(self, call: Call, scope: Scope) -> StrandGroup | None:
+    def _made_group(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
+        group: StrandGroup | None = None
+        match node:
+            case Name():
+                match self.strand(node, scope):
+                    case StrandGroup() as found:
+                        group = found
+                    case Closure() as closure if closure.scope.broadcast is None:
+                        group = yield self._grouped(closure.value, closure.scope)
+                    case Opaque(takes_bundle=True):
+                        group = OPEN
+            case Bundle(items):
+                for item in items:
+                    nested: StrandGroup | None = yield self._grouped(item, scope.broadcast_over(None))
+                    if nested is not None and len(nested) > 1:
+                        raise error("nested-bundle", f"a bundle cannot contain a bundle: this is {strands(nested)}",
+                                    item.span, "join(a, b) makes one bundle of several")  # fmt: skip
+                members = tuple(Closure(item, scope.broadcast_over(None)) for item in items)
+                group = StrandGroup(("",) * len(members), members)
+            case Comprehension():
+                group = self._comprehension(node, scope)
+            case Call():
+                group = yield self._call_group(node, scope)
+            case Remap(base, maps):
+                group = yield self._remap_group(node, base, [item.value for item in maps], scope)
+            case Access(base, output) if is_swizzle(output) and not _is_field(node, scope):
+                group = yield self._grouped(base, scope)
+                group = group and group.swizzle(output)
+            case Index(_, index):
+                group = self._spread(node, (yield self._joined([index], scope)), scope)
+            case Unary() | Binary() | If():
+                group = self._spread(node, (yield self._joined(self.ordinals.shape_leaves(node), scope)), scope)
+        return group
+
+    def _remap_group(
+        self, node: Remap | Call, base: Expression, moved: Sequence[Expression], scope: Scope
+    ) -> Task[StrandGroup | None]:
+        group: StrandGroup | None = yield self._grouped(base, scope)
+        maps = yield self._joined(moved, scope)
+        if maps is None or group is OPEN:
+            return group and remapped(group, node, scope)
+        return self._spread(node, (yield self._joined([base, *moved], scope)), scope)
+
+    def _call_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
+        arguments = [argument.value for argument in call.args]
+        if self.is_remap(call, scope):
+            self._check_callee(call.callee, scope)
+            if call.is_piped:
+                raise error("pipe-needs-a-call", f'"{call.callee.span.text}" is a strand, and `|>` hands its left side '
+                            "to a call", call.callee.span, "to remap what is on the left: |> (me@x ~ …)")  # fmt: skip
+            remap: StrandGroup | None = yield self._remap_group(call, call.callee, arguments, scope)
+            return remap
         name = call.name
-        match self.callable_named(name, scope):
+        match self.called(call, scope):
             case SpindleDefinition() as spindle:
-                body = self.body(call, spindle, scope)
-                names = tuple(o.name for o in spindle.outputs)
-                return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
+                calls: StrandGroup | None = yield self._spindle_group(call, spindle, scope)
+                return calls
+            case "word":
+                made: StrandGroup | None = yield self._word_group(call, scope)
+                return made
             case "source":
                 outputs, axes = source_shape(call, SOURCES[name])
                 owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
@@ -341,34 +282,164 @@ class Resolver:
                 return StrandGroup(outputs, sources, own, source_coordinates(axes, own))
             case "state" if name == "cache":
                 raise unnamed_cache(call)
+            case "state" if STATE[name].breaks_cycle:
+                shape = yield self._joined(arguments, scope.for_memory())
             case _:
-                return None
+                shape = yield self._joined(arguments, scope)
+        return self._spread(call, shape, scope)
 
-    def spread_shape(self, expression: Expression, scope: Scope) -> StrandGroup | None:
-        """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
-        waiting: list[tuple[Walkable, Scope]] = [(expression, scope)]
-        while waiting:
-            self._budget.spend(1)
-            node, scope = waiting.pop()
-            match node:
-                case Unary() | Binary() | If():
-                    waiting += [(operand, scope) for operand in reversed(children(node))]
-                case Name() | Remap() | Call() | Bundle():
-                    group = self.group(node, scope)
-                    if group is not None and len(group) > 1:
-                        return group
-                    if group is None and isinstance(node, Call) and not self.is_remap(node, scope):
-                        # The arguments of a builtin are spread.
-                        if self.called(node, scope) == "state" and STATE[node.name].breaks_cycle:
-                            scope = scope.for_memory()
-                        waiting += [(argument.value, scope) for argument in reversed(node.args)]
-                case _:
-                    pass
-        return None
+    def _spindle_group(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Task[StrandGroup | None]:
+        """The outputs of a call. A bundle for a parameter that takes one strand makes a call for each member."""
+        if scope.broadcast is None:
+            values = self._arguments(call, spindle)
+            several: list[Expression] = []
+            for value in values:
+                if value is not None and not _is_plain(value):
+                    group = self._groups.get((value, scope), _UNSEEN)
+                    if group is _UNSEEN:
+                        group = yield self._grouped(value, scope)
+                    if group is not None and len(group) != 1:
+                        several.append(value)
+            if several:
+                takes = self.ordinals.takes_bundles(spindle)
+                several = [v for v, whole in zip(values, takes, strict=True) if v in several and not whole]
+            shape = (yield self._joined(several, scope)) if several else None
+            if shape is not None and shape is not OPEN and len(spindle.outputs) > 1:
+                raise several_calls(spindle, call.span)
+            if shape is not None:
+                return self._spread(call, shape, scope)
+        body = self.body(call, spindle, scope)
+        names = tuple(o.name for o in spindle.outputs)
+        if len(names) == 1:
+            output = body.get(names[0])
+            group = output if isinstance(output, StrandGroup) else None
+            if isinstance(output, Closure):
+                group = yield self._grouped(output.value, output.scope)
+            if group is not None and (len(group) > 1 or group is OPEN):
+                return group
+        return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
+
+    # --- words for bundles ---
+
+    def _word_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
+        spec = WORDS[call.name]
+        match_arguments(spec.name, spec.params, call.args, call.span, spec.variadic)
+        whole = scope.broadcast_over(None)
+        for argument in call.args:
+            yield self._grouped(argument.value, whole)
+        if spec.gives == "element":
+            element: StrandGroup | None = yield self._grouped(self.indexed(call, scope), scope)
+            return element
+        operands = self.operands(call, scope)
+        if spec.gives == "one" or operands is None:
+            return OPEN if operands is None and spec.gives != "one" else None
+        if spec.gives == "regrouped":
+            members = tuple(spec.value(*(operand.members for operand in operands)))
+            return StrandGroup(("",) * len(members), members)
+        if spec.name == "cross" and len(operands[0]) != 3:
+            raise error("count-mismatch", f"cross needs three strands, and this is {strands(operands[0])}",
+                        call.args[0].span, "a cross product is one of vectors in space")  # fmt: skip
+        places = range(len(operands[0]))
+        return StrandGroup(operands[0].names, tuple(WordMember(call, scope, place) for place in places))
+
+    def operands(self, call: Call, scope: Scope) -> list[StrandGroup] | None:
+        """The strands of each operand of a word, one strand as a bundle of one. Those of a word that goes through them
+        in pairs are in the same order. None if nothing is known of one of them."""
+        whole = scope.broadcast_over(None)
+        found: list[StrandGroup] = []
+        for argument in call.args:
+            group = self.group(argument.value, whole)
+            if group is OPEN:
+                return None
+            found.append(group or StrandGroup(("",), (Closure(argument.value, whole),)))
+        if not WORDS[call.name].is_paired:
+            return found
+        shape = max(found, key=len)
+        for argument, group in zip(call.args, found, strict=True):
+            if len(group) not in (1, len(shape)):
+                first = call.args[found.index(shape)].value
+                raise different_counts(first, shape, argument.value, group)
+        names = tuple(n or str(i) for i, n in enumerate((found[0] if len(found[0]) > 1 else shape).names))
+        places = [replace(whole, broadcast=Broadcast(names, i)) for i in range(len(names))]
+        return [
+            StrandGroup(shape.names, tuple(self.pick(group, place, call.span) for place in places)) for group in found
+        ]
+
+    def indexed(self, call: Call, scope: Scope) -> Expression:
+        """`seq(b, i)` as the element `b[i % n]`, and `smooth_seq(b, i)` as a mix of two elements."""
+        bundle, index = (argument.value for argument in call.args)
+        group = self.group(bundle, scope.broadcast_over(None))
+        count = 1 if group is None or group is OPEN else len(group)
+        if (call, count) not in self._indexed:
+            span = call.span
+
+            def element(at: Expression) -> Expression:
+                whole = Call(Name("floor", span), (Argument(None, at, span),), span)
+                return Index(bundle, Binary("%", whole, Number(float(count), span), span), span)
+
+            made = element(index)
+            if call.name == "smooth_seq":
+                after = element(Binary("+", index, Number(1.0, span), span))
+                part = Call(Name("fract", span), (Argument(None, index, span),), span)
+                args = tuple(Argument(None, each, span) for each in (made, after, part))
+                made = Call(Name("mix", span), args, span)
+            self._indexed[call, count] = made
+        return self._indexed[call, count]
+
+    def _comprehension(self, node: Comprehension, scope: Scope) -> StrandGroup:
+        """The bundle that `<item for variable in (first to last)>` gives: a member for each step."""
+        first, last = (self._constant(end, scope.broadcast_over(None)) for end in (node.first, node.last))
+        if first is None or last is None:
+            return OPEN
+        steps = int(min(ieee.steps(first, last), _MOST_MEMBERS + 1))
+        if not 1 <= steps <= _MOST_MEMBERS:
+            message = "this has no steps" if steps < 1 else f"this has more than {_MOST_MEMBERS} steps"
+            raise error("comprehension-steps", f"{message}, and a bundle has 1 to {_MOST_MEMBERS}",
+                        node.first.span.to(node.last.span), "both ends are included: (1 to 8)")  # fmt: skip
+        outer, name = scope.broadcast_over(None), node.variable
+        scopes = (
+            replace(outer, path=f"{scope.path}[{k}]").inner(
+                {name.name: Closure(Number(first + k, name.span), outer)}
+            )
+            for k in range(steps)
+        )  # fmt: skip
+        return StrandGroup(("",) * steps, tuple(Closure(node.item, each) for each in scopes))
+
+    def _joined(self, parts: Iterable[Expression], scope: Scope) -> Task[StrandGroup | None]:
+        """The bundle that gives an expression of these parts its shape: the first one that has names, or the first one.
+        None if all are one strand, `OPEN` if nothing is known. Raises WeftError if their counts differ."""
+        found: StrandGroup | None = None
+        first: Expression | None = None
+        for part in parts:
+            if _is_plain(part):
+                continue
+            group = self._groups.get((part, scope), _UNSEEN)
+            if group is _UNSEEN:
+                group = yield self._grouped(part, scope)
+            if group is None or len(group) == 1:
+                continue
+            if found is None or found is OPEN:
+                found, first = group, part
+            elif group is not OPEN and first is not None:
+                if len(group) != len(found):
+                    raise different_counts(first, found, part, group)
+                if not any(found.names):
+                    found = group
+        return found
+
+    def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
+        """An expression over bundles, member by member, if it has a shape. Each member has a state of its own."""
+        if shape is None or shape is OPEN:
+            return shape
+        names = tuple(n or str(i) for i, n in enumerate(shape.names))
+        scopes = (replace(scope, path=f"{scope.path}[{i}]", broadcast=Broadcast(names, i)) for i in range(len(names)))
+        return StrandGroup(shape.names, tuple(Closure(node, each) for each in scopes))
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
         """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
         spread."""
+        if group is OPEN:
+            return Opaque()
         if len(group) == 1:
             return group.members[0]
         broadcast = scope.broadcast
@@ -383,17 +454,6 @@ class Resolver:
                     f"({', '.join(broadcast.names)})", span, "give as many outputs as there are strands, or "
                     + pick_hint(span, group))  # fmt: skip
 
-    def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Broadcast] | None]:
-        """The strands that an index picks from: a group, or the places that an expression can be spread over."""
-        group = self.group(expression, scope)
-        if group is not None:
-            return group, None
-        shape = self.spread_shape(expression, scope)
-        if shape is None:
-            raise error("not-several", "only a bundle, an instance or a call can be indexed", expression.span)
-        names = tuple(n or str(i) for i, n in enumerate(shape.names))
-        return shape, [Broadcast(names, i) for i in range(len(shape))]
-
     def positional(self, expression: Expression, scope: Scope) -> tuple[Coordinate, ...]:
         """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
         while isinstance(expression, Remap | Index | Access):
@@ -402,23 +462,6 @@ class Resolver:
         group = None if is_field else self.group(expression, scope)
         return ("x", "y", "time") if group is None else group.positional
 
-    def is_open(self, expression: Expression, scope: Scope) -> bool:
-        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
-        that is never called, or a remap of it."""
-        while True:
-            match expression:
-                case Remap():
-                    expression = expression.base
-                case Call() if self.is_remap(expression, scope):
-                    expression = expression.callee
-                case Name(id=name):
-                    local = scope.get(name)
-                    if not isinstance(local, Closure):
-                        return isinstance(local, Opaque)
-                    expression, scope = local.value, local.scope
-                case _:
-                    return False
-
     # --- spindles -------------------------------------------------------------------------------------------------
 
     def body(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Scope:
@@ -426,12 +469,17 @@ class Resolver:
         key = (call, scope)
         if key in self._bodies:
             return self._bodies[key]
-        params = [Param(p.name) for p in spindle.parameters]
-        values = match_arguments(spindle.name.name, params, call.args, call.span)
+        values = self._arguments(call, spindle)
         shared = self._sharing_key(spindle, values, scope)
         body = self._open_bodies.get(shared)
         if body is None:
-            closures = [Closure(value, scope) for value in values if value is not None]
+            closures = [None if value is None else Closure(value, scope) for value in values]
+            if scope.broadcast is not None:
+                whole, takes = scope.broadcast_over(None), self.ordinals.takes_bundles(spindle)
+                closures = [
+                    Closure(each.value, whole) if each is not None and takes_bundle else each
+                    for each, takes_bundle in zip(closures, takes, strict=True)
+                ]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
             with self._budget.within(call.span, "call"):
                 self._budget.spend(_STEPS_OF_A_BODY)
@@ -441,12 +489,15 @@ class Resolver:
         self._bodies[key] = body
         return body
 
+    def _arguments(self, call: Call, spindle: SpindleDefinition) -> list[Expression | None]:
+        return match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
+
     def _sharing_key(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
     ) -> Hashable | None:
         """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
         spindle is checked without being called. None for other calls."""
-        kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
+        kinds = tuple(_DEFAULT if value is None else self._kind_of(value, scope) for value in values)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
         if None in kinds or scope.broadcast is not None or self.ordinals.facts(spindle.body).is_recursive:
@@ -456,12 +507,13 @@ class Resolver:
     def _kind_of(self, value: Expression, scope: Scope) -> str | None:
         """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
         same everywhere; None for anything else, or if it takes too long to find out."""
-        if self.is_open(value, scope):
+        group = self.group(value, scope)
+        if group is OPEN:
             return _OPEN
         while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
             value, scope = local.value, local.scope
         waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
-        is_closed, is_number = True, isinstance(value, _NUMBERS)
+        is_closed, is_number = True, group is None
         for _ in range(_MOST_LOOKED_AT):
             if not waiting:
                 return f"{value.span.text}\0{_in_library(scope)}" if is_closed else None
@@ -495,11 +547,11 @@ class Resolver:
         return None
 
     def enter(
-        self, spindle: SpindleDefinition, arguments: Iterable[Local], scope: Scope, path: str, span: Span,
+        self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
         seen: Callable[[BodyStatement, Scope], None] | None = None,
     ) -> Scope:  # fmt: skip
-        """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
-        every statement and the scope after it."""
+        """Runs through a spindle's body with the given arguments, None where a default holds, without evaluating
+        anything. `seen` is called with every statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
             raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
                         "let one spindle call several others instead of each the next")  # fmt: skip
@@ -508,7 +560,10 @@ class Resolver:
             raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
                         "use a loop, or prev() for what grows over time")  # fmt: skip
         self.ordinals.number(spindle)
-        parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
+        head = Scope(path, level=scope.level, varying=scope.varying, chain=(*scope.chain, spindle), copies=scope.copies)
+        parameters: dict[str, Local] = {}
+        for parameter, argument in zip(spindle.parameters, arguments, strict=True):
+            parameters[parameter.name] = self._parameter(parameter, argument, head, parameters)
         body, chain = SpindleBody(frozenset(self.ordinals.assigned(spindle.body))), (*scope.chain, spindle)
         inner = Scope(
             path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
@@ -527,6 +582,32 @@ class Resolver:
             sys.setrecursionlimit(limit)
         body.end = inner
         return inner
+
+    def _parameter(
+        self, parameter: SpindleParameter, argument: Local | None, head: Scope, earlier: Mapping[str, Local]
+    ) -> Local:
+        """What a parameter stands for in a call. Its default sees the names of the spindle's head."""
+        if argument is None and parameter.default is not None:
+            place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
+            argument = Closure(parameter.default, place)
+        if argument is None:
+            raise TypeError(f"{parameter.name} has no value")
+        if parameter.members is None:
+            return argument
+        names = tuple(member.name for member in parameter.members)
+        group = self.group(argument.value, argument.scope) if isinstance(argument, Closure) else None
+        if group is OPEN or isinstance(argument, Opaque):
+            return StrandGroup(names, (Opaque(),) * len(names))
+        if group is None or len(group) == 1:
+            only: Member = as_member(argument) if group is None else group.members[0]
+            return StrandGroup(names, (only,) * len(names))
+        if all(name in group.names for name in names):
+            return replace(group, names=names, members=tuple(group.members[group.names.index(n)] for n in names))
+        if len(group) < len(names):
+            span = argument.value.span if isinstance(argument, Closure) else parameter.ident.span
+            raise error("count-mismatch", f'this is {strands(group)}, and "{parameter.name}" takes {len(names)} '
+                        f"({', '.join(names)})", span)  # fmt: skip
+        return group.take(len(names), names)
 
     def spend_on_binding(self) -> None:
         """Spends the steps of one more local."""
@@ -597,13 +678,43 @@ class Resolver:
         return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
 
 
-# Expressions that are one number, or are spread over several strands as a whole.
-_NUMBERS = (Number, Binary, Unary, If, Access)
+# Stands for a group that was not looked for yet.
+_UNSEEN = StrandGroup(("",), ())
+
+# What every name that a call may have reaches, besides spindles.
+_CALLABLES: Mapping[str, str] = {
+    **dict.fromkeys(WORDS, "word"), **dict.fromkeys(SOURCES, "source"), **dict.fromkeys(STATE, "state"),
+    **dict.fromkeys(BUILTINS, "builtin"),
+}  # fmt: skip
+
+
+def _is_plain(node: Expression) -> bool:
+    """Whether an expression is one strand by its form alone."""
+    return isinstance(node, Number) or (isinstance(node, Access) and not is_swizzle(node.output))
 
 
 def _in_library(scope: Scope) -> bool:
     """Whether an expression is in the body of a spindle that ships with weft."""
     return bool(scope.chain) and scope.chain[-1].span.source.library
+
+
+def _is_field(node: Access, scope: Scope) -> bool:
+    """Whether an access reads a field of `me`, `mouse` or `key`."""
+    return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
+
+
+def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
+    """The error for an expression over bundles that do not have as many members."""
+    return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
+                 second.span, "bundles in one expression need as many members; take one with [0], or use sum(…)",
+                 [(first.span, f"{len(one)} here")])  # fmt: skip
+
+
+def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:
+    """The error for a call for each member of a bundle, of a spindle that has several outputs."""
+    return error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with "
+                 "one can be called for each member of a bundle", span,
+                 "name the outputs on the left, or take one member with [0]")  # fmt: skip
 
 
 def check_bound(statement: CallBinding, available: int) -> None:
@@ -662,6 +773,18 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
     what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
     return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
+
+
+def no_member(group: StrandGroup | None, node: Access) -> WeftError:
+    """The error for an access to a member that a bundle, or a single strand, does not have."""
+    if group is not None and any(group.names):
+        return no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+    if group is None or len(group) == 1:
+        return error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
+                     "outputs belong to instances and calls: name@output")  # fmt: skip
+    letters = ", ".join(f"@{letter}" for letter in POSITIONS[0][: len(group)])
+    return error("unknown-output", f'this is {strands(group)} without names, and has no "{node.output}"',
+                 node.output_span, f"they are [0] to [{len(group) - 1}], or {letters}")  # fmt: skip
 
 
 def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:

@@ -24,13 +24,17 @@ class Parameterlike(Protocol):
     def name(self) -> str: ...
 
     @property
-    def default(self) -> float | None: ...
+    def default(self) -> float | Expression | None: ...
 
 
 def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False) -> str:
     """How a call is written: `clamp(x, lo: 0, hi: 1)`."""
-    shown = [p.name if p.default is None else f"{p.name}: {p.default:g}" for p in params]
+    shown = [p.name if p.default is None else f"{p.name}: {_default_text(p.default)}" for p in params]
     return f"{name}({', '.join(shown + ['…'] * variadic)})"
+
+
+def _default_text(default: float | Expression) -> str:
+    return f"{default:g}" if isinstance(default, int | float) else default.span.text
 
 
 def match_arguments(
@@ -284,7 +288,19 @@ class LoopResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opaque:
-    """The argument of a spindle that is checked without being called: a strand about which nothing is known."""
+    """The argument of a spindle that is checked without being called: a strand about which nothing is known, or any
+    number of them."""
+
+    takes_bundle: bool = False
+
+
+POSITIONS = ("xyzw", "rgba", "lr")
+"""The letters that name the members of a bundle without names, by position."""
+
+
+def is_swizzle(output: str) -> bool:
+    """Whether `@output` may name several members of a bundle: `@rgb`, `@xxy`."""
+    return 2 <= len(output) <= 4 and any(set(output) <= set(letters) for letters in POSITIONS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,10 +317,28 @@ class StrandGroup:
     def __len__(self) -> int:
         return len(self.members)
 
+    def place(self, name: str) -> int | None:
+        """Where the member of a name stands. Members without names answer to the letters of `POSITIONS`."""
+        if any(self.names):
+            return self.names.index(name) if name in self.names else None
+        places = (letters.index(name) for letters in POSITIONS if len(name) == 1 and name in letters)
+        return next((place for place in places if place < len(self)), None)
+
+    def swizzle(self, letters: str) -> StrandGroup | None:
+        """The members that `@rgb` names; None if they do not all exist, or if an output has this very name."""
+        places = [self.place(letter) for letter in letters]
+        if letters in self.names or None in places:
+            return None
+        members = tuple(self.members[place] for place in places if place is not None)
+        return replace(self, names=("",) * len(members), members=members)
+
     def take(self, count: int, names: Iterable[str]) -> StrandGroup:
         """The first `count` members under other names."""
         return replace(self, names=tuple(names), members=self.members[:count])
 
+
+OPEN = StrandGroup((), ())
+"""The strands of something about which nothing is known."""
 
 Local: TypeAlias = Closure | Fixed | LoopResult | Opaque | StrandGroup
 
@@ -359,8 +393,18 @@ class PositionallyRemapped:
     scope: Scope
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WordMember:
+    """A member of what a word for bundles gives."""
+
+    call: Call
+    scope: Scope
+    index: int
+
+
 Member: TypeAlias = (
-    StrandMember | SourceMember | CacheMember | Remapped | PositionallyRemapped | Closure | Fixed | LoopResult | Opaque
+    StrandMember | SourceMember | CacheMember | WordMember | Remapped | PositionallyRemapped | Closure | Fixed
+    | LoopResult | Opaque
 )
 
 
@@ -369,8 +413,8 @@ Member: TypeAlias = (
 
 def instance_group(instance: Instance) -> StrandGroup:
     """The outputs of an instance, with its own axes."""
-    names = tuple(instance.outputs)
-    members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
+    members = tuple(StrandMember(StrandRef(instance.name, name)) for name in instance.outputs)
+    names = tuple("" if name.isdigit() else name for name in instance.outputs)
     axes = {axis: StrandRef(instance.name, axis) for axis in instance.axes}
     first = next(iter(instance.outputs.values())).definition
     if isinstance(first, FromSource):
@@ -417,6 +461,8 @@ def as_member(local: Local | None) -> Member:
 
 def strands(group: StrandGroup) -> str:
     """A group as a message describes it."""
+    if not any(group.names):
+        return f"{len(group)} strands"
     return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
 
 
@@ -425,4 +471,4 @@ def pick_hint(span: Span, group: StrandGroup) -> str:
     name = span.text if span.text.isidentifier() else None
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"
-    return "take one of them with [0]"
+    return "take one of them with [0], or combine them with sum(…) or length(…)"

@@ -12,11 +12,12 @@ from itertools import chain
 from types import MappingProxyType
 
 from weft.ops.arithmetic import ARITHMETIC, EXPONENTIAL, LOGIC, ROUNDING
+from weft.ops.bundles import WORDS
 from weft.ops.curves import GEOMETRY, SHAPING, TRIGONOMETRY
 from weft.ops.noise import HASHING, NOISE
 from weft.ops.spec import ConstantSpec, OpSpec, Param, StateSpec
 
-__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "STATE", "UNARY", "OpSpec", "Param"]
+__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "STATE", "UNARY", "WORDS", "OpSpec", "Param"]
 
 _FAMILIES = (ARITHMETIC, LOGIC, ROUNDING, SHAPING, GEOMETRY, TRIGONOMETRY, EXPONENTIAL, HASHING, NOISE)
 

@@ -65,6 +65,8 @@ class Call:
     callee: Expression
     args: tuple[Argument, ...]
     span: Span
+    is_piped: bool = False
+    """Whether the first argument was piped in: `e |> f(a)` is `f(e, a)`."""
 
     @property
     def name(self) -> str:
@@ -128,13 +130,26 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundle:
-    """`<e1, e2, …>`, at least one element."""
+    """`<e1, e2, …>` or `(e1, e2, …)`, at least one element."""
 
     items: tuple[Expression, ...]
     span: Span
 
 
-Expression: TypeAlias = Number | Text | Name | Access | Call | Remap | Index | Unary | Binary | If | Bundle
+@dataclass(frozen=True, slots=True, eq=False)
+class Comprehension:
+    """`<item for variable in (first to last)>`; both ends are included."""
+
+    item: Expression
+    variable: Ident
+    first: Expression
+    last: Expression
+    span: Span
+
+
+Expression: TypeAlias = (
+    Number | Text | Name | Access | Call | Remap | Index | Unary | Binary | If | Bundle | Comprehension
+)
 
 
 # --- statements ----------------------------------------------------------------------------------------------
@@ -209,9 +224,22 @@ BodyStatement: TypeAlias = Assignment | CallBinding | For
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SpindleParameter:
+    """`name`, `name<x, y>`, `name = default` or both. One with a list of `members` takes a bundle."""
+
+    ident: Ident
+    members: tuple[Ident, ...] | None = None
+    default: Expression | None = None
+
+    @property
+    def name(self) -> str:
+        return self.ident.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SpindleDefinition:
     name: Ident
-    parameters: tuple[Ident, ...]
+    parameters: tuple[SpindleParameter, ...]
     outputs: tuple[Ident, ...]
     body: tuple[BodyStatement, ...]
     span: Span
@@ -330,6 +358,8 @@ def children(node: Walkable) -> tuple[Walkable, ...]:
             return condition, then, otherwise
         case Bundle(items=items):
             return items
+        case Comprehension(item=item, first=first, last=last):
+            return item, first, last
         case Index(base=base, index=index):
             return base, index
         case Assignment(value=value) | CallBinding(value=value):
@@ -421,6 +451,8 @@ def _pieces(node: Expression) -> list[Expression | str]:
             return ["(if ", condition, " ", then, " ", otherwise, ")"]
         case Bundle(items=items):
             return ["(bundle", *(piece for item in items for piece in (" ", item)), ")"]
+        case Comprehension(item=item, variable=variable, first=first, last=last):
+            return [f"(each {variable.name} ", first, " ", last, " ", item, ")"]
 
 
 def number_text(value: float) -> str:
@@ -430,6 +462,11 @@ def number_text(value: float) -> str:
 
 def _names(names: Sequence[Ident] | None) -> str:
     return "" if names is None else f"<{', '.join(name.name for name in names)}>"
+
+
+def _parameter(parameter: SpindleParameter) -> str:
+    shown = f" {parameter.name}{_names(parameter.members)}"
+    return shown if parameter.default is None else f"{shown} = {expression_text(parameter.default)}"
 
 
 def _statement(statement: Statement | BodyStatement) -> str:
@@ -446,7 +483,7 @@ def _statement(statement: Statement | BodyStatement) -> str:
             arguments = [f"{a.label}: " * bool(a.label) + expression_text(a.value) for a in args]
             return f"({' '.join(['output', head, *arguments])})"
         case SpindleDefinition(name=name, parameters=parameters, outputs=outputs):
-            return f"(spindle {name.name}{_names(outputs)}{''.join(f' {parameter.name}' for parameter in parameters)})"
+            return f"(spindle {name.name}{_names(outputs)}{''.join(map(_parameter, parameters))})"
         case Assignment(name=name, op=op, value=value, is_out=is_out):
             return f"({'out ' * is_out}{op} {name.name} {expression_text(value)})"
         case For(variable=name, first=first, last=last):

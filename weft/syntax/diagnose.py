@@ -541,8 +541,8 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
 def _parameters(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == "," and failure.before == NAME:
         return _after_comma(failure, _parameters)
-    if failure.before == NAME and failure.found in ("=", ":"):
-        return failure.error("bad-parameter", "a parameter has no default", SPINDLE_FORM)
+    if failure.before == NAME and failure.found == ":":
+        return failure.error("bad-parameter", "a default is written with `=`", "spindle f(x, size = 0.5) :: v { … }")
     if failure.before == NAME and failure.found == NAME:
         return failure.missing("a comma", "missing-comma")
     if failure.found == ")":

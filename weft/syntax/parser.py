@@ -33,7 +33,7 @@ from weft.syntax.statements import StatementBuilder
 #
 #     n name   0 number   s string   a += -= *= /=   d ::   P…p pragma   S spindle   L let   O out   M me
 #     F for   i in   t to   I if   T then   E else   N not   g a > right before > or =
-#     o any binary operator that has no further meaning; every other character stands for itself
+#     | |>   o any binary operator that has no further meaning; every other character stands for itself
 #
 # Rules stay flat: an expression is a row of operands with operators between them, and precedence is resolved
 # afterwards from the table of operators. The recursion of the matcher therefore grows with brackets and `if`s alone.
@@ -41,7 +41,7 @@ from weft.syntax.statements import StatementBuilder
 # a broken statement.
 
 _STATEMENTS: Final = r"""
-item        = binding / call / setting / pragma / spindle / loop
+item        = binding / call / setting / pragma / spindle / loop / piped
 
 binding     = intro? name outputs? becomes expr ends
 intro       = ~r"[LO]"
@@ -50,11 +50,15 @@ becomes     = ~r"[=a]"
 call        = name count? postfix+ bound? ends
 count       = less ~r"-*[0n]" greater
 bound       = binds name outputs
+piped       = ~r"(?=[^;{}d]*[|])" expr bound? ends
 
 setting     = me less name greater equals expr ends
 pragma      = ~r"P[^p]*p"
 
-spindle     = ~r"S" name open names? close binds results begin
+spindle     = ~r"S" name open parameters? close binds results begin
+parameters  = parameter (comma parameter)*
+parameter   = name outputs? default?
+default     = equals expr
 results     = outputs / name
 loop        = ~r"F" name in open expr to expr close begin
 
@@ -71,9 +75,10 @@ _OPERANDS: Final = r"""
 chain       = base postfix*
 inner_chain = inner_base postfix*
 base        = inner_base / bundle
-inner_base  = ~r"M@n|n(?:@n)?" / group
+inner_base  = ~r"M@n|n(?:@n)?" / group / tuple
 postfix     = arguments / index / access
 group       = open expr close
+tuple       = open expr (comma expr)+ close
 index       = left_square expr right_square
 access      = ~r"@n"
 arguments   = open list? close
@@ -85,16 +90,26 @@ map         = tilde expr
 label       = ~r"n:"
 signs       = ~r"[-N]+"
 
-bundle      = loosely / strictly
+mapping     = open mapped (comma mapped)* close postfix*
+mapped      = expr map
+literal     = ~r"[0s]"
+
+bundle      = loosely / strictly / each_loosely / each_strictly
 loosely     = less expr_loose (comma expr_loose)* greater
 strictly    = less expr_strict (comma expr_strict)* greater
+each_loosely  = less expr_loose range greater
+each_strictly = less expr_strict range greater
+range       = ~r"F" name in open expr to expr close
 """
 
 # An expression is read in three ways. `loose` is directly inside a bundle, where no bundle can start and a bare < or >
 # is not an operator; `strict` also leaves >= and >> alone, for a bundle that is closed by their first character.
 _EXPRESSION: Final = r"""
 expr{x}     = piece{x} rest{x}*
-rest{x}     = operator{x} piece{x}
+rest{x}     = step{x} / pipe{x}
+step{x}     = operator{x} piece{x}
+pipe{x}     = ~r"[|]" target{x}
+target{x}   = mapping / {chain} / literal
 operator{x} = ~r"{operator}"
 piece{x}    = run{x} / {chain} / prefixed{x}
 run{x}      = ~r"{run}"
@@ -397,6 +412,8 @@ class _Parser:
                 return build.binding(item)
             case "call":
                 return build.call(item)
+            case "piped":
+                return build.piped(item, self._names)
             case "setting":
                 return build.setting(item)
         is_broken = self._tokens.is_broken(self._at, self._at + item.end)
@@ -409,6 +426,8 @@ class _Parser:
                 found = build.assignment(item)
             case "call":
                 found = build.call(item)
+            case "piped":
+                found = build.piped(item, self._names)
             case "setting":
                 self._report.error("misplaced-setting", "a setting is not allowed in a spindle", tokens.span(0, 3))
             case _:

@@ -138,8 +138,9 @@ def describe_character(character: str) -> str:
 
 # --- operators; their precedence and grouping are in the table of `weft.ops` ---
 
-# Two levels have rules of their own: `if` is not in the table of operators, and comparisons do not chain.
-IF_LEVEL = 1
+# Three levels have rules of their own: `if` and `|>` are not in the table of operators, and comparisons do not chain.
+IF_LEVEL = 0
+PIPE_LEVEL = 1
 COMPARISON_LEVEL = 5
 
 # --- tokens ---
@@ -152,6 +153,7 @@ OPERATOR: Final = "o"  # a binary operator, except those that have further meani
 GLUED: Final = "g"  # a > directly before a > or =; only the grammar can tell whether they are one operator
 BECOMES: Final = "a"  # += -= *= /=
 BINDS: Final = "d"  # ::
+PIPE: Final = "|"  # |>
 PRAGMA: Final = "P"  # # and the word after it
 PRAGMA_END: Final = "p"
 BROKEN: Final = "x"  # matches no rule; it has been reported
@@ -238,6 +240,7 @@ _SYMBOLS: Final[Mapping[str, str]] = {
     **{symbol: symbol for symbol in "-<()[]{},;:=@~."},
     **dict.fromkeys(("+=", "-=", "*=", "/="), BECOMES),
     "::": BINDS,
+    "|>": PIPE,
 }
 # A : also makes a name of the keyword before it.
 _PLAIN: Final = {symbol: kind for symbol, kind in _SYMBOLS.items() if symbol != ":"}

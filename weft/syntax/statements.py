@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from typing import Final, Literal, NamedTuple
 
@@ -11,12 +13,13 @@ from parsimonious.nodes import Node
 from weft.errors import Report, Span
 from weft.ops import BINARY, UNARY
 from weft.syntax.ast import (
-    Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, For, Ident, If, Index, Map,
-    Name, Number, OutputStatement, Remap, Setting, SpindleDefinition, Text, Unary, literal_number
+    Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Comprehension, Expression, For, Ident, If,
+    Index, Map, Name, Number, OutputStatement, Remap, Setting, SpindleDefinition, SpindleParameter, Text, Unary,
+    literal_number
 )
 from weft.syntax.scanner import (
-    COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens,
-    shorten, text_value
+    COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, PIPE_LEVEL, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM,
+    Tokens, shorten, text_value
 )
 
 # --- operator precedence ---
@@ -43,6 +46,13 @@ class _PendingOperator(NamedTuple):
     follows_comparison: bool = False
     chain: tuple[Span, Span] | None = None
     """The comparison that this one wrongly continues, and the operand between them."""
+
+
+class PipeTarget(NamedTuple):
+    """The right side of a `|>`: what it becomes with the expression on the left, and the text it covers."""
+
+    value: Callable[[Expression], Expression]
+    span: Span
 
 
 class OperandRow:
@@ -86,6 +96,13 @@ class OperandRow:
                     chain = self._operands[-2].span.to(middle), middle
             self._reduce()
         self._pending.append(_PendingOperator(symbol, binary.level, first, stop, False, None, follows, chain))
+
+    def pipe(self, index: int, target: PipeTarget) -> None:
+        """A `|>` and what stands on its right."""
+        while self._pending and self._pending[-1].level >= PIPE_LEVEL:
+            self._reduce()
+        first = self._operands.pop()
+        self._operands.append(Operand(target.value(first.value), first.span.to(target.span)))
 
     def finish(self) -> Operand:
         """The tree of the whole row."""
@@ -151,9 +168,13 @@ class _ExpressionBuilder:
             return self._plain_row(run.start, run.end)
         row = OperandRow(self._tokens, self._report)
         self._piece(first, row)
-        for operator, piece in (pair.children for pair in rest.children):
-            row.operator(operator.start, operator.end)
-            self._piece(piece, row)
+        for step in (each.children[0] for each in rest.children):
+            operator, piece = step.children
+            if step.expr_name.startswith("pipe"):
+                row.pipe(operator.start, self._piped(piece.children[0]))
+            else:
+                row.operator(operator.start, operator.end)
+                self._piece(piece, row)
         return row.finish()
 
     def _piece(self, node: Node, row: OperandRow) -> None:
@@ -225,7 +246,7 @@ class _ExpressionBuilder:
         if base.expr_name == "group":
             inner = self._row(base.children[1])
             operand = Operand(inner.value, self._tokens.span(base.start, base.end - 1))
-        elif base.expr_name == "bundle":
+        elif base.expr_name in ("bundle", "tuple"):
             operand = self._bundle(base)
         else:
             operand = self._simple(base.start, base.end)
@@ -245,13 +266,42 @@ class _ExpressionBuilder:
         return operand
 
     def _bundle(self, node: Node) -> Operand:
-        _, first, others, _ = node.children[0].children
-        items = [self._row(item) for item in _separated(first, others)]
-        for item in items:
-            if isinstance(item.value, Bundle):
-                self._report.error("nested-bundle", "a bundle cannot contain a bundle", item.span)
+        form = node if node.expr_name == "tuple" else node.children[0]
+        _, first, others, _ = form.children
         span = self._tokens.span(node.start, node.end - 1)
+        if others.expr_name == "range":
+            _, variable, _, _, low, _, high, _ = others.children
+            item = self._row(first)
+            self._refuse_nested([item])
+            ends = self._row(low).value, self._row(high).value
+            return Operand(Comprehension(item.value, self._ident(variable.start), *ends, span), span)
+        items = [self._row(item) for item in _separated(first, others)]
+        self._refuse_nested(items)
         return Operand(Bundle(tuple(item.value for item in items), span), span)
+
+    def _refuse_nested(self, items: Iterable[Operand]) -> None:
+        for item in items:
+            if isinstance(item.value, Bundle | Comprehension):
+                self._report.error("nested-bundle", "a bundle cannot contain a bundle", item.span,
+                                   "join(a, b) makes one bundle of several")  # fmt: skip
+
+    def _piped(self, node: Node) -> PipeTarget:
+        """What `|>` hands its left side to: a call, with what follows it, or maps."""
+        if node.expr_name == "mapping":
+            _, first, others, close, postfixes = node.children
+            given = [
+                _GivenArgument(None, self._row(target), self._row(mapped.children[1]))
+                for target, mapped in (each.children for each in _separated(first, others))
+            ]
+            maps, span = tuple(self._maps(given)), self._tokens.span(node.start, close.end - 1)
+            start = partial(Remap, maps=maps, span=span)
+            rest = self._tokens.span(node.start, node.end - 1)
+            return PipeTarget(lambda piped: self._with_postfixes(Operand(start(piped), span), postfixes).value, rest)
+        operand = self._simple(node.start, node.end) if node.expr_name == "literal" else self._chain(node)
+        if not _first_call(operand.value):
+            self._report.error("pipe-needs-a-call", "`|>` hands its left side to a call", operand.span,
+                               "write e |> f(), which is f(e)")  # fmt: skip
+        return PipeTarget(partial(_with_first, operand.value), operand.span)
 
     # --- arguments ---
 
@@ -319,6 +369,25 @@ class _ExpressionBuilder:
 
     def _ident(self, index: int) -> Ident:
         return Ident(self._tokens.text(index), self._tokens.span(index))
+
+
+def _first_call(target: Expression) -> Call | None:
+    """The call at the start of a chain: `f(a)` of `f(a)@x(me@x ~ 0)[1]`."""
+    while isinstance(target, Access | Index | Remap) or (isinstance(target, Call) and not target.name):
+        target = target.callee if isinstance(target, Call) else target.base
+    return target if isinstance(target, Call) else None
+
+
+def _with_first(target: Expression, piped: Expression) -> Expression:
+    """A chain whose first call takes one more argument, before all others."""
+    match target:
+        case Call(callee=Name(), args=args):
+            return replace(target, args=(Argument(None, piped, piped.span), *args), is_piped=True)
+        case Call(callee=callee):
+            return replace(target, callee=_with_first(callee, piped))
+        case Access(base=base) | Index(base=base) | Remap(base=base):
+            return replace(target, base=_with_first(base, piped))
+    return target
 
 
 def _separated(first: Node, others: Node) -> Iterator[Node]:
@@ -410,13 +479,47 @@ class StatementBuilder(_ExpressionBuilder):
         head = self._tokens.span(0)
         return OutputStatement(head.text, self._arguments(given), self._span(node), head)
 
+    def piped(self, node: Node, statements: Collection[str]) -> CallBinding | None:
+        """`e |> f(x)::name<outputs>`."""
+        _, value, bound, _ = node.children
+        expression = self._row(value).value
+        if not bound.children:
+            call = _first_call(expression)
+            if call is not None and call.name in statements:
+                hint = f"write {call.name}({shorten(call.args[0].value.span.text)})"
+                self._report.error("piped-output", f"`{call.name}` is a statement and cannot be piped into",
+                                   call.callee.span, hint)  # fmt: skip
+            else:
+                self._report.error("not-a-statement", "this value is not used", self._span(node), USE_FORM)
+            return None
+        _, name, output_list = bound.children[0].children
+        outputs = self._outputs(output_list)
+        return CallBinding(expression, self._ident(name.start), outputs, self._span(node), doc=self._doc)
+
     def spindle(self, node: Node) -> SpindleDefinition:
         """The head of a spindle, as a spindle without a body."""
-        _, name, _, parameters, _, _, results, _ = node.children
-        idents = self._names(parameters.start, parameters.end)
-        has_duplicates(idents, "parameter", self._report)
+        _, name, _, given, _, _, results, _ = node.children
+        parameters = tuple(map(self._parameter, _separated(*given.children[0].children))) if given.children else ()
+        has_duplicates([parameter.ident for parameter in parameters], "parameter", self._report)
+        self._check_defaults(parameters)
         outputs = self._outputs(results)
-        return SpindleDefinition(self._ident(name.start), idents, outputs, (), self._span(node), self._doc)
+        return SpindleDefinition(self._ident(name.start), parameters, outputs, (), self._span(node), self._doc)
+
+    def _parameter(self, node: Node) -> SpindleParameter:
+        name, members, default = node.children
+        return SpindleParameter(
+            self._ident(name.start),
+            self._outputs(members.children[0]) if members.children else None,
+            self._row(default.children[0].children[1]).value if default.children else None,
+        )
+
+    def _check_defaults(self, parameters: Sequence[SpindleParameter]) -> None:
+        """A call gives the first arguments by position, so parameters without a default come first."""
+        for parameter in dropwhile(lambda each: each.default is None, parameters):
+            if parameter.default is None:
+                message = f"`{shorten(parameter.name)}` has no default, and stands after one that has"
+                self._report.error("default-before-parameter", message, parameter.ident.span,
+                                   "move it to the front, or give it a default as well")  # fmt: skip
 
     def loop(self, node: Node) -> For:
         """The head of a loop, as a loop without a body."""

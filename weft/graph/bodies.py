@@ -1,0 +1,280 @@
+"""Facts about the syntax of a patch's definitions, which are the same wherever a spindle is called: a number for every
+stateful call, how large a body is, what it assigns, and which parameters it takes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from weft.graph.nodes import Instance, SinkStatement
+from weft.graph.partition import components
+from weft.graph.scope import is_swizzle
+from weft.ops import BUILTINS, STATE, WORDS, ieee
+from weft.syntax.ast import (
+    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
+    Index, Name, Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
+)
+
+
+class Ordinals:
+    """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
+    edit by these numbers, so they must not depend on anything outside of the definition."""
+
+    def __init__(
+        self, instances: Mapping[str, Instance], spindles: Mapping[str, SpindleDefinition],
+        sinks: Iterable[SinkStatement],
+    ) -> None:
+        self._spindles = spindles
+        self._numbers: dict[Call, int] = {}
+        self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
+        self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
+        self._numbered: set[SpindleDefinition] = set()
+        self._bundle_uses: dict[SpindleDefinition, BundleUse] = {}
+        self._leaves: dict[Expression, tuple[Expression, ...]] = {}
+        outputs = (output for instance in instances.values() for output in instance.outputs.values())
+        # Several outputs may share one expression.
+        for value in dict.fromkeys(output.value for output in outputs):
+            if value is not None:
+                self._number([value])
+        for sink in sinks:
+            self._number(a.value for a in sink.statement.args)
+
+    def number(self, spindle: SpindleDefinition) -> None:
+        """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
+        spindles."""
+        if spindle not in self._numbered:
+            self._number(spindle.body)
+            for parameter in spindle.parameters:
+                if parameter.default is not None:
+                    self._number([parameter.default])
+            self._numbered.add(spindle)
+
+    def _number(self, roots: Iterable[Expression | BodyStatement]) -> None:
+        seen: dict[str, int] = {}
+        for root in roots:
+            for node in walk(root):
+                if isinstance(node, Call) and isinstance(node.callee, Name):
+                    name = node.callee.id
+                    self._numbers[node] = number = seen.get(name, 0)
+                    seen[name] = number + 1
+
+    def of(self, call: Call) -> int:
+        """The number of calls of the same name before this one in its definition."""
+        return self._numbers[call]
+
+    def assigned(self, body: Iterable[BodyStatement], with_groups: bool = True) -> list[str]:
+        """Every name that a body assigns, loops included, each once."""
+        names: dict[str, None] = {}
+        for statement in body:
+            match statement:
+                case For():
+                    names.update(dict.fromkeys(self.assigned(statement.body, with_groups)))
+                case CallBinding() | Assignment(value=Bundle()) if not with_groups:
+                    pass
+                case _:
+                    names[statement.name.name] = None
+        return list(names)
+
+    def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
+        """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
+        known = self._carried.get(body)
+        return self._carried.setdefault(body, self.assigned(body, with_groups=False)) if known is None else known
+
+    def shape_leaves(self, node: Expression) -> tuple[Expression, ...]:
+        """The parts of an operation that may be bundles."""
+        if node not in self._leaves:
+            found: list[Expression] = []
+            waiting: list[Walkable] = [node]
+            while waiting:
+                match part := waiting.pop():
+                    case Unary() | Binary() | If():
+                        waiting += reversed(children(part))
+                    case Name() | Call() | Remap() | Bundle() | Comprehension() | Index():
+                        found.append(part)
+                    case Access(output=output) if is_swizzle(output):
+                        found.append(part)
+            self._leaves[node] = tuple(found)
+        return self._leaves[node]
+
+    def takes_bundles(self, spindle: SpindleDefinition) -> tuple[bool, ...]:
+        """Whether each parameter of a spindle takes a bundle as a whole. The others take one strand."""
+        taken = self._bundle_use(spindle).taken
+        return tuple(parameter.name in taken for parameter in spindle.parameters)
+
+    def _bundle_use(self, spindle: SpindleDefinition) -> BundleUse:
+        if spindle not in self._bundle_uses:
+            self._bundle_uses[spindle] = BundleUse(frozenset(), frozenset())  # while it calls itself
+            self._bundle_uses[spindle] = self._found_use(spindle)
+        return self._bundle_uses[spindle]
+
+    def _found_use(self, spindle: SpindleDefinition) -> BundleUse:
+        parameters = {parameter.name for parameter in spindle.parameters}
+        defaults = [parameter.default for parameter in spindle.parameters if parameter.default is not None]
+        nodes = [node for root in (*spindle.body, *defaults) for node in walk(root)]
+        origins: dict[str, frozenset[str]] = {
+            parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset()
+            for parameter in spindle.parameters
+        }
+        bindings = [node for node in nodes if isinstance(node, Assignment | CallBinding)]
+        is_known = False
+        while not is_known:
+            is_known = True
+            for statement in bindings:
+                name, before = statement.name.name, origins.get(statement.name.name, frozenset())
+                origins[name] = before | self._origins(statement.value, origins, spindle)
+                is_known = is_known and origins[name] == before
+        # What is never read takes anything.
+        taken = parameters - {node.id for node in nodes if isinstance(node, Name)}
+        taken |= {parameter.name for parameter in spindle.parameters if parameter.members is not None}
+        for node in (node for node in nodes if isinstance(node, _TAKING)):
+            for part in self._taken_apart(node, spindle):
+                taken |= self._origins(part, origins, spindle)
+        shapes = frozenset[str]()
+        if len(spindle.outputs) == 1:
+            shapes = origins.get(spindle.outputs[0].name, shapes)
+        return BundleUse(frozenset(taken), shapes)
+
+    def _origins(
+        self, node: Expression, origins: Mapping[str, frozenset[str]], within: SpindleDefinition
+    ) -> frozenset[str]:
+        """The parameters from which the shape of an expression can come."""
+        found: set[str] = set()
+        waiting: list[Walkable] = [node]
+        while waiting:
+            match part := waiting.pop():
+                case Name(id=name):
+                    found |= origins.get(name, frozenset())
+                case Unary() | Binary() | If():
+                    waiting += children(part)
+                case Remap(base=base):
+                    waiting.append(base)
+                case Call(callee=callee, args=args):
+                    spindle = self._spindle(part, within.body)
+                    if spindle is not None:
+                        use = self._bundle_use(spindle)
+                        for label, argument in labelled(spindle, args):
+                            if label not in use.taken or label in use.shapes:
+                                waiting.append(argument)
+                    elif (word := WORDS.get(part.name)) is not None and word.fits(len(args)):
+                        if word.gives == "element":
+                            waiting.append(args[-1].value)
+                        elif word.gives != "one":
+                            waiting += (argument.value for argument in args)
+                    elif part.name in BUILTINS or part.name in STATE:
+                        waiting += (argument.value for argument in args)
+                    else:
+                        waiting.append(callee)
+        return frozenset(found)
+
+    def _taken_apart(self, node: Walkable, within: SpindleDefinition) -> Iterator[Expression]:
+        """The expressions that are read as bundles by a node."""
+        match node:
+            case Index(base=base) | Access(base=base):
+                yield base
+            case Remap(maps=maps):
+                yield from (each.target.base for each in maps)
+            case CallBinding(value=Call(args=args), count=count) if count is not None:
+                yield from (argument.value for argument in args)
+            case CallBinding(value=value) if not isinstance(value, Call) or self._spindle(value, within.body) is None:
+                yield value
+            case Call(args=args):
+                spindle = self._spindle(node, within.body)
+                if spindle is not None:
+                    taken = self._bundle_use(spindle).taken
+                    yield from (argument for label, argument in labelled(spindle, args) if label in taken)
+                elif node.name == "cache" and args:
+                    yield args[0].value
+                elif (word := WORDS.get(node.name)) is not None and word.fits(len(args)):
+                    yield from (each.value for each in (args[:1] if word.gives == "element" else args))
+
+    def facts(self, body: tuple[BodyStatement, ...]) -> BodyFacts:
+        """What is known of a body and everything that it calls."""
+        if body not in self._facts:
+            bodies: dict[tuple[BodyStatement, ...], list[tuple[BodyStatement, ...]]] = {}
+            waiting = [body]
+            while waiting:
+                found = waiting.pop()
+                if found not in bodies and found not in self._facts:
+                    calls = (node for statement in found for node in walk(statement) if isinstance(node, Call))
+                    called = (self._spindle(call, found) for call in calls)
+                    bodies[found] = list(dict.fromkeys(spindle.body for spindle in called if spindle is not None))
+                    waiting += bodies[found]
+            # What a body calls comes before it.
+            for cycle in components(bodies, bodies):
+                for each in (body for body in cycle if body in bodies):
+                    self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
+        return self._facts[body]
+
+    def _spindle(self, call: Call, body: tuple[BodyStatement, ...]) -> SpindleDefinition | None:
+        """The spindle that a call in a body reaches, if it is one."""
+        spindle = self._spindles.get(call.name)
+        # Inside a spindle that has the name of a builtin, that name means the builtin.
+        if spindle is not None and spindle.body is body and (call.name in BUILTINS or call.name in STATE):
+            return None
+        return spindle
+
+    def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> BodyFacts:
+        size, has_state = 0, False
+        # Each node with the number of times that it runs.
+        waiting: list[tuple[Walkable, int]] = [(statement, 1) for statement in body]
+        while waiting:
+            node, times = waiting.pop()
+            if isinstance(node, For):
+                waiting += [(node.first, times), (node.last, times)]
+                first, last = literal_number(node.first), literal_number(node.last)
+                steps = 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
+                times = min(times * steps, _HUGE)
+                size += times * STEP_SIZE
+                waiting += [(statement, times) for statement in node.body]
+                continue
+            waiting += [(child, times) for child in children(node)]
+            if isinstance(node, Call) and isinstance(node.callee, Name):
+                spindle = self._spindle(node, body)
+                row = BUILTINS.get(node.callee.id) if spindle is None else None
+                known = self._facts.get(spindle.body) if spindle is not None else None
+                has_state = has_state or (spindle is None and node.callee.id in STATE)
+                if known is not None:
+                    size += times * known.size
+                    has_state = has_state or known.has_state
+                elif row is not None and row.expand is not None:
+                    size += times * row.cost
+            if isinstance(node, _OPERATIONS):
+                size += times
+        return BodyFacts(min(size, _HUGE), has_state, is_recursive)
+
+
+
+
+class BodyFacts(NamedTuple):
+    """What is known of a body and everything that it calls, judged by names. `size` is the approximate number of
+    operations in one run; a loop is counted with its number of steps if its ends are literals, otherwise once."""
+
+    size: int
+    has_state: bool
+    is_recursive: bool
+
+
+# What may read an expression as a bundle.
+_TAKING = (Index, Access, Remap, CallBinding, Call)
+
+
+class BundleUse(NamedTuple):
+    """The parameters that a body takes apart, and those from which the shape of its single output can come."""
+
+    taken: frozenset[str]
+    shapes: frozenset[str]
+
+
+def labelled(spindle: SpindleDefinition, args: Sequence[Argument]) -> Iterator[tuple[str, Expression]]:
+    """The arguments of a call with the names of their parameters, as far as they fit."""
+    names = [parameter.name for parameter in spindle.parameters]
+    for position, argument in enumerate(args):
+        if argument.label is not None or position < len(names):
+            yield argument.label or names[position], argument.value
+
+
+STEP_SIZE = 8
+"""The operations that a step of a loop takes, besides its statements."""
+
+_HUGE = 10**9
+_OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
