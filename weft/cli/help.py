@@ -22,7 +22,7 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, context_table
 from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
-from weft.ops import CONSTANT_ROWS, OPS, STATE, OpSpec
+from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
 from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec
 from weft.syntax.parser import FORMS
 
@@ -53,6 +53,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "form": "Forms",
         "operator": "Operators",
         "builtin": "Builtins",
+        "word for bundles": "For bundles",
         "constant": "Constants",
         "memory": "Memory",
         "source": "Sources",
@@ -86,6 +87,9 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 def _tabled() -> Iterator[Topic]:
     yield from map(_of_operation, (row for row in OPS.values() if row.kind != "internal"))
+    for word in WORDS.values():
+        shown = _call(word.name, (*word.params, *["…"] * word.variadic))
+        yield Topic("word for bundles", word.name, (shown,), word.doc, (word.example,))
     for row in STATE.values():
         yield Topic("memory", row.name, (_call(row.name, row.params),), row.doc, (row.example,))
     for constant in CONSTANT_ROWS:
@@ -187,7 +191,7 @@ def _libraries() -> list[Topic]:
     for library, text in libraries().items():
         spindles = [doc for doc in spindle_docs(Source(library, text)) if not doc.name.startswith("_")]
         use = f"#use {library}"
-        contents = tuple((_call(doc.name, doc.parameters), doc.headline) for doc in spindles)
+        contents = tuple((_call(doc.name, doc.heads), doc.headline) for doc in spindles)
         examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)
         about = opening_line(text).removesuffix(".")
         found.append(Topic("library", library, (use,), about, examples, ("std",), contents))

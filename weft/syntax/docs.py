@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from weft.errors import Report, Source
-from weft.syntax.ast import SpindleDefinition
+from weft.syntax.ast import SpindleDefinition, SpindleParameter
 from weft.syntax.parser import parse
 
 
 @dataclass(frozen=True, slots=True)
 class SpindleDoc:
     """A spindle as its doc comment describes it. `summary` is the text before the first tag; `parameter_texts` has the
-    text of each parameter that has one; an example is code, of one or more lines. What was not written is empty."""
+    text of each parameter that has one; `heads` has each as the spindle's head writes it, with its members and its
+    default; an example is code, of one or more lines. What was not written is empty."""
 
     name: str
     parameters: tuple[str, ...]
+    heads: tuple[str, ...]
     outputs: tuple[str, ...]
     summary: str
     parameter_texts: Mapping[str, str]
@@ -25,14 +27,20 @@ class SpindleDoc:
 
     @property
     def signature(self) -> str:
-        """How the spindle is defined: `polar(x, y) :: <r, theta>`."""
+        """How the spindle is defined: `polar(p<x, y> = centre()) :: <r, theta>`."""
         outputs = self.outputs[0] if len(self.outputs) == 1 else f"<{', '.join(self.outputs)}>"
-        return f"{self.name}({', '.join(self.parameters)}) :: {outputs}"
+        return f"{self.name}({', '.join(self.heads)}) :: {outputs}"
 
     @property
     def headline(self) -> str:
         """The first sentence of the summary, without its full stop."""
         return first_sentence(self.summary)
+
+
+def _head(parameter: SpindleParameter) -> str:
+    members = "" if parameter.members is None else f"<{', '.join(member.name for member in parameter.members)}>"
+    default = "" if parameter.default is None else f" = {parameter.default.span.text}"
+    return f"{parameter.name}{members}{default}"
 
 
 def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
@@ -54,7 +62,8 @@ def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
             summary.append(text)
     return SpindleDoc(
         name=spindle.name.name,
-        parameters=tuple(ident.name for ident in spindle.parameters),
+        parameters=tuple(parameter.name for parameter in spindle.parameters),
+        heads=tuple(map(_head, spindle.parameters)),
         outputs=tuple(ident.name for ident in spindle.outputs),
         summary=" ".join(summary),
         parameter_texts=parameters,

@@ -188,20 +188,29 @@ class FormSpec:
 
 _ROWS = (
     FormSpec("=", ("let", "strand", "instance"), "name<a, b> = e",
-             "an instance with the outputs a and b, read as name@a and name@b; without <…> it has one, and name is read"
-             " as it is; `let` may precede it",
-             "wave<v> = sin(me@x * 20)\nhalf = 0.5\ndisplay(wave@v * half)"),
-    FormSpec("@", ("output",), "name@output", "one output of an instance",
+             "an instance with the outputs a and b, read as name@a and name@b; without <…> it has the strands and names"
+             " of e, and name stands for all of them; `let` may precede it",
+             "wave<v> = sin(me@x * 20)\ncolour = <me@x, 0.4, me@y> * wave\ndisplay(colour)"),
+    FormSpec("@", ("output", "swizzle"), "e@name, e@xy",
+             "one member of a bundle, by its name; without names they are x y z w, r g b a or l r, and two to four of"
+             " these letters give a bundle",
              "spot<x, y> = <0.3, 0.6>\ndisplay(distance(me@x, me@y, spot@x, spot@y))"),
+    FormSpec("|>", ("pipe",), "e |> f(a)", "f(e, a): a call whose first argument stands before it, or maps of e",
+             "spindle softer(x, amount) :: v {\n  v = x * amount\n}\nsin(me@x * 20)\n  |> softer(0.5)\n"
+             "  |> (me@x ~ me@x * me@x)::wave<v>\ndisplay(wave)"),
     FormSpec("~", ("remap", "map"), "strand(me@x ~ e, me@y ~ e)",
              "the strand at other coordinates, with everything that it is made of",
              "wave<v> = sin(me@x * 20)\ndisplay(wave@v(me@x ~ me@x + 0.1 * sin(me@y * 9)))"),
     FormSpec("if", ("then", "else"), "if c then a else b",
              "a where c is true (not 0), else b; what the other side computes never leaks",
              "if me@x < 0.5 then me@y else 1 - me@y"),
-    FormSpec("<>", ("bundle",), "<e1, e2, …>",
-             "a bundle: one value for each output that it is bound to; inside, comparisons are written << and >>",
-             "colour<r, g, b> = <me@x, 0.4, me@y> * 0.8\ndisplay(colour)"),
+    FormSpec("<>", ("bundle", "tuple"), "<e1, e2, …>",
+             "a bundle of several strands, also written (e1, e2, …); whatever is done to it is done member by member;"
+             " inside <…>, comparisons are written << and >>",
+             "colour = <me@x, 0.4, me@y> * 0.8\ndisplay(colour)"),
+    FormSpec("<for>", ("comprehension",), "<e for i in (a to b)>",
+             "a bundle with a member for i = a, a + 1, … up to and including b, which are constants",
+             "display(sum(<sin(me@x * 9 * i) / i for i in (1 to 8)>))"),
     FormSpec("[]", ("index",), "e[i]", "the i-th value of a bundle or output of an instance, from 0; i may vary",
              "steps<a, b, c> = <0.1, 0.5, 0.9>\ndisplay(steps[me@x * 3])"),
     FormSpec("::", ("bind",), "f(args)::name<a, b>",
@@ -212,8 +221,9 @@ _ROWS = (
              "several calls of a spindle with one output: a bundle gives each its own argument, anything else repeats",
              "spindle wave(speed) :: v {\n  out v = sin(me@x * 20 + me@time * speed)\n}\n"
              "wave<3>(<1, 2, 3>)::c<r, g, b>\ndisplay(c)"),
-    FormSpec("spindle", ("out",), "spindle name(p, q) :: <a, b> { … }",
-             "a template: called with values for its parameters, it gives its outputs; each must be assigned with out",
+    FormSpec("spindle", ("out", "default"), "spindle name(p, q<x, y>, r = e) :: <a, b> { … }",
+             "a template: called with values for its parameters, it gives its outputs; a parameter with a list takes a"
+             " bundle, and one with a default may be left out",
              "spindle disc(cx, cy, radius) :: v {\n  d = distance(me@x, me@y, cx, cy)\n"
              "  out v = smoothstep(radius, radius * 0.9, d)\n}\ndisplay(disc(0.5, 0.5, 0.2))"),
     FormSpec("for", ("in", "to"), "for i in (a to b) { … }",
