@@ -76,8 +76,11 @@ class Resolver:
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
         self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
         self._grouping: set[tuple[Expression, Scope]] = set()
-        """Those whose strands are being found, and, below, those of them that their own strands depend on."""
-        self._reentered: set[tuple[Expression, Scope]] = set()
+        """The expressions whose strands are being found, and those of them that were assumed to add nothing."""
+        self._assumed: set[tuple[Expression, Scope]] = set()
+        self._tentative: dict[
+            tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[tuple[Expression, Scope]]]
+        ] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
@@ -195,24 +198,45 @@ class Resolver:
         return self.group(expression, scope) is OPEN
 
     def _grouped(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
-        """What `group` gives. A group that depends on itself adds nothing to itself."""
+        """What `group` gives. An expression in a cycle adds nothing to itself, so a group that depends on one whose
+        strands are still being found is tentative."""
         key = node, scope
         if key in self._groups:
             return self._groups[key]
+        if key in self._tentative:
+            known, assumed = self._tentative[key]
+            self._assumed |= assumed
+            return known
         if key in self._grouping:
-            self._reentered.add(key)
+            self._assumed.add(key)
             return None
         self._grouping.add(key)
-        outer, self._reentered = self._reentered, set()
+        outer, self._assumed = self._assumed, set()
+        group: StrandGroup | None = OPEN
         try:
-            group: StrandGroup | None = yield self._made_group(node, scope)
+            group = yield self._made_group(node, scope)
         finally:
             self._grouping.discard(key)
-            within = self._reentered - {key}
-            self._reentered = outer | within
-        if not within:
+            if key in self._assumed:
+                self._assumed.discard(key)
+                self._settle(key, group is None or len(group) == 1)
+            found, self._assumed = self._assumed, outer | self._assumed
+        if found:
+            self._tentative[key] = group, frozenset(found)
+        else:
             self._groups[key] = group
         return group
+
+    def _settle(self, key: tuple[Expression, Scope], adds_nothing: bool) -> None:
+        """Keeps what was found on the assumption that an expression adds nothing, if that is so, and drops it if
+        not."""
+        for other, (group, assumed) in list(self._tentative.items()):
+            if key in assumed:
+                del self._tentative[other]
+                if adds_nothing and len(assumed) > 1:
+                    self._tentative[other] = group, assumed - {key}
+                elif adds_nothing:
+                    self._groups[other] = group
 
     def _made_group(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
         group: StrandGroup | None = None
