@@ -473,9 +473,7 @@ class Elaborator(Generic[V]):
         if isinstance(node.callee, Number):
             raise error("missing-operator", "an operator is missing between these two", node.span,
                         f"for a product, write {node.callee.span.text} * …")  # fmt: skip
-        group = self.resolver.group(node, scope)
-        if group is not None:
-            return self._pick(group, node, scope, at)
+        self.resolver.check_callee(node, scope)
         axes = positional_axes(node, self.resolver.positional(node.callee, scope))
         return self._positionally(axes, scope, at, partial(self.value, node.callee, scope), node.span)
 

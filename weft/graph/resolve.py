@@ -15,9 +15,9 @@ from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinat
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.scope import (
-    OPEN, POSITIONS, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember,
-    SpindleBody, StrandGroup, WordMember, as_member, bound_planes, instance_group, is_swizzle, match_arguments,
-    pick_hint, remapped, source_coordinates, source_shape, strands
+    OPEN, POSITIONS, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope,
+    SourceMember, SpindleBody, StrandGroup, WordMember, as_member, bound_planes, instance_group, is_swizzle,
+    match_arguments, pick_hint, remapped, source_coordinates, source_shape, strands
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
@@ -76,11 +76,10 @@ class Resolver:
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
         self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
         self._grouping: set[tuple[Expression, Scope]] = set()
-        """The expressions whose strands are being found, and those of them that were assumed to add nothing."""
-        self._assumed: set[tuple[Expression, Scope]] = set()
-        self._tentative: dict[
-            tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[tuple[Expression, Scope]]]
-        ] = {}
+        """The expressions whose strands are being found. Below, those of them that were assumed to add nothing, and
+        bodies that were not known to their end."""
+        self._assumed: set[Hashable] = set()
+        self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
@@ -114,8 +113,15 @@ class Resolver:
         known = chain(scope.names(), self.patch.instances, CONSTANTS)
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
 
-    def _check_callee(self, callee: Expression, scope: Scope) -> None:
-        """Raises WeftError for a call of an unknown name."""
+    def check_callee(self, call: Call, scope: Scope) -> None:
+        """Raises WeftError for a remap by position of an unknown name, or of what `|>` was to call."""
+        callee = call.callee
+        self._check_known(callee, scope)
+        if call.is_piped:
+            what = f'"{callee.span.text}" is a strand, and `|>` hands its left side to a call'
+            raise error("pipe-needs-a-call", what, callee.span, "to remap the left side: |> (me@x ~ …)")
+
+    def _check_known(self, callee: Expression, scope: Scope) -> None:
         if not isinstance(callee, Name) or scope.get(callee.id) is not None or scope.is_assigned_later(callee.id):
             return
         if callee.id in self.patch.instances or callee.id in CONSTANTS:
@@ -227,7 +233,7 @@ class Resolver:
             self._groups[key] = group
         return group
 
-    def _settle(self, key: tuple[Expression, Scope], adds_nothing: bool) -> None:
+    def _settle(self, key: Hashable, adds_nothing: bool) -> None:
         """Keeps what was found on the assumption that an expression adds nothing, if that is so, and drops it if
         not."""
         for other, (group, assumed) in list(self._tentative.items()):
@@ -284,10 +290,7 @@ class Resolver:
     def _call_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
         arguments = [argument.value for argument in call.args]
         if self.is_remap(call, scope):
-            self._check_callee(call.callee, scope)
-            if call.is_piped:
-                raise error("pipe-needs-a-call", f'"{call.callee.span.text}" is a strand, and `|>` hands its left side '
-                            "to a call", call.callee.span, "to remap what is on the left: |> (me@x ~ …)")  # fmt: skip
+            self.check_callee(call, scope)
             remap: StrandGroup | None = yield self._remap_group(call, call.callee, arguments, scope)
             return remap
         name = call.name
@@ -307,7 +310,11 @@ class Resolver:
             case "state" if name == "cache":
                 raise unnamed_cache(call)
             case "state" if STATE[name].breaks_cycle:
-                shape = yield self._joined(arguments, scope.for_memory())
+                try:
+                    shape = yield self._joined(arguments, scope.for_memory())
+                except PoisonedError:  # the body has not been read up to its end
+                    self._assumed.add(scope.body)
+                    return None
             case _:
                 shape = yield self._joined(arguments, scope)
         return self._spread(call, shape, scope)
@@ -605,6 +612,7 @@ class Resolver:
         finally:
             sys.setrecursionlimit(limit)
         body.end = inner
+        self._settle(body, False)
         return inner
 
     def _parameter(
