@@ -69,14 +69,14 @@ class Ordinals:
             match statement:
                 case For():
                     names.update(dict.fromkeys(self.assigned(statement.body, with_groups)))
-                case CallBinding() | Assignment(value=Bundle()) if not with_groups:
+                case CallBinding() if not with_groups:
                     pass
                 case _:
                     names[statement.name.name] = None
         return list(names)
 
     def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
-        """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
+        """The names whose values a loop carries from step to step; bound calls belong to one step."""
         known = self._carried.get(body)
         return self._carried.setdefault(body, self.assigned(body, with_groups=False)) if known is None else known
 

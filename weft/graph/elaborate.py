@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -28,7 +28,7 @@ from weft.graph.resolve import (
 )
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, WordMember, called_pattern, match_arguments, positional_axes
+    SourceMember, StrandGroup, StrandMember, WordMember, as_local, called_pattern, match_arguments, positional_axes
 )
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS, ieee
@@ -109,7 +109,7 @@ class Elaborator(Generic[V]):
         self._pending: deque[_Advance[V]] = deque()
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
-        self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, V]] = {}
+        self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, Pattern] = {}
@@ -303,9 +303,9 @@ class Elaborator(Generic[V]):
             case Fixed(fixed):
                 value: V = fixed
                 return value
-            case LoopResult(loop, scope, name):
+            case LoopResult(loop, scope, name, index):
                 results = self._loops.get((loop, scope, at))
-                return self._after_loop(member, at) if results is None else results[name]
+                return self._after_loop(member, at) if results is None else results[name][index]
             case Opaque():
                 return self.domain.unknown()
             case WordMember(call, scope, index):
@@ -343,7 +343,7 @@ class Elaborator(Generic[V]):
         self.budget.spend(_STEPS)
         values = yield _run_loop(self, result.loop, result.scope, at)
         self._loops[result.loop, result.scope, at] = values
-        value: V = values[result.name]
+        value: V = values[result.name][result.index]
         return value
 
     # --- instances ------------------------------------------------------------------------------------------------
@@ -715,17 +715,26 @@ UNROLLED_STEPS = 16
 UNROLLED_SIZE = 4096
 
 
-def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
-    """The value of each name that a loop assigns, after the loop."""
-    ordinals = e.resolver.ordinals
+# The values of each name that a loop assigns: one, or those of a bundle's members.
+Carried: TypeAlias = dict[str, list[V]]
+
+
+def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Carried[V]]:
+    """The values of each name that a loop assigns, after the loop."""
     first: V = yield e.value(loop.first, scope, at)
     last: V = yield e.value(loop.last, scope, at)
-    carried: dict[str, V] = {}
-    for name in ordinals.carried(loop.body):
-        known = scope.get(name) is not None
-        carried[name] = yield e.value(Name(name, loop.variable.span), scope, at) if known else e.domain.const(0.0)
+    carried: Carried[V] = {}
+    for name, shape in e.resolver.loop_shapes(loop, scope).items():
+        local = scope.get(name)
+        members = local.members if isinstance(local, StrandGroup) else (local,) * len(shape or "1")
+        before = e.resolver.several(Name(name, loop.variable.span), scope) if local is not None else None
+        members = members if before is None else before.members
+        carried[name] = []
+        for member in members:
+            known = e.domain.const(0.0) if member is None else (yield e.member(member, at, loop.variable.span))
+            carried[name].append(known)
     steps = _constant_steps(e, loop, first, last)
-    body_size, has_state, _ = ordinals.facts(loop.body)
+    body_size, has_state, _ = e.resolver.ordinals.facts(loop.body)
     size = scope.copies * (steps or 0) * (STEP_SIZE + body_size)
     pays = steps is not None and steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
     with e.budget.within(loop.span, "loop"):
@@ -734,11 +743,11 @@ def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> 
             for k in range(steps):
                 e.budget.spend(_STEPS_OF_A_STEP)
                 step = replace(scope, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
-                carried = yield _step(e, loop, step, at, e.domain.const(start + k), carried)
+                carried = yield _step(e, loop, scope, step, at, e.domain.const(start + k), carried)
             return carried
         if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
             raise _state_in_varying_loop(loop.first.span.to(loop.last.span))
-        results: dict[str, V] = yield _iterated(e, loop, scope, at, (first, last), carried)
+        results: Carried[V] = yield _iterated(e, loop, scope, at, (first, last), carried)
         return results
 
 
@@ -755,46 +764,62 @@ def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | Non
 
 
 def _iterated(
-    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
-) -> Task[dict[str, V]]:
+    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: Carried[V]
+) -> Task[Carried[V]]:
     domain = e.domain
-    values = [*ends, *carried.values(), *at.values()]
+    flat = [value for values in carried.values() for value in values]
+    values = [*ends, *flat, *at.values()]
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
     # Unknown ends may turn out to be constant where the spindle is called.
     varying = not any(domain.is_unknown(end) for end in ends)
-    draft = domain.loop(level, *ends, list(carried.values()), loop.first.span.to(loop.last.span))
+    draft = domain.loop(level, *ends, flat, loop.first.span.to(loop.last.span))
     inside = replace(scope, level=level, varying=varying)
+
+    def by_name(values: Sequence[V]) -> Carried[V]:
+        remaining = iter(values)
+        return {name: [next(remaining) for _ in members] for name, members in carried.items()}
+
     while True:
         e.budget.spend(_STEPS_OF_A_STEP)
-        before = dict(zip(carried, draft.carried, strict=True))
-        after: dict[str, V] = yield _step(e, loop, inside, at, draft.index, before)
-        if draft.close(list(after.values())):
-            results = dict(zip(carried, draft.results, strict=True))
-            for name, result in results.items():
-                domain.annotate(result, name, local=True)
+        after: Carried[V] = yield _step(e, loop, scope, inside, at, draft.index, by_name(draft.carried))
+        if draft.close([value for values in after.values() for value in values]):
+            results = by_name(draft.results)
+            for name, members in results.items():
+                for result in members:
+                    domain.annotate(result, name, local=True)
             return results
 
 
 def _step(
-    e: Elaborator[V], loop: For, outside: Scope, at: Coordinates[V], index: V, carried: Mapping[str, V]
-) -> Task[dict[str, V]]:
+    e: Elaborator[V], loop: For, before: Scope, outside: Scope, at: Coordinates[V], index: V, carried: Carried[V]
+) -> Task[Carried[V]]:
     """Runs the statements of one step, and gives the values that it carries to the next. Inside a loop, an assignment
-    evaluates its value at once."""
-    scope = outside.inner({name: Fixed(value) for name, value in (*carried.items(), (loop.variable.name, index))})
+    evaluates its value at once. `before` is the scope of the whole loop."""
+    shapes = e.resolver.loop_shapes(loop, before)
+    locals = {name: as_local(list(map(Fixed, values)), shapes[name]) for name, values in carried.items()}
+    scope = outside.inner({**locals, loop.variable.name: Fixed(index)})
     for statement in loop.body:
         e.resolver.spend_on_binding()
         match statement:
-            case Assignment(name, "=", value, _) if isinstance(value, Bundle):
-                scope = scope.bind(name.name, Closure(value, scope))
             case Assignment(name):
-                result: V = yield e.value(assigned_value(statement), scope, at)
-                e.domain.annotate(result, name.name, local=True)
-                scope = scope.bind(name.name, Fixed(result))
+                value = assigned_value(statement)
+                group = e.resolver.several(value, scope) if shapes[name.name] is not None else None
+                fixed: list[Fixed] = []
+                for member in group.members if group else (None,):
+                    result: V = yield e.member(member, at, value.span) if member else e.value(value, scope, at)
+                    e.domain.annotate(result, name.name, local=True)
+                    fixed.append(Fixed(result))
+                scope = scope.bind(name.name, as_local(fixed, group or e.resolver.open_shape(value, scope)))
             case CallBinding(name=name):
                 scope = scope.bind(name.name, e.resolver.bound_call(statement, scope))
             case For():
-                results: dict[str, V] = yield _run_loop(e, statement, scope, at)
+                inner = e.resolver.loop_shapes(statement, scope)
+                results: Carried[V] = yield _run_loop(e, statement, scope, at)
                 for key, after in results.items():
-                    scope = scope.bind(key, Fixed(after))
-    found = {name: scope.get(name) for name in carried}
-    return {name: local.value for name, local in found.items() if isinstance(local, Fixed)}
+                    scope = scope.bind(key, as_local(list(map(Fixed, after)), inner[key]))
+    last: Carried[V] = {}
+    for key, values in carried.items():
+        local = scope.get(key)
+        members = local.members if isinstance(local, StrandGroup) else (local,) * len(values)
+        last[key] = [member.value if isinstance(member, Fixed) else e.domain.unknown() for member in members]
+    return last

@@ -16,7 +16,7 @@ from weft.graph.nodes import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.scope import (
     OPEN, POSITIONS, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope,
-    SourceMember, SpindleBody, StrandGroup, WordMember, as_member, bound_planes, instance_group, is_swizzle,
+    SourceMember, SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, instance_group, is_swizzle,
     match_arguments, pick_hint, remapped, source_coordinates, source_shape, strands
 )
 from weft.keys import KEYS, MOUSE
@@ -81,6 +81,7 @@ class Resolver:
         self._assumed: set[Hashable] = set()
         self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
+        self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
         self._compared = 0
@@ -310,11 +311,7 @@ class Resolver:
             case "state" if name == "cache":
                 raise unnamed_cache(call)
             case "state" if STATE[name].breaks_cycle:
-                try:
-                    shape = yield self._joined(arguments, scope.for_memory())
-                except PoisonedError:  # the body has not been read up to its end
-                    self._assumed.add(scope.body)
-                    return None
+                shape = yield self._joined_in_memory(arguments, scope)
             case _:
                 shape = yield self._joined(arguments, scope)
         return self._spread(call, shape, scope)
@@ -457,6 +454,22 @@ class Resolver:
                 if not any(found.names):
                     found = group
         return found
+
+    def _joined_in_memory(self, parts: Sequence[Expression], scope: Scope) -> Task[StrandGroup | None]:
+        """As `_joined`, for what memory keeps. While a body has not been read to its end, names that it assigns further
+        down add nothing."""
+        shape: StrandGroup | None = None
+        try:
+            shape = yield self._joined(parts, scope.for_memory())
+            return shape
+        except PoisonedError:
+            self._assumed.add(scope.body)
+        try:
+            shape = yield self._joined(parts, scope)
+        except WeftError as failure:
+            if failure.diagnostics[0].code != "read-before-assignment":
+                raise
+        return shape
 
     def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
         """An expression over bundles, member by member, if it has a shape. Each member has a state of its own."""
@@ -655,23 +668,77 @@ class Resolver:
             case For():
                 self._check_groups(statement, scope.names())
                 after = scope
-                for name in self.ordinals.carried(statement.body):
-                    after = after.bind(name, LoopResult(statement, scope, name))
+                for name, shape in self.loop_shapes(statement, scope).items():
+                    results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
+                    after = after.bind(name, as_local(results, shape))
                 return after
 
+    def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
+        """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
+        so the widest shape that a step gives holds from the first one on."""
+        key = loop, scope
+        if key not in self._loop_shapes:
+            shapes: dict[str, StrandGroup | None] = {}
+            for name in self.ordinals.carried(loop.body):
+                known = scope.get(name) is not None
+                shapes[name] = self._carried_shape(Name(name, loop.variable.span), scope) if known else None
+            is_known = False
+            while not is_known:
+                is_known = True
+                for name, (found, span) in self._step_shapes(loop, scope, shapes).items():
+                    before = shapes[name]
+                    if found is None or before is found or (before and len(before) == len(found)):
+                        continue
+                    if before and not found:
+                        continue
+                    if before:
+                        raise error("count-mismatch", f'"{name}" has {len(before)} strands, and this step gives it '
+                                    f"{len(found)}", span, "a loop carries as many in every step")  # fmt: skip
+                    shapes[name], is_known = found, False
+            self._loop_shapes[key] = shapes
+        return self._loop_shapes[key]
+
+    def _carried_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
+        return self.several(value, scope) or self.open_shape(value, scope)
+
+    def open_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
+        """`OPEN` for an expression about which nothing is known, else None."""
+        return OPEN if self.is_open(value, scope) else None
+
+    def _step_shapes(
+        self, loop: For, outside: Scope, shapes: Mapping[str, StrandGroup | None]
+    ) -> dict[str, tuple[StrandGroup | None, Span]]:
+        """The shape of each carried name after a step, and where it was assigned."""
+        unknown = {name: as_local([Opaque()] * len(shape or "1"), shape) for name, shape in shapes.items()}
+        scope = outside.inner({**unknown, loop.variable.name: Opaque()})
+        found: dict[str, tuple[StrandGroup | None, Span]] = {}
+        for statement in loop.body:
+            match statement:
+                case Assignment(name):
+                    value = assigned_value(statement)
+                    found[name.name] = self._carried_shape(value, scope), value.span
+                    scope = scope.bind(name.name, Closure(value, scope))
+                case CallBinding(name=name):
+                    scope = scope.bind(name.name, self.bound_call(statement, scope))
+                case For():
+                    for inner, shape in self.loop_shapes(statement, scope).items():
+                        found[inner] = shape, statement.span
+                        scope = scope.bind(inner, as_local([Opaque()] * len(shape or "1"), shape))
+        return {name: each for name, each in found.items() if name in shapes}
+
     def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
-        """Raises WeftError for a bundle or bound call in a loop whose name is also used outside of the step."""
+        """Raises WeftError for a bound call in a loop whose name is also used outside of the step."""
         beyond = {*outside, *self.ordinals.carried(loop.body)}
         bound: set[str] = set()
         for statement in loop.body:
             match statement:
                 case For():
                     self._check_groups(statement, beyond | bound)
-                case Assignment(name=name, op="=", value=Bundle()) | CallBinding(name=name):
+                case CallBinding(name=name):
                     if name.name in beyond:
-                        raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and a loop '
-                                    "carries only numbers from step to step", name.span,
-                                    "give it a name of its own here")  # fmt: skip
+                        raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
+                                    "is bound to belongs to one step", name.span,
+                                    "give it a name of its own here, or write name = …")  # fmt: skip
                     bound.add(name.name)
                 case _:
                     pass

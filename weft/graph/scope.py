@@ -284,6 +284,8 @@ class LoopResult:
     loop: For
     scope: Scope
     name: str
+    index: int = 0
+    """The member, if the name stands for a bundle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -457,6 +459,18 @@ def as_member(local: Local | None) -> Member:
     if isinstance(local, StrandGroup):
         raise TypeError("an output of a spindle is a strand")
     return local
+
+
+def as_local(members: Sequence[Member], shape: StrandGroup | None) -> Local:
+    """A local of these members: a bundle of a shape, or the only one."""
+    if shape is OPEN:
+        return Opaque(takes_bundle=True)
+    if shape is not None:
+        return StrandGroup(shape.names, tuple(members))
+    only = members[0]
+    if not isinstance(only, Closure | Fixed | LoopResult | Opaque):
+        raise TypeError("not a local")
+    return only
 
 
 def strands(group: StrandGroup) -> str:
