@@ -115,7 +115,10 @@ class Ordinals:
             parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset()
             for parameter in spindle.parameters
         }
-        bindings = [node for node in nodes if isinstance(node, Assignment | CallBinding)]
+        bindings = [
+            node for node in nodes
+            if isinstance(node, CallBinding) or (isinstance(node, Assignment) and node.member is None)
+        ]  # fmt: skip
         is_known = False
         while not is_known:
             is_known = True
@@ -173,6 +176,8 @@ class Ordinals:
                 yield base
             case Remap(maps=maps):
                 yield from (each.target.base for each in maps)
+            case Assignment(name=name, member=member) if member is not None:
+                yield Name(name.name, name.span)
             case CallBinding(value=Call(args=args), count=count) if count is not None:
                 yield from (argument.value for argument in args)
             case CallBinding(value=value) if not isinstance(value, Call) or self._spindle(value, within.body) is None:
@@ -255,7 +260,7 @@ class BodyFacts(NamedTuple):
 
 
 # What may read an expression as a bundle.
-_TAKING = (Index, Access, Remap, CallBinding, Call)
+_TAKING = (Index, Access, Remap, Assignment, CallBinding, Call)
 
 
 class BundleUse(NamedTuple):

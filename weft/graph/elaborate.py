@@ -798,13 +798,22 @@ def _step(
     shapes = e.resolver.loop_shapes(loop, before)
     locals = {name: as_local(list(map(Fixed, values)), shapes[name]) for name, values in carried.items()}
     scope = outside.inner({**locals, loop.variable.name: Fixed(index)})
+    fixed: list[Fixed]
     for statement in loop.body:
         e.resolver.spend_on_binding()
         match statement:
+            case Assignment(name, member=target) if target is not None:
+                bundle = e.resolver.with_member(statement, target, scope)
+                if isinstance(bundle, StrandGroup):
+                    fixed = []
+                    for part in bundle.members:
+                        fixed.append(Fixed((yield e.member(part, at, name.span))))
+                    bundle = as_local(fixed, bundle)
+                scope = scope.bind(name.name, bundle)
             case Assignment(name):
                 value = assigned_value(statement)
                 group = e.resolver.several(value, scope) if shapes[name.name] is not None else None
-                fixed: list[Fixed] = []
+                fixed = []
                 for member in group.members if group else (None,):
                     result: V = yield e.member(member, at, value.span) if member else e.value(value, scope, at)
                     e.domain.annotate(result, name.name, local=True)

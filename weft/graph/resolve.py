@@ -24,8 +24,8 @@ from weft.names import StrandRef
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
-    Index, Map, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
+    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For,
+    Ident, If, Index, Map, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
 
 # --- names, groups and bodies ---
@@ -661,6 +661,8 @@ class Resolver:
     def _step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
         """The scope after one statement outside of loops."""
         match statement:
+            case Assignment(target, member=member) if member is not None:
+                return scope.bind(target.name, self.with_member(statement, member, scope))
             case Assignment():
                 return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
             case CallBinding():
@@ -698,6 +700,19 @@ class Resolver:
             self._loop_shapes[key] = shapes
         return self._loop_shapes[key]
 
+    def with_member(self, statement: Assignment, member: Ident, scope: Scope) -> Local:
+        """A local bundle after the assignment of one member."""
+        name = Name(statement.name.name, statement.name.span)
+        group = self.group(name, scope)
+        if group is OPEN:
+            return Opaque(takes_bundle=True)
+        place = None if group is None else group.place(member.name)
+        if group is None or place is None:
+            raise no_member(group, Access(name, member.name, member.span, name.span.to(member.span)))
+        members = list(group.members)
+        members[place] = Closure(assigned_value(statement), scope, f"{name.id}_{member.name}")
+        return replace(group, members=tuple(members))
+
     def _carried_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
         return self.several(value, scope) or self.open_shape(value, scope)
 
@@ -714,6 +729,9 @@ class Resolver:
         found: dict[str, tuple[StrandGroup | None, Span]] = {}
         for statement in loop.body:
             match statement:
+                case Assignment(name, member=member) if member is not None:
+                    found[name.name] = self._carried_shape(Name(name.name, name.span), scope), name.span
+                    scope = scope.bind(name.name, self.with_member(statement, member, scope))
                 case Assignment(name):
                     value = assigned_value(statement)
                     found[name.name] = self._carried_shape(value, scope), value.span
@@ -854,7 +872,9 @@ def assigned_value(statement: Assignment) -> Expression:
     """The expression of an assignment; `a += e` reads the a from before."""
     if statement.op == "=":
         return statement.value
-    before = Name(statement.name.name, statement.name.span)
+    before: Expression = Name(statement.name.name, statement.name.span)
+    if (member := statement.member) is not None:
+        before = Access(before, member.name, member.span, before.span.to(member.span))
     return Binary(statement.op[0], before, statement.value, statement.span)
 
 

@@ -200,13 +200,15 @@ class CallBinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """Inside a spindle: `name op value`, where `op` is one of `= += -= *= /=`."""
+    """Inside a spindle: `name op value`, where `op` is one of `= += -= *= /=`; or the same for one `member` of a local
+    bundle, `name@member op value`."""
 
     name: Ident
     op: str
     value: Expression
     span: Span
     is_out: bool = False
+    member: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -484,8 +486,9 @@ def _statement(statement: Statement | BodyStatement) -> str:
             return f"({' '.join(['output', head, *arguments])})"
         case SpindleDefinition(name=name, parameters=parameters, outputs=outputs):
             return f"(spindle {name.name}{_names(outputs)}{''.join(map(_parameter, parameters))})"
-        case Assignment(name=name, op=op, value=value, is_out=is_out):
-            return f"({'out ' * is_out}{op} {name.name} {expression_text(value)})"
+        case Assignment(name=name, op=op, value=value, is_out=is_out, member=member):
+            target = name.name if member is None else f"{name.name}@{member.name}"
+            return f"({'out ' * is_out}{op} {target} {expression_text(value)})"
         case For(variable=name, first=first, last=last):
             return f"(for {name.name} {expression_text(first)} {expression_text(last)})"
         case Include(path=path):

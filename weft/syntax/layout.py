@@ -241,12 +241,14 @@ class _Matcher:
 # --- statement boundaries ---
 
 # What can only start a statement if it is the first on its line.
-_START = re.compile(r"[nITENit](?:<n(?:,n)*[>g])?[=a]|n<-*[0n][>g]\(|M<n[>g]=|[SFOL]")
+_START = re.compile(r"[nITENit](?:<n(?:,n)*[>g]|@n)?[=a]|n<-*[0n][>g]\(|M<n[>g]=|[SFOL]")
 # Two values side by side do not continue an expression. Names are left to the grammar: they may start a statement.
 _OPERAND_STARTS: Final = "0sIN"
 # After these, `name =` is a label that should have a colon.
 _BEFORE_ARGUMENT: Final = "(,"
-_SPINDLE_HEAD = re.compile(r"Sn\((?:n(?:,n)*)?\)d(?:n|<n(?:,n)*[>g])")
+_SPINDLE_HEAD = re.compile(r"Sn\([^{};]*\)d(?:n|<n(?:,n)*[>g])")
+# A line in the head of a spindle: the parameters before it, whose defaults may have calls.
+_IN_HEAD = re.compile(r"Sn\((?:[^(){};]|\([^(){};]*\))*\Z")
 _LOOP_HEAD = re.compile(r"Fni\(")
 _HEAD_WORD = re.compile("[SF]")
 _AFTER_HEAD: Final = "{};SFOLPp" + END
@@ -297,6 +299,11 @@ class _LineLayout:
         if before in (">", GLUED) and _WHOLE_BINDING.search(kinds, max(0, index - _LONGEST_LIST), index):
             return True
         if start := _START.match(kinds, index):
+            if start[0] == "F" and (loop := _LOOP_HEAD.match(kinds, index)):
+                # After the ends of a loop comes its block, and after those of a bundle the bundle's end.
+                return kinds[self._closing.get(loop.end() - 1, index) + 1] not in (">", GLUED)
+            if before in _BEFORE_ARGUMENT and _IN_HEAD.search(kinds, max(0, index - _LONGEST_LIST), index):
+                return False
             return start[0] != "n=" or before not in _BEFORE_ARGUMENT
         if (call := CALL.match(kinds, index)) and before != "S":
             is_bound = kinds.startswith(BINDS, self._closing.get(call.end() - 1, index) + 1)

@@ -43,7 +43,8 @@ from weft.syntax.statements import StatementBuilder
 _STATEMENTS: Final = r"""
 item        = binding / call / setting / pragma / spindle / loop / piped
 
-binding     = intro? name outputs? becomes expr ends
+binding     = intro? name part? becomes expr ends
+part        = outputs / access
 intro       = ~r"[LO]"
 becomes     = ~r"[=a]"
 
@@ -230,8 +231,8 @@ _ROWS = (
              "in a spindle: repeats the block for i = a, a + 1, … up to and including b",
              "spindle waves(x) :: v {\n  v = 0\n  for i in (1 to 4) {\n    v += sin(x * i * 9) / i\n  }\n}\n"
              "display(waves(me@x))"),
-    FormSpec("+=", ("-=", "*=", "/="), "name += e",
-             "in a spindle: the same as name = name + (e); so do -= *= and /=",
+    FormSpec("+=", ("-=", "*=", "/="), "name += e, name@x += e",
+             "in a spindle: the same as name = name + (e), for a local or a member of it; so do -= *= and /=",
              "spindle waves(x) :: v {\n  v = sin(x * 9)\n  v *= 0.5\n  v += 0.5\n}\ndisplay(waves(me@x))"),
     FormSpec("me", ("coordinates",), "me@field, me<setting> = number",
              "where and when a strand is evaluated; settings are set once, with < and >",
@@ -256,7 +257,7 @@ FRAMES_PER_LEVEL: Final = 60
 _SHALLOW: Final = 12
 
 # What is a statement of its own even after an expression on the same line.
-_OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g])?[=a]|[SFLOP]|M(?:<|@n=)")
+_OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g]|@n)?[=a]|[SFLOP]|M(?:<|@n=)")
 # What a line ends with if a name on the next line does not continue it.
 _ENDS: Final = OPERAND_ENDS + "}>" + GLUED + PRAGMA_END
 
@@ -322,6 +323,12 @@ def _matched(kinds: str) -> Node:
     return item
 
 
+def _names_outputs(binding: Node) -> bool:
+    """Whether a binding has a list of outputs, which none in a spindle has."""
+    part = binding.children[2]
+    return bool(part.children) and part.children[0].children[0].expr_name == "outputs"
+
+
 @dataclass
 class _OpenBlock:
     """An open spindle or loop. One in the wrong place is read for its errors and then dropped."""
@@ -381,7 +388,7 @@ class _Parser:
             self._fail(start, "ends")
             return
         found_before = len(self._report.diagnostics)
-        is_inner = form == "loop" or (form == "binding" and not item.children[2].children)
+        is_inner = form == "loop" or (form == "binding" and not _names_outputs(item))
         if not (is_inner or (form == "call" and not is_output)):
             # A `}` is missing, which was reported: the blocks end before something that is not allowed in them.
             while self._blocks and self._blocks[0].brace not in self._tokens.partners:

@@ -418,7 +418,7 @@ class StatementBuilder(_ExpressionBuilder):
 
     def binding(self, node: Node) -> Binding | None:
         """`name<outputs> = expression`, at the top level."""
-        _, name, outputs, becomes, value, _ = node.children
+        _, name, part, becomes, value, _ = node.children
         op = self._tokens.text(becomes.start)
         if self._tokens.kinds[0] == "O":
             self._report.error("misplaced-out", "`out` is used only in a spindle", self._tokens.span(0), "leave it out")
@@ -427,15 +427,21 @@ class StatementBuilder(_ExpressionBuilder):
             message = f"`{op}` works only in a spindle; out here a name has one value"
             self._report.error("misplaced-assignment", message, self._tokens.span(becomes.start))
             return None
-        idents = self._outputs(outputs.children[0]) if outputs.children else None
+        form = part.children[0].children[0] if part.children else None
+        if form is not None and form.expr_name == "access":
+            message = "a member is assigned only in a spindle; out here a name has one value"
+            self._report.error("misplaced-assignment", message, self._tokens.span(form.start, form.end - 1))
+            return None
+        idents = self._outputs(form) if form is not None else None
         expression = self._row(value).value
         return Binding(self._ident(name.start), idents, expression, self._span(node), self._doc)
 
     def assignment(self, node: Node) -> Assignment | None:
-        """`name op expression`, in a spindle."""
-        intro, name, outputs, becomes, value, _ = node.children
-        if outputs.children:
-            place = self._tokens.span(outputs.start, outputs.end - 1)
+        """`name op expression` or `name@member op expression`, in a spindle."""
+        intro, name, part, becomes, value, _ = node.children
+        form = part.children[0].children[0] if part.children else None
+        if form is not None and form.expr_name == "outputs":
+            place = self._tokens.span(form.start, form.end - 1)
             hint = "a local may name a bundle: c = <1, 2, 3>, and then c[0]"
             self._report.error("outputs-in-spindle", "in a spindle, a name takes no output list", place, hint)
             return None
@@ -446,7 +452,8 @@ class StatementBuilder(_ExpressionBuilder):
             self._report.error("misplaced-assignment", f"`{word}` goes with `=`, not `{op}`", place)
             return None
         expression = self._row(value).value
-        return Assignment(self._ident(name.start), op, expression, self._span(node), word == "out")
+        member = self._ident(form.end - 1) if form is not None else None
+        return Assignment(self._ident(name.start), op, expression, self._span(node), word == "out", member)
 
     def setting(self, node: Node) -> Setting | None:
         """`me<field> = number`."""
