@@ -12,11 +12,11 @@ from weft.errors import Diagnostic, Report, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator, Owner
+from weft.graph.groups import Resolver
 from weft.graph.nodes import (
     Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, Patch, RenderGraph, Sink, SinkStatement, Strand
 )
 from weft.graph.partition import Fact, partition, reachable, tag
-from weft.graph.resolve import Resolver
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup
 from weft.names import StrandRef
 from weft.sources import SOURCES

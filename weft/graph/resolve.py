@@ -1,34 +1,19 @@
-"""Name resolution: what every name in a text refers to, which expressions are several strands at once, and a number for
-every stateful call. Nothing is evaluated here."""
+"""Name resolution: what every name in a text refers to, and the errors about names. Nothing is evaluated here."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from weft.errors import Span, WeftError, did_you_mean, error, steps_of
-from weft.graph.budget import Budget
-from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
-from weft.graph.nodes import Broadcast, Patch
-from weft.graph.recursion import Eventual, Task, run
-from weft.graph.scope import (
-    OPEN, POSITIONS, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope,
-    SourceMember, SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, instance_group, is_swizzle,
-    match_arguments, pick_hint, remapped, source_coordinates, source_shape, strands
-)
+from weft.errors import Span, WeftError, did_you_mean, error
+from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
+from weft.graph.nodes import Patch
+from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, strands
 from weft.keys import KEYS, MOUSE
-from weft.names import StrandRef
-from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS, ieee
+from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES
-from weft.syntax.ast import (
-    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For,
-    Ident, If, Index, Map, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
-)
-
-# --- names, groups and bodies ---
+from weft.syntax.ast import Access, Assignment, Binary, Call, CallBinding, Expression, Map, Name, SpindleDefinition
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -38,55 +23,18 @@ RESERVED = {
 
 MAX_COPIES = 64
 
-# The most members of a comprehension.
-_MOST_MEMBERS = 64
-
 # The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
 _MOST_COMPARED = 100_000
 
-# The deepest nesting of spindle calls.
-MAX_CALL_DEPTH = 256
 
-# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
-_FRAMES_PER_CALL = 12
+class NameLookup:
+    """What the names of one patch refer to."""
 
-# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
-_MOST_LOOKED_AT = 32
-
-# Kinds of arguments; neither can occur in a text.
-_OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
-
-# What a body and each statement in it take of the budget, besides their evaluation.
-_STEPS_OF_A_BODY = 20
-_STEPS_OF_A_LOCAL = 6
-
-
-class Resolver:
-    """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
-
-    def __init__(
-        self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
-    ) -> None:
-        """`constant` gives the number of an expression that has to be a constant; None if nothing is known about it."""
+    def __init__(self, patch: Patch) -> None:
         self.patch = patch
-        self._budget = budget
-        self._constant = constant
-        self._indexed: dict[tuple[Call, int], Expression] = {}
-        self.ordinals = patch.ordinals
-        self._bodies: dict[tuple[Call, Scope], Scope] = {}
-        self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
-        self._grouping: set[tuple[Expression, Scope]] = set()
-        """The expressions whose strands are being found. Below, those of them that were assumed to add nothing, and
-        bodies that were not known to their end."""
-        self._assumed: set[Hashable] = set()
-        self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
-        self._open_bodies: dict[Hashable, Scope] = {}
-        self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
         self._compared = 0
-
-    # --- names ----------------------------------------------------------------------------------------------------
 
     def strand(self, name: Name, scope: Scope) -> Local | float:
         """The meaning of a name in the place of a strand: a local, an instance's group, or a constant."""
@@ -99,7 +47,7 @@ class Resolver:
             if end is None or end.get(name.id) is not None:  # not a group in one step of a loop
                 hint += f"; prev({name.id}) reads what it was a tick ago"
             raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span, hint)
-        if name.id in self.patch.instances and not _in_library(scope):
+        if name.id in self.patch.instances and not in_library(scope):
             return self.instance(name.id)
         if name.id in CONSTANTS:
             return CONSTANTS[name.id]
@@ -155,7 +103,7 @@ class Resolver:
         was written without knowing the patch."""
         spindle = self.patch.spindles.get(name)
         inside = bool(scope.chain) and scope.chain[-1] is spindle
-        if spindle is not None and not inside and (spindle.span.source.library or not _in_library(scope)):
+        if spindle is not None and not inside and (spindle.span.source.library or not in_library(scope)):
             return spindle
         return _CALLABLES.get(name, spindle)
 
@@ -169,11 +117,11 @@ class Resolver:
         word = WORDS.get(name)
         if word is None:
             return self.callable_named(name, scope)
-        if name in self.patch.instances and not _in_library(scope):
+        if name in self.patch.instances and not in_library(scope):
             return None
         found = self.callable_named(name, scope)
         if isinstance(found, SpindleDefinition):
-            is_own = not found.span.source.library or _in_library(scope)
+            is_own = not found.span.source.library or in_library(scope)
             needed = sum(parameter.default is None for parameter in found.parameters)
             if is_own or needed <= len(call.args) <= len(found.parameters):
                 return found
@@ -183,620 +131,6 @@ class Resolver:
         """Whether a call without `~` remaps a strand by position."""
         return self.called(call, scope) is None
 
-    # --- groups ---------------------------------------------------------------------------------------------------
-
-    def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
-        """The strands of an expression that has several, or whose only one has a name; None for any other, and `OPEN`
-        if nothing is known about its strands. Raises WeftError for unknown names, and for counts that differ."""
-        key = expression, scope
-        if key not in self._groups:
-            task: Eventual[StrandGroup | None] = self._grouped(expression, scope)
-            return run(task)
-        return self._groups[key]
-
-    def several(self, expression: Expression, scope: Scope) -> StrandGroup | None:
-        """The strands of a bundle: of an expression that has more than one."""
-        group = self.group(expression, scope)
-        return None if group is None or len(group) < 2 else group
-
-    def is_open(self, expression: Expression, scope: Scope) -> bool:
-        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
-        that is never called, or made of such arguments."""
-        return self.group(expression, scope) is OPEN
-
-    def _grouped(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
-        """What `group` gives. An expression in a cycle adds nothing to itself, so a group that depends on one whose
-        strands are still being found is tentative."""
-        key = node, scope
-        if key in self._groups:
-            return self._groups[key]
-        if key in self._tentative:
-            known, assumed = self._tentative[key]
-            self._assumed |= assumed
-            return known
-        if key in self._grouping:
-            self._assumed.add(key)
-            return None
-        self._grouping.add(key)
-        outer, self._assumed = self._assumed, set()
-        group: StrandGroup | None = OPEN
-        try:
-            group = yield self._made_group(node, scope)
-        finally:
-            self._grouping.discard(key)
-            if key in self._assumed:
-                self._assumed.discard(key)
-                self._settle(key, group is None or len(group) == 1)
-            found, self._assumed = self._assumed, outer | self._assumed
-        if found:
-            self._tentative[key] = group, frozenset(found)
-        else:
-            self._groups[key] = group
-        return group
-
-    def _settle(self, key: Hashable, adds_nothing: bool) -> None:
-        """Keeps what was found on the assumption that an expression adds nothing, if that is so, and drops it if
-        not."""
-        for other, (group, assumed) in list(self._tentative.items()):
-            if key in assumed:
-                del self._tentative[other]
-                if adds_nothing and len(assumed) > 1:
-                    self._tentative[other] = group, assumed - {key}
-                elif adds_nothing:
-                    self._groups[other] = group
-
-    def _made_group(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
-        group: StrandGroup | None = None
-        match node:
-            case Name():
-                match self.strand(node, scope):
-                    case StrandGroup() as found:
-                        group = found
-                    case Closure() as closure if closure.scope.broadcast is None:
-                        group = yield self._grouped(closure.value, closure.scope)
-                    case Opaque(takes_bundle=True):
-                        group = OPEN
-            case Bundle(items):
-                for item in items:
-                    nested: StrandGroup | None = yield self._grouped(item, scope.broadcast_over(None))
-                    if nested is not None and len(nested) > 1:
-                        raise error("nested-bundle", f"a bundle cannot contain a bundle: this is {strands(nested)}",
-                                    item.span, "join(a, b) makes one bundle of several")  # fmt: skip
-                members = tuple(Closure(item, scope.broadcast_over(None)) for item in items)
-                group = StrandGroup(("",) * len(members), members)
-            case Comprehension():
-                group = self._comprehension(node, scope)
-            case Call():
-                group = yield self._call_group(node, scope)
-            case Remap(base, maps):
-                group = yield self._remap_group(node, base, [item.value for item in maps], scope)
-            case Access(base, output) if is_swizzle(output) and not _is_field(node, scope):
-                group = yield self._grouped(base, scope)
-                group = group and group.swizzle(output)
-            case Index(_, index):
-                group = self._spread(node, (yield self._joined([index], scope)), scope)
-            case Unary() | Binary() | If():
-                group = self._spread(node, (yield self._joined(self.ordinals.shape_leaves(node), scope)), scope)
-        return group
-
-    def _remap_group(
-        self, node: Remap | Call, base: Expression, moved: Sequence[Expression], scope: Scope
-    ) -> Task[StrandGroup | None]:
-        group: StrandGroup | None = yield self._grouped(base, scope)
-        maps = yield self._joined(moved, scope)
-        if maps is None or group is OPEN:
-            return group and remapped(group, node, scope)
-        return self._spread(node, (yield self._joined([base, *moved], scope)), scope)
-
-    def _call_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
-        arguments = [argument.value for argument in call.args]
-        if self.is_remap(call, scope):
-            self.check_callee(call, scope)
-            remap: StrandGroup | None = yield self._remap_group(call, call.callee, arguments, scope)
-            return remap
-        name = call.name
-        match self.called(call, scope):
-            case SpindleDefinition() as spindle:
-                calls: StrandGroup | None = yield self._spindle_group(call, spindle, scope)
-                return calls
-            case "word":
-                made: StrandGroup | None = yield self._word_group(call, scope)
-                return made
-            case "source":
-                outputs, axes = source_shape(call, SOURCES[name])
-                owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
-                own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
-                sources = tuple(SourceMember(call, output, plane) for plane, output in enumerate(outputs))
-                return StrandGroup(outputs, sources, own, source_coordinates(axes, own))
-            case "state" if name == "cache":
-                raise unnamed_cache(call)
-            case "state" if STATE[name].breaks_cycle:
-                shape = yield self._joined_in_memory(arguments, scope)
-            case _:
-                shape = yield self._joined(arguments, scope)
-        return self._spread(call, shape, scope)
-
-    def _spindle_group(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Task[StrandGroup | None]:
-        """The outputs of a call. A bundle for a parameter that takes one strand makes a call for each member."""
-        if scope.broadcast is None:
-            values = self._arguments(call, spindle)
-            several: list[Expression] = []
-            for value in values:
-                if value is not None and not _is_plain(value):
-                    group = self._groups.get((value, scope), _UNSEEN)
-                    if group is _UNSEEN:
-                        group = yield self._grouped(value, scope)
-                    if group is not None and len(group) != 1:
-                        several.append(value)
-            if several:
-                takes = self.ordinals.takes_bundles(spindle)
-                several = [v for v, whole in zip(values, takes, strict=True) if v in several and not whole]
-            shape = (yield self._joined(several, scope)) if several else None
-            if shape is not None and shape is not OPEN and len(spindle.outputs) > 1:
-                raise several_calls(spindle, call.span)
-            if shape is not None:
-                return self._spread(call, shape, scope)
-        body = self.body(call, spindle, scope)
-        names = tuple(o.name for o in spindle.outputs)
-        if len(names) == 1:
-            output = body.get(names[0])
-            group = output if isinstance(output, StrandGroup) else None
-            if isinstance(output, Closure):
-                group = yield self._grouped(output.value, output.scope)
-            if group is not None and (len(group) > 1 or group is OPEN):
-                return group
-        return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
-
-    # --- words for bundles ---
-
-    def _word_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
-        spec = WORDS[call.name]
-        match_arguments(spec.name, spec.params, call.args, call.span, spec.variadic)
-        whole = scope.broadcast_over(None)
-        for argument in call.args:
-            yield self._grouped(argument.value, whole)
-        if spec.gives == "element":
-            element: StrandGroup | None = yield self._grouped(self.indexed(call, scope), scope)
-            return element
-        operands = self.operands(call, scope)
-        if spec.gives == "one" or operands is None:
-            return OPEN if operands is None and spec.gives != "one" else None
-        if spec.gives == "regrouped":
-            members = tuple(spec.value(*(operand.members for operand in operands)))
-            return StrandGroup(("",) * len(members), members)
-        if spec.name == "cross" and len(operands[0]) != 3:
-            raise error("count-mismatch", f"cross needs three strands, and this is {strands(operands[0])}",
-                        call.args[0].span, "a cross product is one of vectors in space")  # fmt: skip
-        places = range(len(operands[0]))
-        return StrandGroup(operands[0].names, tuple(WordMember(call, scope, place) for place in places))
-
-    def operands(self, call: Call, scope: Scope) -> list[StrandGroup] | None:
-        """The strands of each operand of a word, one strand as a bundle of one. Those of a word that goes through them
-        in pairs are in the same order. None if nothing is known of one of them."""
-        whole = scope.broadcast_over(None)
-        found: list[StrandGroup] = []
-        for argument in call.args:
-            group = self.group(argument.value, whole)
-            if group is OPEN:
-                return None
-            found.append(group or StrandGroup(("",), (Closure(argument.value, whole),)))
-        if not WORDS[call.name].is_paired:
-            return found
-        shape = max(found, key=len)
-        for argument, group in zip(call.args, found, strict=True):
-            if len(group) not in (1, len(shape)):
-                first = call.args[found.index(shape)].value
-                raise different_counts(first, shape, argument.value, group)
-        names = tuple(n or str(i) for i, n in enumerate((found[0] if len(found[0]) > 1 else shape).names))
-        places = [replace(whole, broadcast=Broadcast(names, i)) for i in range(len(names))]
-        return [
-            StrandGroup(shape.names, tuple(self.pick(group, place, call.span) for place in places)) for group in found
-        ]
-
-    def indexed(self, call: Call, scope: Scope) -> Expression:
-        """`seq(b, i)` as the element `b[i % n]`, and `smooth_seq(b, i)` as a mix of two elements."""
-        bundle, index = (argument.value for argument in call.args)
-        group = self.group(bundle, scope.broadcast_over(None))
-        count = 1 if group is None or group is OPEN else len(group)
-        if (call, count) not in self._indexed:
-            span = call.span
-
-            def element(at: Expression) -> Expression:
-                whole = Call(Name("floor", span), (Argument(None, at, span),), span)
-                return Index(bundle, Binary("%", whole, Number(float(count), span), span), span)
-
-            made = element(index)
-            if call.name == "smooth_seq":
-                after = element(Binary("+", index, Number(1.0, span), span))
-                part = Call(Name("fract", span), (Argument(None, index, span),), span)
-                args = tuple(Argument(None, each, span) for each in (made, after, part))
-                made = Call(Name("mix", span), args, span)
-            self._indexed[call, count] = made
-        return self._indexed[call, count]
-
-    def _comprehension(self, node: Comprehension, scope: Scope) -> StrandGroup:
-        """The bundle that `<item for variable in (first to last)>` gives: a member for each step."""
-        first, last = (self._constant(end, scope.broadcast_over(None)) for end in (node.first, node.last))
-        if first is None or last is None:
-            return OPEN
-        steps = int(min(ieee.steps(first, last), _MOST_MEMBERS + 1))
-        if not 1 <= steps <= _MOST_MEMBERS:
-            message = "this has no steps" if steps < 1 else f"this has more than {_MOST_MEMBERS} steps"
-            raise error("comprehension-steps", f"{message}, and a bundle has 1 to {_MOST_MEMBERS}",
-                        node.first.span.to(node.last.span), "both ends are included: (1 to 8)")  # fmt: skip
-        outer, name = scope.broadcast_over(None), node.variable
-        scopes = (
-            replace(outer, path=f"{scope.path}[{k}]").inner(
-                {name.name: Closure(Number(first + k, name.span), outer)}
-            )
-            for k in range(steps)
-        )  # fmt: skip
-        return StrandGroup(("",) * steps, tuple(Closure(node.item, each) for each in scopes))
-
-    def _joined(self, parts: Iterable[Expression], scope: Scope) -> Task[StrandGroup | None]:
-        """The bundle that gives an expression of these parts its shape: the first one that has names, or the first one.
-        None if all are one strand, `OPEN` if nothing is known. Raises WeftError if their counts differ."""
-        found: StrandGroup | None = None
-        first: Expression | None = None
-        for part in parts:
-            if _is_plain(part):
-                continue
-            group = self._groups.get((part, scope), _UNSEEN)
-            if group is _UNSEEN:
-                group = yield self._grouped(part, scope)
-            if group is None or len(group) == 1:
-                continue
-            if found is None or found is OPEN:
-                found, first = group, part
-            elif group is not OPEN and first is not None:
-                if len(group) != len(found):
-                    raise different_counts(first, found, part, group)
-                if not any(found.names):
-                    found = group
-        return found
-
-    def _joined_in_memory(self, parts: Sequence[Expression], scope: Scope) -> Task[StrandGroup | None]:
-        """As `_joined`, for what memory keeps. While a body has not been read to its end, names that it assigns further
-        down add nothing."""
-        shape: StrandGroup | None = None
-        try:
-            shape = yield self._joined(parts, scope.for_memory())
-            return shape
-        except PoisonedError:
-            self._assumed.add(scope.body)
-        try:
-            shape = yield self._joined(parts, scope)
-        except WeftError as failure:
-            if failure.diagnostics[0].code != "read-before-assignment":
-                raise
-        return shape
-
-    def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
-        """An expression over bundles, member by member, if it has a shape. Each member has a state of its own."""
-        if shape is None or shape is OPEN:
-            return shape
-        names = tuple(n or str(i) for i, n in enumerate(shape.names))
-        scopes = (replace(scope, path=f"{scope.path}[{i}]", broadcast=Broadcast(names, i)) for i in range(len(names)))
-        return StrandGroup(shape.names, tuple(Closure(node, each) for each in scopes))
-
-    def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
-        """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
-        spread."""
-        if group is OPEN:
-            return Opaque()
-        if len(group) == 1:
-            return group.members[0]
-        broadcast = scope.broadcast
-        if broadcast is None or len(broadcast.names) == 1:
-            raise error("several-strands", f"this is {strands(group)}, and one is needed here", span,
-                        pick_hint(span, group))  # fmt: skip
-        if all(name in group.names for name in broadcast.names):
-            return group.members[group.names.index(broadcast.names[broadcast.index])]
-        if len(group) == len(broadcast.names):
-            return group.members[broadcast.index]
-        raise error("count-mismatch", f"this is {strands(group)}, and {len(broadcast.names)} are needed here "
-                    f"({', '.join(broadcast.names)})", span, "give as many outputs as there are strands, or "
-                    + pick_hint(span, group))  # fmt: skip
-
-    def positional(self, expression: Expression, scope: Scope) -> tuple[Coordinate, ...]:
-        """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
-        while isinstance(expression, Remap | Index | Access):
-            expression = expression.base
-        is_field = isinstance(expression, Name) and expression.id in RESERVED
-        group = None if is_field else self.group(expression, scope)
-        return ("x", "y", "time") if group is None else group.positional
-
-    # --- spindles -------------------------------------------------------------------------------------------------
-
-    def body(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Scope:
-        """The scope at the end of a spindle's body, with its outputs among the locals, for one call."""
-        key = (call, scope)
-        if key in self._bodies:
-            return self._bodies[key]
-        values = self._arguments(call, spindle)
-        shared = self._sharing_key(spindle, values, scope)
-        body = self._open_bodies.get(shared)
-        if body is None:
-            closures = [None if value is None else Closure(value, scope) for value in values]
-            if scope.broadcast is not None:
-                whole, takes = scope.broadcast_over(None), self.ordinals.takes_bundles(spindle)
-                closures = [
-                    Closure(each.value, whole) if each is not None and takes_bundle else each
-                    for each, takes_bundle in zip(closures, takes, strict=True)
-                ]
-            path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
-            with self._budget.within(call.span, "call"):
-                self._budget.spend(_STEPS_OF_A_BODY)
-                body = self.enter(spindle, closures, scope, path, call.span)
-            if shared is not None:
-                self._open_bodies[shared] = body
-        self._bodies[key] = body
-        return body
-
-    def _arguments(self, call: Call, spindle: SpindleDefinition) -> list[Expression | None]:
-        return match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
-
-    def _sharing_key(
-        self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
-    ) -> Hashable | None:
-        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
-        spindle is checked without being called. None for other calls."""
-        kinds = tuple(_DEFAULT if value is None else self._kind_of(value, scope) for value in values)
-        if _OPEN not in kinds and _UNKNOWN not in kinds:
-            return None
-        if None in kinds or scope.broadcast is not None or self.ordinals.facts(spindle.body).is_recursive:
-            return None
-        return spindle, kinds, scope.level, scope.varying, scope.copies
-
-    def _kind_of(self, value: Expression, scope: Scope) -> str | None:
-        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
-        same everywhere; None for anything else, or if it takes too long to find out."""
-        group = self.group(value, scope)
-        if group is OPEN:
-            return _OPEN
-        while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
-            value, scope = local.value, local.scope
-        waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
-        is_closed, is_number = True, group is None
-        for _ in range(_MOST_LOOKED_AT):
-            if not waiting:
-                return f"{value.span.text}\0{_in_library(scope)}" if is_closed else None
-            self._budget.spend(1)
-            node, within = waiting.pop()
-            match node:
-                case Name(id=name):
-                    local = within.get(name)
-                    is_closed = is_closed and local is None
-                    match local:
-                        case Opaque():
-                            return _UNKNOWN if is_number else None
-                        case Closure():
-                            waiting.append((local.value, local.scope))
-                        case None:
-                            pass
-                        case _:
-                            return None
-                case Call():
-                    if self.called(node, within) != "builtin":
-                        return None
-                    waiting += [(argument.value, within) for argument in node.args]
-                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
-                    pass
-                case Binary(left=left, right=right):
-                    waiting += [(left, within), (right, within)]
-                case Unary() | If():
-                    waiting += [(operand, within) for operand in children(node)]
-                case _:
-                    return None
-        return None
-
-    def enter(
-        self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
-        seen: Callable[[BodyStatement, Scope], None] | None = None,
-    ) -> Scope:  # fmt: skip
-        """Runs through a spindle's body with the given arguments, None where a default holds, without evaluating
-        anything. `seen` is called with every statement and the scope after it."""
-        if len(scope.chain) >= MAX_CALL_DEPTH:
-            raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
-                        "let one spindle call several others instead of each the next")  # fmt: skip
-        if spindle in scope.chain:
-            names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
-            raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
-                        "use a loop, or prev() for what grows over time")  # fmt: skip
-        self.ordinals.number(spindle)
-        head = Scope(path, level=scope.level, varying=scope.varying, chain=(*scope.chain, spindle), copies=scope.copies)
-        parameters: dict[str, Local] = {}
-        for parameter, argument in zip(spindle.parameters, arguments, strict=True):
-            parameters[parameter.name] = self._parameter(parameter, argument, head, parameters)
-        body, chain = SpindleBody(frozenset(self.ordinals.assigned(spindle.body))), (*scope.chain, spindle)
-        inner = Scope(
-            path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
-            copies=scope.copies,
-        )  # fmt: skip
-        limit = sys.getrecursionlimit()
-        if len(chain) > 1:
-            sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
-        try:
-            for statement in spindle.body:
-                self.spend_on_binding()
-                inner = self._step(statement, inner)
-                if seen is not None:
-                    seen(statement, inner)
-        finally:
-            sys.setrecursionlimit(limit)
-        body.end = inner
-        self._settle(body, False)
-        return inner
-
-    def _parameter(
-        self, parameter: SpindleParameter, argument: Local | None, head: Scope, earlier: Mapping[str, Local]
-    ) -> Local:
-        """What a parameter stands for in a call. Its default sees the names of the spindle's head."""
-        if argument is None and parameter.default is not None:
-            place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
-            argument = Closure(parameter.default, place)
-        if argument is None:
-            raise TypeError(f"{parameter.name} has no value")
-        if parameter.members is None:
-            return argument
-        names = tuple(member.name for member in parameter.members)
-        group = self.group(argument.value, argument.scope) if isinstance(argument, Closure) else None
-        if group is OPEN or isinstance(argument, Opaque):
-            return StrandGroup(names, (Opaque(),) * len(names))
-        if group is None or len(group) == 1:
-            only: Member = as_member(argument) if group is None else group.members[0]
-            return StrandGroup(names, (only,) * len(names))
-        if all(name in group.names for name in names):
-            return replace(group, names=names, members=tuple(group.members[group.names.index(n)] for n in names))
-        if len(group) < len(names):
-            span = argument.value.span if isinstance(argument, Closure) else parameter.ident.span
-            raise error("count-mismatch", f'this is {strands(group)}, and "{parameter.name}" takes {len(names)} '
-                        f"({', '.join(names)})", span)  # fmt: skip
-        return group.take(len(names), names)
-
-    def spend_on_binding(self) -> None:
-        """Spends the steps of one more local."""
-        self._budget.spend(_STEPS_OF_A_LOCAL)
-
-    def _step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
-        """The scope after one statement outside of loops."""
-        match statement:
-            case Assignment(target, member=member) if member is not None:
-                return scope.bind(target.name, self.with_member(statement, member, scope))
-            case Assignment():
-                return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
-            case CallBinding():
-                return scope.bind(statement.name.name, self.bound_call(statement, scope))
-            case For():
-                self._check_groups(statement, scope.names())
-                after = scope
-                for name, shape in self.loop_shapes(statement, scope).items():
-                    results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
-                    after = after.bind(name, as_local(results, shape))
-                return after
-
-    def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
-        """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
-        so the widest shape that a step gives holds from the first one on."""
-        key = loop, scope
-        if key not in self._loop_shapes:
-            shapes: dict[str, StrandGroup | None] = {}
-            for name in self.ordinals.carried(loop.body):
-                known = scope.get(name) is not None
-                shapes[name] = self._carried_shape(Name(name, loop.variable.span), scope) if known else None
-            is_known = False
-            while not is_known:
-                is_known = True
-                for name, (found, span) in self._step_shapes(loop, scope, shapes).items():
-                    before = shapes[name]
-                    if found is None or before is found or (before and len(before) == len(found)):
-                        continue
-                    if before and not found:
-                        continue
-                    if before:
-                        raise error("count-mismatch", f'"{name}" has {len(before)} strands, and this step gives it '
-                                    f"{len(found)}", span, "a loop carries as many in every step")  # fmt: skip
-                    shapes[name], is_known = found, False
-            self._loop_shapes[key] = shapes
-        return self._loop_shapes[key]
-
-    def with_member(self, statement: Assignment, member: Ident, scope: Scope) -> Local:
-        """A local bundle after the assignment of one member."""
-        name = Name(statement.name.name, statement.name.span)
-        group = self.group(name, scope)
-        if group is OPEN:
-            return Opaque(takes_bundle=True)
-        place = None if group is None else group.place(member.name)
-        if group is None or place is None:
-            raise no_member(group, Access(name, member.name, member.span, name.span.to(member.span)))
-        members = list(group.members)
-        members[place] = Closure(assigned_value(statement), scope, f"{name.id}_{member.name}")
-        return replace(group, members=tuple(members))
-
-    def _carried_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
-        return self.several(value, scope) or self.open_shape(value, scope)
-
-    def open_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
-        """`OPEN` for an expression about which nothing is known, else None."""
-        return OPEN if self.is_open(value, scope) else None
-
-    def _step_shapes(
-        self, loop: For, outside: Scope, shapes: Mapping[str, StrandGroup | None]
-    ) -> dict[str, tuple[StrandGroup | None, Span]]:
-        """The shape of each carried name after a step, and where it was assigned."""
-        unknown = {name: as_local([Opaque()] * len(shape or "1"), shape) for name, shape in shapes.items()}
-        scope = outside.inner({**unknown, loop.variable.name: Opaque()})
-        found: dict[str, tuple[StrandGroup | None, Span]] = {}
-        for statement in loop.body:
-            match statement:
-                case Assignment(name, member=member) if member is not None:
-                    found[name.name] = self._carried_shape(Name(name.name, name.span), scope), name.span
-                    scope = scope.bind(name.name, self.with_member(statement, member, scope))
-                case Assignment(name):
-                    value = assigned_value(statement)
-                    found[name.name] = self._carried_shape(value, scope), value.span
-                    scope = scope.bind(name.name, Closure(value, scope))
-                case CallBinding(name=name):
-                    scope = scope.bind(name.name, self.bound_call(statement, scope))
-                case For():
-                    for inner, shape in self.loop_shapes(statement, scope).items():
-                        found[inner] = shape, statement.span
-                        scope = scope.bind(inner, as_local([Opaque()] * len(shape or "1"), shape))
-        return {name: each for name, each in found.items() if name in shapes}
-
-    def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
-        """Raises WeftError for a bound call in a loop whose name is also used outside of the step."""
-        beyond = {*outside, *self.ordinals.carried(loop.body)}
-        bound: set[str] = set()
-        for statement in loop.body:
-            match statement:
-                case For():
-                    self._check_groups(statement, beyond | bound)
-                case CallBinding(name=name):
-                    if name.name in beyond:
-                        raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
-                                    "is bound to belongs to one step", name.span,
-                                    "give it a name of its own here, or write name = …")  # fmt: skip
-                    bound.add(name.name)
-                case _:
-                    pass
-
-    def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
-        """The strands that `f(x)::n<a, b>` binds inside a body."""
-        names = [o.name for o in statement.outputs]
-        if statement.count is not None:
-            check_copies(statement, self.patch.spindles)
-            copies = tuple(
-                Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
-                                                 broadcast=Broadcast(tuple(names), i)))
-                for i, n in enumerate(names)
-            )  # fmt: skip
-            return StrandGroup(tuple(names), copies)
-        value = statement.value
-        if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
-            group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
-        else:
-            width = len(names) if self.is_open(value, scope) else 1
-            single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
-            group = self.group(value, scope) or single
-        if isinstance(value, Call) and self.called(value, scope) == "source":
-            planes = bound_planes(SOURCES[value.name], group.names, statement.outputs)
-            group = replace(group, members=tuple(group.members[plane] for plane in planes if plane < len(group)))
-        check_bound(statement, len(group))
-        return group.take(len(names), names)
-
-    def cache_group(self, call: Call, scope: Scope, owner: str) -> StrandGroup:
-        """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
-        matched = match_arguments("cache", STATE["cache"].params, call.args, call.span)
-        instance, _ = (argument for argument in matched if argument is not None)
-        shape = self.group(instance, scope) or StrandGroup(("v",), (Closure(instance, scope),))
-        axis = StrandRef(owner, "k")
-        members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
-        return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
-
-
-# Stands for a group that was not looked for yet.
-_UNSEEN = StrandGroup(("",), ())
 
 # What every name that a call may have reaches, besides spindles.
 _CALLABLES: Mapping[str, str] = {
@@ -805,33 +139,9 @@ _CALLABLES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def _is_plain(node: Expression) -> bool:
-    """Whether an expression is one strand by its form alone."""
-    return isinstance(node, Number) or (isinstance(node, Access) and not is_swizzle(node.output))
-
-
-def _in_library(scope: Scope) -> bool:
+def in_library(scope: Scope) -> bool:
     """Whether an expression is in the body of a spindle that ships with weft."""
     return bool(scope.chain) and scope.chain[-1].span.source.library
-
-
-def _is_field(node: Access, scope: Scope) -> bool:
-    """Whether an access reads a field of `me`, `mouse` or `key`."""
-    return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
-
-
-def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
-    """The error for an expression over bundles that do not have as many members."""
-    return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
-                 second.span, "bundles in one expression need as many members; take one with [0], or use sum(…)",
-                 [(first.span, f"{len(one)} here")])  # fmt: skip
-
-
-def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:
-    """The error for a call for each member of a bundle, of a spindle that has several outputs."""
-    return error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with "
-                 "one can be called for each member of a bundle", span,
-                 "name the outputs on the left, or take one member with [0]")  # fmt: skip
 
 
 def check_bound(statement: CallBinding, available: int) -> None:
@@ -904,24 +214,6 @@ def no_member(group: StrandGroup | None, node: Access) -> WeftError:
     letters = ", ".join(f"@{letter}" for letter in POSITIONS[0][: len(group)])
     return error("unknown-output", f'this is {strands(group)} without names, and has no "{node.output}"',
                  node.output_span, f"they are [0] to [{len(group) - 1}], or {letters}")  # fmt: skip
-
-
-def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
-    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
-    owner = target.base.id if isinstance(target.base, Name) else ""
-    if owner == "me" and target.output not in ALL_FIELDS:
-        raise no_output(owner, target, ALL_FIELDS)
-    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
-        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-    if owner == "me":
-        named = FIELDS.get(target.output)
-        return named, named.base if named else target.output
-    group = resolver.group(target.base, scope)
-    if group is None or target.output not in group.axes:
-        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
-    return None, group.axes[target.output]
 
 
 # The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.

@@ -10,9 +10,9 @@ from weft.errors import Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import OWN, Environment, ShapeDomain
 from weft.graph.elaborate import Elaborator
+from weft.graph.groups import Resolver
 from weft.graph.nodes import Broadcast, Expanded, Instance, OutputDefinition, Patch, Unshaped
 from weft.graph.partition import components
-from weft.graph.resolve import Resolver
 from weft.graph.scope import PoisonedError, Scope, StrandGroup, is_swizzle, strands
 from weft.sources import SOURCES
 from weft.syntax.ast import (
