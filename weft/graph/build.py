@@ -21,7 +21,7 @@ from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scop
 from weft.names import StrandRef
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Argument, BodyStatement, Bundle, Call, Expression, Name, SpindleDefinition, Text, Walkable, walk
+    Argument, BodyStatement, Bundle, Call, Expression, Name, Number, SpindleDefinition, Text, Walkable, walk
 )
 
 # --- errors in a library, reported at the call that caused them: users cannot change the library ---
@@ -115,6 +115,12 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
     for layout in sink.spec.layouts:
         if set(layout) == set(filled):
             return [filled[name] for name in layout]
+    if sink.spec.merge == "sum" and all(arg.label is not None for arg in args):
+        # Some sides of a sound by their labels: the others are silent.
+        silence = Number(0.0, sink.statement.span)
+        for layout in sorted(sink.spec.layouts, key=len):
+            if set(filled) <= set(layout):
+                return [filled.get(name, (name, silence, None)) for name in layout]
     raise error("wrong-arguments", f"{sink.statement.name} takes {_layouts(sink.spec)}", sink.statement.span,
                 f"for example {sink.spec.example}")  # fmt: skip
 
