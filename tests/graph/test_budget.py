@@ -69,7 +69,7 @@ REFUSED = {
     "steps with memory and work": (loops(3, "v += prev(sin(x * i0 * i1 * i2))"), "program-too-large", "t:2:1"),
     "loops that start anew": (loops(30, "v += i0", "1 to x", "v = 0 "), "program-too-large", "t:2:1"),
     "loops in calls": (
-        spindles(20, "o = 0 for i in (1 to x) { o += f[](x * i) + f[](x + i) }"), "program-too-large", "t:4:28",
+        spindles(20, "o = 0 for i in (1 to x) { o += f[](x * i) + f[](x + i) }"), "program-too-large", "t:2:28",
     ),
     "unrolled loops in calls": (
         spindles(8, "o = 0 for i in (1 to 16) { o += f[](x * i) }", "out o = prev(x)"), "program-too-large", "t:2:28",
@@ -79,15 +79,15 @@ REFUSED = {
         + " ".join(f"v{k} = v{k + 1}" for k in range(449)) + " v449 += i }\nv = v0 }\ndisplay(s(me@x))",
         "program-too-large", "t:3:1",
     ),
-    "calls of calls": (spindles(40, "out o = f[](x) + f[](x * 2)"), "program-too-large", "t:14:40"),
+    "calls of calls": (spindles(40, "out o = f[](x) + f[](x * 2)"), "program-too-large", "t:16:31"),
     "calls of calls, with other numbers": (
-        spindles(40, "out o = f[](x * 2) + f[](x + #)"), "program-too-large", "t:14:44",
+        spindles(40, "out o = f[](x * 2) + f[](x + #)"), "program-too-large", "t:16:31",
     ),
     "bound calls of calls": (
         spindles(40, "f[](x)::a<v> f[](x * 2)::b<v> out o = a + b"), "program-too-large", "t:16:23",
     ),
     "calls of calls, remapped": (
-        spindles(30, "out o = f[](x)(me@x ~ me@x + #) + f[](x)(me@x ~ me@x * #)"), "program-too-large", "t:16:31",
+        spindles(30, "out o = f[](x)(me@x ~ me@x + #) + f[](x)(me@x ~ me@x * #)"), "program-too-large", "t:15:31",
     ),
     "copies of copies": (
         spindles(5, f"f[]<64>(x)::a<{COPIES}> out o = {' + '.join(f'a@a{k}' for k in range(64))}"),
@@ -107,7 +107,7 @@ REFUSED = {
     ),
     "caches between ticks": (f"{AXES}\ndisplay(s29)", "program-too-large", "t:23:8"),
     "noise": (f"display({' + '.join(f'fbm(me@x * {k}, me@y)' for k in range(1000))})", "program-too-large", "t:1:9"),
-    "memory": (f"display({' + '.join(f'prev(me@x * {k})' for k in range(8000))})", "program-too-large", "t:1:93559"),
+    "memory": (f"display({' + '.join(f'prev(me@x * {k})' for k in range(8000))})", "program-too-large", "t:1:157539"),
     "pictures": ("\n".join(f'display(me@x * {k}, to: "w{k}")' for k in range(1000)), "program-too-large", "t:575:1"),
     "a deep row of bound calls": (spindles(400, "f[](x)::a<v> out o = a + 1"), "too-deep", "t:145:24"),
 }  # fmt: skip

@@ -227,15 +227,16 @@ class Resolver(NameLookup):
                 raise several_calls(spindle, call.span)
             if shape is not None:
                 return self._spread(call, shape, scope)
-        body = self.body(call, spindle, scope)
-        names = tuple(o.name for o in spindle.outputs)
-        if len(names) == 1:
-            output = body.get(names[0])
-            group = output if isinstance(output, StrandGroup) else None
-            if isinstance(output, Closure):
-                group = yield self._grouped(output.value, output.scope)
-            if group is not None and (len(group) > 1 or group is OPEN):
-                return group
+        with self._budget.within(call.span, "call"):
+            body = self.body(call, spindle, scope)
+            names = tuple(o.name for o in spindle.outputs)
+            if len(names) == 1:
+                output = body.get(names[0])
+                group = output if isinstance(output, StrandGroup) else None
+                if isinstance(output, Closure):
+                    group = yield self._grouped(output.value, output.scope)
+                if group is not None and (len(group) > 1 or group is OPEN):
+                    return group
         return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
 
     # --- words for bundles ---

@@ -488,10 +488,6 @@ def _unsettable(failure: ParseFailure) -> Diagnostic | None:
     if failure.tokens.fresh[failure.at]:
         return failure.error("missing-name", f"a name is missing before `{failure.text}`")
     place = failure.tokens.span(start, failure.at - 1)
-    name = shorten(failure.tokens.text(start))
-    if kinds[start + 1 : failure.at] == "@n":
-        hint = f"write {name}<{failure.text_before}> = …"
-        return failure.error("cannot-set", "an output is bound in angle brackets", hint, place)
     if failure.before == "]":
         return failure.error("cannot-set", "an element cannot be set", "bind the whole bundle: a = <1, 2, 3>", place)
     return failure.error("cannot-set", "a call cannot be set", SPINDLE_FORM, place)

@@ -429,8 +429,9 @@ class StatementBuilder(_ExpressionBuilder):
             return None
         form = part.children[0].children[0] if part.children else None
         if form is not None and form.expr_name == "access":
-            message = "a member is assigned only in a spindle; out here a name has one value"
-            self._report.error("misplaced-assignment", message, self._tokens.span(form.start, form.end - 1))
+            hint = f"write {shorten(self._tokens.text(name.start))}<{shorten(self._tokens.text(form.end - 1))}> = …"
+            place = self._tokens.span(name.start, form.end - 1)
+            self._report.error("cannot-set", "an output is bound in angle brackets", place, hint)
             return None
         idents = self._outputs(form) if form is not None else None
         expression = self._row(value).value
