@@ -28,7 +28,6 @@ from weft.syntax.ast import (
     Ident, If, Index, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
 
-
 # The most members of a comprehension.
 _MOST_MEMBERS = 64
 
