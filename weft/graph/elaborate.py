@@ -21,7 +21,7 @@ from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, En
 from weft.graph.groups import Resolver, map_target
 from weft.graph.loops import run_loop, state_in_varying_loop
 from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Unshaped
-from weft.graph.patterns import Pattern, pattern_value, spend_on_tracks
+from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
@@ -108,7 +108,7 @@ class Elaborator(Generic[V]):
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
-        self._patterns: dict[Call, Pattern] = {}
+        self._patterns: dict[Call, PatternCall] = {}
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
 
     # --- entry points ---------------------------------------------------------------------------------------------

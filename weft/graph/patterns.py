@@ -41,10 +41,10 @@ _SHORTER = "several patterns may play at once, each with a part of it"
 # What is visited to expand a pattern, rests included.
 _MOST_VISITED: Final = 8 * MAX_EVENTS
 
-# Where every event is left to chance, the search looks back over so many events at least.
+# Where every event is left to chance, the search looks back over at least as many events as this.
 _LEAST_SEARCHED: Final = 16
 
-# The gate of an event falls so many seconds before another one begins, so that it rises again.
+# The gate of an event falls this many seconds before another one begins, so that it rises again.
 _GAP: Final = 0.02
 
 # Times are taken as a little later, in beats, so that one that was rounded down still counts as its onset.
@@ -56,7 +56,7 @@ _STEPS_OF_AN_EVENT: Final = 4
 
 _START, _END = Fraction(0), Fraction(1)
 
-# An onset that lies so many beats back never was.
+# An onset that is as many beats ago as this never was.
 _NEVER: Final = 1e9
 
 Fact: TypeAlias = Literal["value", "gate", "since", "index", "step"]
@@ -73,7 +73,7 @@ class PatternOutput(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class PatternCall:
     """A pattern whose cycle takes `per` beats. `seed` is that of its chances, `span` the place of its string."""
 
     tree: PatternText
@@ -93,7 +93,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=256)
-def pattern_of(text: Text, per: Fraction, seed: float) -> Pattern:
+def pattern_of(text: Text, per: Fraction, seed: float) -> PatternCall:
     """The pattern of a string. Raises WeftError at the place of a mistake in it."""
     tree = parse_pattern(text)
     voices = voices_of(tree.root)
@@ -112,7 +112,7 @@ def pattern_of(text: Text, per: Fraction, seed: float) -> Pattern:
                             "choose another word")  # fmt: skip
         outputs += of_word
         names.update(output.name for output in of_word)
-    return Pattern(tree, tuple(outputs), per, seed, text.span)
+    return PatternCall(tree, tuple(outputs), per, seed, text.span)
 
 
 # --- tables of events ---
@@ -290,7 +290,7 @@ def _joined(fragments: Sequence[_Fragment]) -> list[PatternHit]:
 
 
 def _repeated(track: PatternTrack, times: int) -> PatternTrack:
-    """A table that contains another one so many times."""
+    """A table that contains another one several times."""
     hits = tuple(
         hit._replace(begin=hit.begin + k * track.cycles, end=hit.end + k * track.cycles, scale=hit.scale * times,
                      offset=hit.offset + hit.scale * k)
@@ -336,25 +336,25 @@ def _shortest(track: PatternTrack) -> PatternTrack:
 # --- values at a time ---
 
 
-def pattern_value(pattern: Pattern, plane: int, env: Environment[V], at: Coordinates[V], budget: Budget) -> V:
+def pattern_value(pattern: PatternCall, plane: int, env: Environment[V], at: Coordinates[V], budget: Budget) -> V:
     """An output of a pattern at coordinates. Raises WeftError if its tables are too large."""
     output = pattern.outputs[plane]
     if pattern.tracks.failure is not None:
         raise pattern.tracks.failure
     track = pattern.tracks.by_source[output.of]
     budget.spend(_STEPS_OF_AN_EVENT * len(track.hits))
-    return _Reading(pattern, track, env, at).fact(output.fact)
+    return _TrackReading(pattern, track, env, at).fact(output.fact)
 
 
-def spend_on_tracks(pattern: Pattern, budget: Budget) -> None:
+def spend_on_tracks(pattern: PatternCall, budget: Budget) -> None:
     """Spends the steps of the expansion of a pattern."""
     budget.spend(_STEPS_OF_A_VISIT * pattern.tracks.visited)
 
 
-class _Reading(Generic[V]):
+class _TrackReading(Generic[V]):
     """A track, read at coordinates: `place` is the time in its table, in beats, and `round` how often it has passed."""
 
-    def __init__(self, pattern: Pattern, track: PatternTrack, env: Environment[V], at: Coordinates[V]) -> None:
+    def __init__(self, pattern: PatternCall, track: PatternTrack, env: Environment[V], at: Coordinates[V]) -> None:
         self._env, self._seed, self._per = env, pattern.seed, pattern.per
         self._hits, self._cycles = track.hits, track.cycles
         self._length = float(track.cycles * pattern.per)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from weft.errors import Span, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
-from weft.graph.patterns import Pattern, pattern_of
+from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
@@ -89,7 +89,7 @@ def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[s
     return kind.outputs, kind.axes
 
 
-def called_pattern(call: Call, spec: SourceSpec) -> Pattern:
+def called_pattern(call: Call, spec: SourceSpec) -> PatternCall:
     """The pattern of a call. Raises WeftError at the place of a mistake in it."""
     text = source_text(call, spec)
     values = match_arguments(spec.name, spec.params, call.args, call.span)
