@@ -24,7 +24,7 @@ from weft.names import StrandRef
 from weft.ops import STATE, WORDS, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For,
+    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For,
     Ident, If, Index, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
 
@@ -290,18 +290,18 @@ class Resolver(NameLookup):
         group = self.group(bundle, scope.broadcast_over(None))
         count = 1 if group is None or group is OPEN else len(group)
         if (call, count) not in self._indexed:
-            span = call.span
+            # Operators only: a spindle of the patch may have the name of any builtin.
+            span, one = call.span, Number(1.0, call.span)
+            part = Binary("%", index, one, span)
+            whole = Binary("-", index, part, span)
 
             def element(at: Expression) -> Expression:
-                whole = Call(Name("floor", span), (Argument(None, at, span),), span)
-                return Index(bundle, Binary("%", whole, Number(float(count), span), span), span)
+                return Index(bundle, Binary("%", at, Number(float(count), span), span), span)
 
-            made = element(index)
+            made = element(whole)
             if call.name == "smooth_seq":
-                after = element(Binary("+", index, Number(1.0, span), span))
-                part = Call(Name("fract", span), (Argument(None, index, span),), span)
-                args = tuple(Argument(None, each, span) for each in (made, after, part))
-                made = Call(Name("mix", span), args, span)
+                step = Binary("-", element(Binary("+", whole, one, span)), made, span)
+                made = Binary("+", made, Binary("*", part, step, span), span)
             self._indexed[call, count] = made
         return self._indexed[call, count]
 
