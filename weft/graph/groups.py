@@ -24,8 +24,8 @@ from weft.names import StrandRef
 from weft.ops import STATE, WORDS, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For,
-    Ident, If, Index, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
+    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, Ident, If,
+    Index, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
 
 # The most members of a comprehension.
