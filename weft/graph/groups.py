@@ -526,6 +526,11 @@ class Resolver(NameLookup):
         if argument is None and parameter.default is not None:
             place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
             argument = Closure(parameter.default, place)
+            spindle = head.chain[-1]
+            takes = self.ordinals.takes_bundles(spindle)[spindle.parameters.index(parameter)]
+            if not takes and (bundle := self.several(parameter.default, place)) is not None:
+                raise error("several-strands", f'this is {strands(bundle)}, and "{parameter.name}" takes one',
+                            parameter.default.span, f"write {parameter.name}<a, b> = … to take a bundle")  # fmt: skip
         if argument is None:
             raise TypeError(f"{parameter.name} has no value")
         if parameter.members is None:

@@ -156,7 +156,7 @@ _FOREIGN = {
     "&": "sequences at the same time are separated by a comma",
     ";": "sequences at the same time are separated by a comma",
     "$": "a word consists of letters, digits and _",
-    "#": "a sharp stands behind the letter of a note: f#5",
+    "#": "a sharp stands after the letter of a note: f#5",
     "%": "for steps of another length, write <bd sn hh>*4: four of them in a cycle",
     "=": "a pattern has only values; names are bound outside of it",
     "\\": "a pattern stands on one line, without escapes",
@@ -199,7 +199,7 @@ class _PatternParser:
     # --- places and characters ------------------------------------------------------------------------------------
 
     def place(self, start: int, end: int) -> Span:
-        """The span of some characters; behind the last one, it is the closing quote."""
+        """The span of some characters; after the last one, it is the closing quote."""
         first = self.span.start + 1
         return Span(self.span.source, first + start, first + max(end, start + 1))
 
@@ -236,7 +236,7 @@ class _PatternParser:
                 return parts[0] if len(parts) == 1 else PatternStack(tuple(parts))
 
     def _no_step(self, start: int, before: int, is_later: bool) -> WeftError:
-        """The error for a sequence without a step, behind `before`."""
+        """The error for a sequence without a step, after `before`."""
         if self._next == "," or is_later:
             return self.mistake("a sequence is empty here, beside a comma", before - is_later, self.at + 1,
                                 "a voice that is silent is written ~")  # fmt: skip
@@ -355,7 +355,7 @@ class _PatternParser:
                 return item._replace(node=self._euclid(item.node, begun))
 
     def _amount(self, begun: int) -> Fraction:
-        """The number behind a suffix, above 0."""
+        """The number after a suffix, above 0."""
         match = _AMOUNT.match(self.characters, self.at)
         sign = self.characters[begun]
         if match is None:
@@ -366,7 +366,7 @@ class _PatternParser:
         self.at = match.end()
         amount = Fraction(match.group())
         if not 0 < amount <= 1000:
-            raise self.mistake(f'the number behind "{sign}" is above 0, and at most 1000', begun + 1, self.at)
+            raise self.mistake(f'the number after "{sign}" is above 0, and at most 1000', begun + 1, self.at)
         return amount
 
     def _repeats(self, begun: int) -> int:
