@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ import numpy as np
 from tests.support.kernels import MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
+from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
@@ -125,6 +126,38 @@ def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
         verify_ir(lowered)
         verify_kernel(unit.kernel)
     return made
+
+
+def built_together(text: str, expected: Sequence[Expectation]) -> Build:
+    """A program with all these strands of it as one picture: a row of pixels, a strand for each. It is left as it is
+    written, so that machines compute what the compiler would compute beforehand."""
+    assert all(each.at.keys() <= _ONE_ELEMENT.keys() for each in expected), "strands of one picture are at one time"
+    strands = (f"({each.strand})({_moved(each)})" for each in expected)
+    shown = f"display(<{', '.join(strands)}>[me@px + 0.5])"
+    made = build(Source("together.weft", text), ContextTable(), optimise=False, consume=shown)
+    for unit in made.units:
+        verify_kernel(unit.kernel)
+    return made
+
+
+def _moved(expected: Expectation) -> str:
+    at = _ONE_ELEMENT | expected.at
+    return f"me@x ~ {at['x']!r}, me@y ~ {at['y']!r}"
+
+
+def values_together(made: Build, expected: Sequence[Expectation], executor: Executor) -> list[float]:
+    """The values of all strands of such a picture, each at its tick, as a machine computes them."""
+    (kernel,) = (unit.kernel for unit in made.units)
+    shape = 1, len(expected)
+    memory, executable = StateMemory(kernel.slots, shape, executor.widest), executor.load(kernel)
+    one = replace(expected[0], size=(len(expected), 1), at={})
+    values = [0.0] * len(expected)
+    for tick in range(max(each.ticks for each in expected)):
+        planes = executable.planes(memory, _launch(made.patch, kernel, one, tick))
+        for place, each in enumerate(expected):
+            if each.ticks == tick + 1:
+                values[place] = float(planes[0, 0, place])
+    return values
 
 
 def value_of(made: Build, expected: Expectation, machine: str) -> float:

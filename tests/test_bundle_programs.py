@@ -1,0 +1,67 @@
+"""What the programs with bundles say of their strands holds on every machine. All strands of a program are one picture
+there: one kernel, and one shader. Sounds are compared where `test_programs` does that."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.kernels import MACHINES
+from tests.support.metal.executor import MetalExecutor, device
+from tests.support.programs import Expectation, built_together, expectations, values_together
+from tests.support.tolerances import SINGLE
+from weft.backends.executor import Executor
+from weft.runtime.build import Build
+
+__all__ = ["device", "graphics"]
+
+FOLDER = Path(__file__).parent / "programs" / "bundles"
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
+
+
+@cache
+def together(name: str) -> tuple[Build, list[Expectation]]:
+    """A program with all its strands as one picture."""
+    text = (FOLDER / f"{name}.weft").read_text(encoding="utf-8")
+    shown = [expected for expected in expectations(text) if expected.statement == "display"]
+    return built_together(text, shown), shown
+
+
+def wrong(name: str, executor: Executor) -> list[str]:
+    """The strands that are not what the program says."""
+    made, expected = together(name)
+    found = values_together(made, expected, executor)
+    return [
+        f"{each} is {value}, not {each.value}"
+        for value, each in zip(found, expected, strict=True)
+        if not SINGLE.scaled(10).allows(value, each.value)
+    ]
+
+
+@pytest.mark.parametrize("machine", ["vm", "vector", "native"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_on_the_processor(name: str, machine: str) -> None:
+    assert wrong(name, MACHINES[machine]) == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_shaders(name: str, graphics: Graphics) -> None:
+    assert wrong(name, GlExecutor(graphics)) == []
+
+
+@pytest.fixture(scope="module")
+def prepared(device: Any) -> MetalExecutor:
+    """An executor that has compiled the kernels of all programs."""
+    executor = MetalExecutor(device)
+    kernels = [unit.kernel for name in PROGRAMS for unit in together(name)[0].units]
+    executor.prepare(kernels, [False])
+    return executor
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_in_metal(name: str, prepared: MetalExecutor) -> None:
+    assert wrong(name, prepared) == []
