@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 _OPENING = """\
 # The library
 
-Ten files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
+Eleven files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
 
 ```weft
 #use std.coord
@@ -29,7 +29,7 @@ picture<r, g, b> = tint * shape
 display(picture)
 ```
 
-All ten can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
+All eleven can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
 spindle with the same name as one in the library, its own is used, and a warning says so. `weft help star` describes
 a single spindle: its parameters, its range, and an example to paste.
 

@@ -36,7 +36,7 @@ def code(made: Build) -> list[str]:
 
 
 def test_the_libraries_are_these() -> None:
-    names = ("blend", "color", "coord", "ease", "effects", "map", "music", "noise", "sdf", "synth")
+    names = ("blend", "color", "control", "coord", "ease", "effects", "map", "music", "noise", "sdf", "synth")
     assert {f"std.{name}" for name in names} == set(LIBRARIES)
 
 

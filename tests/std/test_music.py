@@ -92,6 +92,27 @@ def test_euclid_spreads_hits_evenly(hits: int, count: int) -> None:
     assert hits == 0 or set(gaps) <= {count // hits, -(-count // hits)}
 
 
+@pytest.mark.parametrize("rotate", [2, -3, 11])
+def test_a_rhythm_begins_with_any_of_its_steps(rotate: int) -> None:
+    index = np.arange(16)
+    on = line("std.music", "euclid(5, 8, me@x)", index)
+    assert line("std.music", f"euclid(5, 8, me@x, {rotate})", index).tolist() == np.roll(on, -rotate).tolist()
+
+
+def test_what_is_left_out_has_a_value() -> None:
+    short = {
+        "clock()@since": "clock(1)@since", "swing()@since": "swing(2, 1 / 3)@since", "gate()": "gate(1, 0.5)",
+        "euclid()": "euclid(3, 8, beats() * 4)", "euclid(5, rotate: 1)": "euclid(5, 8, beats() * 4 + 1)",
+        "chance()": "chance(0.5, beats(), 0)", "decay(me@x)": "decay(me@x, 0.3)", "ad(me@x)": "ad(me@x, 0.005, 0.3)",
+        "asr(me@x)": "asr(me@x, 0.01, 0.2, 0.2)",
+    }  # fmt: skip
+    shifted = [f"({call})(me@abstime ~ me@x)" for call in (*short, *short.values())]
+    found = values("std.music", shifted, SECONDS, before=f"me<bpm> = {BPM:g}")
+    for call, ours, expected in zip(short, found[: len(short)], found[len(short) :], strict=True):
+        assert (ours == expected).all(), call
+        assert np.ptp(ours) > 0, call
+
+
 def test_the_best_known_rhythm_is_the_tresillo() -> None:
     assert line("std.music", "euclid(3, 8, me@x)", np.arange(8)).tolist() == [1, 0, 0, 1, 0, 0, 1, 0]
 

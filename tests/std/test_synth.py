@@ -258,7 +258,7 @@ def test_ar_rises_and_falls_in_its_times() -> None:
 
 def test_adsr_goes_up_and_down_and_stays_and_starts_anew() -> None:
     on = "me@time < 0.3 or me@time >= 0.6"
-    x = heard(f"adsr({on}, 0.05, 0.1, 0.4, 0.1)::e<level, top>\naudio(e@level)", 0.7, 4000)
+    x = heard(f"adsr({on}, 0.05, 0.1, 0.4, 0.1)::e<level>\naudio(e@level)", 0.7, 4000)
     t = np.arange(len(x)) / 4000
     np.testing.assert_allclose(x[t < 0.05], t[t < 0.05] / 0.05, atol=0.006)
     assert x.max() == pytest.approx(1)

@@ -20,7 +20,7 @@ from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.syntax.ast import Program, SpindleDefinition
 from weft.syntax.docs import SpindleDoc, doc_of
-from weft.syntax.includes import libraries
+from weft.syntax.includes import libraries, load
 from weft.syntax.parser import parse
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -31,9 +31,9 @@ ASPECT = SETTINGS["width"] / SETTINGS["height"]
 
 @cache
 def parsed(library: str) -> Program:
-    """A library, read once for all tests."""
+    """A library with those that it uses, read once for all tests."""
     report = Report()
-    program = parse(Source(f"<{library}>", libraries()[library], library=True), report)
+    program = load(Source(f"<{library}>", libraries()[library], library=True), report).program
     assert not report.diagnostics
     return program
 
@@ -41,7 +41,8 @@ def parsed(library: str) -> Program:
 def documented(library: str) -> list[SpindleDoc]:
     """The spindles that a library offers: those that do not begin with `_`."""
     spindles = [s for s in parsed(library).statements if isinstance(s, SpindleDefinition)]
-    return [doc_of(s) for s in spindles if not s.name.name.startswith("_")]
+    own = [s for s in spindles if s.span.source.text == libraries()[library]]
+    return [doc_of(s) for s in own if not s.name.name.startswith("_")]
 
 
 @cache
