@@ -438,6 +438,9 @@ class Report:
     def warn(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
         self.add([Diagnostic("warning", code, message, span, hint)])
 
+    def __contains__(self, found: Diagnostic) -> bool:
+        return found in self._seen
+
     @property
     def errors(self) -> list[Diagnostic]:
         return [d for d in self.diagnostics if d.severity == "error"]

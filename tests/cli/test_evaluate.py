@@ -240,3 +240,25 @@ def test_a_held_value_stays_at_any_place(weft, executor):
     # What the last tick took is there at once.
     for time, held in ((0.6, 0.4), (0.7, 0.7), (0.8, 0.7)):
         assert values("k", "--at", f"x=0.3,time={time}", "--ticks", f"{time * 10:.0f}") == pytest.approx([held])
+
+
+_SIZES = ("sizes@a", "sizes@b", "sizes@c", "sizes@d", "sizes@e", "counts@a", "counts@b")
+
+
+def test_the_size_of_a_picture(weft):
+    from PIL import Image
+
+    Image.new("RGB", (5, 3)).save(weft.folder / "small.png")
+    weft.file(
+        "sized.weft",
+        'load("small.png")::i<r, g, b, w, h>\n'
+        'j = load("small.png")\n'
+        "spindle ratio(x) :: v {\n"
+        '  load("small.png")::k<r, g, b, a, w, h>\n'
+        "  v = k@w / k@height * x\n"
+        "}\n"
+        'sizes<a, b, c, d, e> = <i@w, i@height, j@width, ratio(me@x), load("small.png")@height>\n'
+        "counts<a, b> = <count(i), count(j)>\n",
+    )
+    found = {s: weft.json("eval", "sized.weft", s, "--at", "x=6")["values"][0] for s in _SIZES}
+    assert found == dict(zip(_SIZES, (5, 3, 5, 5 / 3 * 6, 3, 3, 4), strict=True))

@@ -70,11 +70,11 @@ def setting_overrides(
     return {name: float(value) for name, value in options.items() if value is not None}
 
 
-def probe(path: str) -> str | None:
-    """The problem of a picture file, from its header; None if there is none."""
-    from weft.media.pictures import picture_problem  # Pillow: only for patches with pictures
+def probe(path: str) -> tuple[int, int] | str:
+    """Width and height of a picture file, from its header, or why it cannot be read."""
+    from weft.media.pictures import picture_size  # Pillow: only for patches with pictures
 
-    return picture_problem(path)
+    return picture_size(path)
 
 
 def compile_file(

@@ -12,7 +12,7 @@ from weft.graph.scope import is_swizzle
 from weft.ops import BUILTINS, STATE, WORDS, ieee
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
-    Index, Name, Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
+    Index, Name, OutAssignment, Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
 )
 
 
@@ -71,6 +71,8 @@ class Ordinals:
                     names.update(dict.fromkeys(self.assigned(statement.body, with_groups)))
                 case CallBinding() if not with_groups:
                     pass
+                case OutAssignment(outputs):
+                    names.update(dict.fromkeys(output.name for output in outputs))
                 case _:
                     names[statement.name.name] = None
         return list(names)
@@ -115,16 +117,13 @@ class Ordinals:
             parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset()
             for parameter in spindle.parameters
         }
-        bindings = [
-            node for node in nodes
-            if isinstance(node, CallBinding) or (isinstance(node, Assignment) and node.member is None)
-        ]  # fmt: skip
+        bindings = list(_bindings(nodes))
         is_known = False
         while not is_known:
             is_known = True
-            for statement in bindings:
-                name, before = statement.name.name, origins.get(statement.name.name, frozenset())
-                origins[name] = before | self._origins(statement.value, origins, spindle)
+            for name, value in bindings:
+                before = origins.get(name, frozenset())
+                origins[name] = before | self._origins(value, origins, spindle)
                 is_known = is_known and origins[name] == before
         # What is never read takes anything.
         taken = parameters - {node.id for node in nodes if isinstance(node, Name)}
@@ -178,6 +177,8 @@ class Ordinals:
                 yield from (each.target.base for each in maps)
             case Assignment(name=name, member=member) if member is not None:
                 yield Name(name.name, name.span)
+            case OutAssignment(outputs, value) if len(outputs) > 1:
+                yield value
             case CallBinding(value=Call(args=args), count=count) if count is not None:
                 yield from (argument.value for argument in args)
             case CallBinding(value=value) if not isinstance(value, Call) or self._spindle(value, within.body) is None:
@@ -260,7 +261,17 @@ class BodyFacts(NamedTuple):
 
 
 # What may read an expression as a bundle.
-_TAKING = (Index, Access, Remap, Assignment, CallBinding, Call)
+_TAKING = (Index, Access, Remap, Assignment, OutAssignment, CallBinding, Call)
+
+
+def _bindings(nodes: Iterable[Walkable]) -> Iterator[tuple[str, Expression]]:
+    """The names that statements give a whole value, with the value."""
+    for node in nodes:
+        match node:
+            case Assignment(name, _, value, member=None) | CallBinding(value, name):
+                yield name.name, value
+            case OutAssignment(outputs, value):
+                yield from ((output.name, value) for output in outputs)
 
 
 class BundleUse(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
 from weft.contexts import ContextSpec, ContextTable
-from weft.errors import Diagnostic, Report, WeftError, error
+from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator, Owner
@@ -21,34 +21,58 @@ from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scop
 from weft.names import StrandRef
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Argument, BodyStatement, Bundle, Call, Expression, Name, Number, SpindleDefinition, Text, Walkable, walk
+    Argument, BodyStatement, Bundle, Call, Expression, Number, SpindleDefinition, Text, Walkable, walk
 )
 
-# --- errors in a library, reported at the call that caused them: users cannot change the library ---
+# --- errors in the bodies of spindles, and the calls that lead there ---
 
 
 def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Diagnostic:
-    """A diagnostic inside a library, moved to the call that led there. The call is looked for `within` an expression or
-    statement; if it may be one of several, the diagnostic is at all of `within`. It stays unchanged if it is not inside
-    a library, or no call is found."""
-    if found.span is None or not found.span.source.library or within is None:
+    """A diagnostic in the body of a spindle, with the call that led there. The call is looked for `within` an
+    expression or statement; if it may be one of several, all of `within` is meant. A diagnostic in a library is moved
+    to the call, and names its own place further down. It stays unchanged if it is in no body, or no call is found."""
+    if found.span is None or within is None or _holds(within.span, found.span):
         return found
-    place = found.span
-    definitions = (s for s in patch.spindles.values() if s.span.source is place.source)
-    blamed = next((s for s in definitions if s.span.start <= place.start and place.end <= s.span.end), None)
-    calls = [
-        (node, spindle)
-        for node in walk(within)
-        if isinstance(node, Call) and isinstance(node.callee, Name)
-        if (spindle := patch.spindles.get(node.callee.id)) is not None and spindle.span.source.library
-    ]
-    suspects = [(call, spindle) for call, spindle in calls if spindle is blamed] or calls
+    blamed = next((s for s in patch.spindles.values() if _holds(s.span, found.span)), None)
+    if blamed is None:
+        return found
+    calls = list(_calls(within, patch))
+    suspects = [(call, called) for call, called in calls if called is blamed]
+    suspects = suspects or [(call, called) for call, called in calls if blamed in _reached(called, patch)]
     if not suspects:
         return found
     span = suspects[0][0].span if len(suspects) == 1 else within.span
+    if not found.span.source.library:
+        return replace(found, related=(*found.related, (span, "this call leads there")))
     names = dict.fromkeys(spindle.name.name for _, spindle in suspects)
     words = f"{' or '.join(names)} cannot be called like this: {found.message}"
-    return replace(found, message=words, span=span, hint=f"weft help {next(iter(names))} says what it takes")
+    return replace(
+        found, message=words, span=span, hint=f"weft help {next(iter(names))} says what it takes",
+        related=((found.span, "it is found here"), *found.related),
+    )  # fmt: skip
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start and inner.end <= outer.end
+
+
+def _calls(within: Walkable, patch: Patch) -> Iterator[tuple[Call, SpindleDefinition]]:
+    """The calls of spindles in an expression or statement."""
+    for node in walk(within):
+        if isinstance(node, Call) and (spindle := patch.spindles.get(node.name)) is not None:
+            yield node, spindle
+
+
+def _reached(spindle: SpindleDefinition, patch: Patch) -> set[SpindleDefinition]:
+    """The spindles that a call of one leads to."""
+    found: set[SpindleDefinition] = set()
+    waiting = [spindle]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting += (callee for statement in each.body for _, callee in _calls(statement, patch))
+    return found
 
 
 # --- what an output statement consumes: one strand for each place of its context ---
@@ -99,8 +123,8 @@ def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) 
 
 
 def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
-    """The places of one of the context's layouts."""
-    if len(args) == 1 and args[0].label is None:
+    """The places of one of the context's layouts. The name of the statement may label its only argument, too."""
+    if len(args) == 1 and args[0].label in (None, sink.spec.statements[0]):
         return _single(sink, args[0], resolver)
     filled: dict[str, _Place] = {}
     positional = _layout_of(sink, sum(a.label is None for a in args), args)
@@ -201,6 +225,8 @@ class _GraphBuilder:
         env = Environment(self.domain, patch.settings, ("absframe",), OWN)
         self.elaborator: Elaborator[Shape] = Elaborator(patch, self.domain, env, budget)
         self.parts: dict[str, list[SinkPart]] = {}
+        self._of_calls: dict[Diagnostic, Diagnostic] = {}
+        """Diagnostics in bodies, without and with the first call that led there."""
 
     def attempt(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
         """The result of some work on an expression or statement; None if it failed, or if the budget is spent, which is
@@ -210,7 +236,12 @@ class _GraphBuilder:
         try:
             return work()
         except WeftError as failure:
-            self.report.add(at_the_call(d, self.patch, within) for d in failure.diagnostics)
+            for found in failure.diagnostics:
+                at_call = at_the_call(found, self.patch, within)
+                if at_call.span is not found.span or at_call is found:
+                    self.report.add([at_call])
+                else:
+                    self._of_calls.setdefault(found, at_call)
         except PoisonedError:
             pass
         return None
@@ -231,6 +262,8 @@ class _GraphBuilder:
             if not spindle.span.source.library:
                 self._check_body(spindle)
         self._advance_slots()
+        # What is wrong whatever a spindle is called with was reported without a call.
+        self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
 
     def _advance_slots(self) -> None:
         while self.elaborator.has_pending and not self.budget.is_spent:

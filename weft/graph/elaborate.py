@@ -25,8 +25,9 @@ from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
-    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, WordMember, called_pattern, match_arguments, positional_axes
+    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_pattern, match_arguments, media_kind,
+    media_path, positional_axes, source_text
 )
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
@@ -106,7 +107,8 @@ class Elaborator(Generic[V]):
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
-        self._scopes: dict[StrandRef, Scope] = {}
+        self._scopes: dict[StrandRef | str, Scope] = {}
+        """The scopes of definitions: of a strand, or of all that share a path."""
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, PatternCall] = {}
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
@@ -249,9 +251,22 @@ class Elaborator(Generic[V]):
         place = None if group is None else group.place(output)
         if group is not None and place is not None:
             return self.member(group.members[place], at, node.span)
+        if group is not None and output in group.sizes:
+            return self._size(group.sizes[output], node, at)
         if group is not None and (swizzled := self.resolver.group(node, scope)) is not None:
             return self._pick(swizzled, node, scope, at)
         raise no_member(group, node)
+
+    def _size(self, size: PictureSize, node: Access, at: Coordinates[V]) -> V:
+        """The width or height of a picture, which is known from the header of its file."""
+        spec = SOURCES[size.call.name]
+        text = source_text(size.call, spec)
+        if (kind := media_kind(text.value, spec)) is not None and not kind.is_readable:
+            return self._source(size.call, 0, at, None)
+        known = self.patch.media[media_path(text)]
+        if known is None:
+            raise PoisonedError
+        return self.domain.const(float(known[size.place]), node.span)
 
     def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one strand of several that is meant in the place of a number."""
@@ -401,7 +416,7 @@ class Elaborator(Generic[V]):
                 scope = scope or self._scopes.setdefault(ref, Scope(str(ref), broadcast=broadcast))
                 return self.value(expression, scope, at)
             case BundlePart(expression, index, path):
-                scope = scope or self._scopes.setdefault(ref, Scope(path))
+                scope = self._scopes.get(path) or self._scopes.setdefault(path, Scope(path))
                 group = self.resolver.group(expression, scope)
                 if index >= (1 if group is None else len(group)):
                     raise too_many_outputs(1 if group is None else len(group), ref.output, output.span)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from weft.errors import Span, WeftError, error, steps_of
+from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import Broadcast, Patch
@@ -18,14 +18,14 @@ from weft.graph.resolve import (
 from weft.graph.scope import (
     OPEN, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope, SourceMember,
     SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, is_swizzle, match_arguments, pick_hint,
-    remapped, source_coordinates, source_shape, strands
+    remapped, sizes_of, source_coordinates, source_shape, strands, without_size
 )
 from weft.names import StrandRef
 from weft.ops import STATE, WORDS, ieee
-from weft.sources import SOURCES
+from weft.sources import SOURCES, SourceSpec
 from weft.syntax.ast import (
     Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, Ident, If,
-    Index, Name, Number, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
+    Index, Name, Number, OutAssignment, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
 
 # The most members of a comprehension.
@@ -197,7 +197,8 @@ class Resolver(NameLookup):
                 owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
                 own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
                 sources = tuple(SourceMember(call, output, plane) for plane, output in enumerate(outputs))
-                return StrandGroup(outputs, sources, own, source_coordinates(axes, own))
+                coordinates = source_coordinates(axes, own)
+                return StrandGroup(outputs, sources, own, coordinates, sizes_of(call, SOURCES[name], ()))
             case "state" if name == "cache":
                 raise unnamed_cache(call)
             case "state" if STATE[name].breaks_cycle:
@@ -236,7 +237,17 @@ class Resolver(NameLookup):
                     group = yield self._grouped(output.value, output.scope)
                 if group is not None and (len(group) > 1 or group is OPEN):
                     return group
-        return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
+        members = (self._output_of(body.get(output.name), output, spindle) for output in spindle.outputs)
+        return StrandGroup(names, tuple(members))
+
+    def _output_of(self, local: Local | None, output: Ident, spindle: SpindleDefinition) -> Member:
+        """An output of a call. Raises PoisonedError if it was never assigned."""
+        if local is None:
+            raise PoisonedError
+        if not isinstance(local, StrandGroup):
+            return local
+        raise error("several-strands", f'"{output.name}" is {strands(local)}, and one of several outputs is one strand',
+                    output.span, f"write :: {output.name}, or an output for each member")  # fmt: skip
 
     # --- words for bundles ---
 
@@ -367,7 +378,10 @@ class Resolver(NameLookup):
         if shape is None or shape is OPEN:
             return shape
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
-        scopes = (replace(scope, path=f"{scope.path}[{i}]", broadcast=Broadcast(names, i)) for i in range(len(names)))
+        scopes = (
+            replace(scope, path=f"{scope.path}[{i}]", broadcast=Broadcast(names, i), whole=scope)
+            for i in range(len(names))
+        )  # fmt: skip
         return StrandGroup(shape.names, tuple(Closure(node, each) for each in scopes))
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
@@ -408,13 +422,15 @@ class Resolver(NameLookup):
         shared = self._sharing_key(spindle, values, scope)
         body = self._open_bodies.get(shared)
         if body is None:
-            closures = [None if value is None else Closure(value, scope) for value in values]
+            scopes = [scope] * len(values)
             if scope.broadcast is not None:
-                whole, takes = scope.broadcast_over(None), self.ordinals.takes_bundles(spindle)
-                closures = [
-                    Closure(each.value, whole) if each is not None and takes_bundle else each
-                    for each, takes_bundle in zip(closures, takes, strict=True)
+                takes = self.ordinals.takes_bundles(spindle)
+                scopes = [
+                    self._scope_of_argument(value, scope, whole) for value, whole in zip(values, takes, strict=True)
                 ]
+            closures = [
+                None if value is None else Closure(value, place) for value, place in zip(values, scopes, strict=True)
+            ]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
             with self._budget.within(call.span, "call"):
                 self._budget.spend(_STEPS_OF_A_BODY)
@@ -423,6 +439,14 @@ class Resolver(NameLookup):
                 self._open_bodies[shared] = body
         self._bodies[key] = body
         return body
+
+    def _scope_of_argument(self, value: Expression | None, scope: Scope, takes_bundle: bool) -> Scope:
+        """Where an argument is evaluated, in a call for one of several names or members. What is the same for all calls
+        for the members of a bundle is evaluated once."""
+        if takes_bundle:
+            return scope.whole or scope.broadcast_over(None)
+        is_same = scope.whole is not None and value is not None and self.several(value, scope.whole) is None
+        return scope.whole if is_same and scope.whole else scope
 
     def _arguments(self, call: Call, spindle: SpindleDefinition) -> list[Expression | None]:
         return match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
@@ -554,13 +578,23 @@ class Resolver(NameLookup):
         """Spends the steps of one more local."""
         self._budget.spend(_STEPS_OF_A_LOCAL)
 
-    def _step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
+    def _step(self, statement: BodyStatement, scope: Scope) -> Scope:
         """The scope after one statement outside of loops."""
         match statement:
+            case OutAssignment((output,), value):
+                return scope.bind(output.name, Closure(value, scope, output.name))
+            case OutAssignment(outputs, value):
+                names = tuple(output.name for output in outputs)
+                after = scope
+                for index, name in enumerate(names):
+                    place = replace(scope, path=f"{scope.path}/out@{name}", broadcast=Broadcast(names, index))
+                    after = after.bind(name, Closure(value, place, name))
+                return after
             case Assignment(target, member=member) if member is not None:
                 return scope.bind(target.name, self.with_member(statement, member, scope))
-            case Assignment():
-                return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
+            case Assignment(Ident(name)):
+                starts_at_0 = statement.op != "=" and scope.get(name) is None and _is_output(name, scope)
+                return scope.bind(name, Closure(assigned_value(statement, starts_at_0), scope, name))
             case CallBinding():
                 return scope.bind(statement.name.name, self.bound_call(statement, scope))
             case For():
@@ -659,7 +693,11 @@ class Resolver(NameLookup):
 
     def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
         """The strands that `f(x)::n<a, b>` binds inside a body."""
-        names = [o.name for o in statement.outputs]
+        value = statement.value
+        outputs: Sequence[Ident] = statement.outputs
+        if (source := self._source_called(value, scope)) is not None:
+            outputs, sizes = without_size(source, outputs)
+        names = [o.name for o in outputs]
         if statement.count is not None:
             check_copies(statement, self.patch.spindles)
             copies = tuple(
@@ -668,18 +706,22 @@ class Resolver(NameLookup):
                 for i, n in enumerate(names)
             )  # fmt: skip
             return StrandGroup(tuple(names), copies)
-        value = statement.value
         if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
             width = len(names) if self.is_open(value, scope) else 1
             single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
             group = self.group(value, scope) or single
-        if isinstance(value, Call) and self.called(value, scope) == "source":
-            planes = bound_planes(SOURCES[value.name], group.names, statement.outputs)
-            group = replace(group, members=tuple(group.members[plane] for plane in planes if plane < len(group)))
-        check_bound(statement, len(group))
+        if source is not None and isinstance(value, Call):
+            planes = bound_planes(source, group.names, outputs)
+            members = tuple(group.members[plane] for plane in planes if plane < len(group))
+            group = replace(group, members=members, sizes=sizes_of(value, source, sizes))
+        check_bound(outputs, len(group))
         return group.take(len(names), names)
+
+    def _source_called(self, value: Expression, scope: Scope) -> SourceSpec | None:
+        is_source = isinstance(value, Call) and self.called(value, scope) == "source"
+        return SOURCES[value.name] if is_source and isinstance(value, Call) else None
 
     def cache_group(self, call: Call, scope: Scope, owner: str) -> StrandGroup:
         """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
@@ -705,6 +747,11 @@ def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:
                  "name the outputs on the left, or take one member with [0]")  # fmt: skip
 
 
+def _is_output(name: str, scope: Scope) -> bool:
+    """Whether a name is an output of the spindle to which a scope belongs."""
+    return any(output.name == name for output in scope.chain[-1].outputs)
+
+
 def _is_plain(node: Expression) -> bool:
     """Whether an expression is one strand by its form alone."""
     return isinstance(node, Number) or (isinstance(node, Access) and not is_swizzle(node.output))
@@ -718,6 +765,9 @@ def _is_field(node: Access, scope: Scope) -> bool:
 def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
     """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
     owner = target.base.id if isinstance(target.base, Name) else ""
+    if owner == "me" and target.output not in ALL_FIELDS and target.base.span == target.output_span:
+        raise error("bad-map-target", "the left side of `~` is a coordinate, such as me@x", target.span,
+                    did_you_mean(target.output, ALL_FIELDS))  # fmt: skip
     if owner == "me" and target.output not in ALL_FIELDS:
         raise no_output(owner, target, ALL_FIELDS)
     if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
@@ -13,19 +13,22 @@ from weft.graph.nodes import (
     Patch, SinkStatement, Unshaped
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
-from weft.graph.scope import bound_planes, source_shape
+from weft.graph.scope import bound_planes, source_shape, without_size
 from weft.graph.shapes import shaped
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutputStatement, Parameter,
-    Program, Quantize, Setting, SpindleDefinition, Statement, Text
+    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutAssignment, OutputStatement,
+    Parameter, Program, Quantize, Setting, SpindleDefinition, Statement, Text, walk
 )
 
 
-def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
-    """The names of a program, and what they stand for. Names that cannot be bound are reported and left out."""
-    names = _NameCollector(contexts, report)
+def collect(
+    program: Program, contexts: ContextTable, report: Report, media: Mapping[str, tuple[int, int] | None] | None = None
+) -> Patch:
+    """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
+    has the sizes of its pictures."""
+    names = _NameCollector(contexts, report, media or {})
     for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
         try:
             names.bind(statement)
@@ -35,7 +38,10 @@ def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
 
 
 class _NameCollector:
-    def __init__(self, contexts: ContextTable, report: Report) -> None:
+    def __init__(
+        self, contexts: ContextTable, report: Report, media: Mapping[str, tuple[int, int] | None]
+    ) -> None:
+        self.media = media
         self.contexts = contexts
         self.report = report
         self.instances: dict[str, Instance] = {}
@@ -55,7 +61,10 @@ class _NameCollector:
             case Setting():
                 self._setting(statement)
             case Binding(name, outputs, value, _, doc):
-                if outputs is None:
+                if outputs is None and isinstance(value, Call) and self._loads(value):
+                    shape, _ = source_shape(value, SOURCES[value.name])
+                    self._source(name, tuple(Ident(n, name.span) for n in shape), value, doc)
+                elif outputs is None:
                     self._bind(name, (Ident("val", name.span),), [Unshaped(value)], doc=doc)
                 else:
                     self._bind(name, outputs, _expanded(value, outputs), doc=doc)
@@ -83,6 +92,7 @@ class _NameCollector:
             ordinals=Ordinals(self.instances, self.spindles, self.sinks),
             fade=self.fade.seconds if self.fade else None,
             quantize=self.quantize.beats if self.quantize else None,
+            media=self.media,
         )
 
     def _setting(self, statement: Setting) -> None:
@@ -103,16 +113,12 @@ class _NameCollector:
             called = ""
         definitions: Sequence[Definition]
         axes: tuple[str, ...] = ()
+        if isinstance(value, Call) and called in SOURCES and statement.count is None:
+            self._source(statement.name, outputs, value, statement.doc)
+            return
         if statement.count is not None:
             check_copies(statement, self.spindles)
             definitions = _expanded(value, outputs)
-        elif isinstance(value, Call) and called in SOURCES:
-            spec = SOURCES[called]
-            shape, over = source_shape(value, spec)
-            planes = bound_planes(spec, shape, outputs)
-            check_bound(statement, len(shape))
-            axes = tuple(a for a in over if a == "k")
-            definitions = [FromSource(value, spec, plane) for plane in planes]
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
             definitions = [FromCache(value, i) for i in range(len(outputs))]
@@ -124,14 +130,29 @@ class _NameCollector:
             definitions = [BundlePart(value, i, path) for i in range(len(outputs))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
 
+    def _loads(self, value: Call) -> bool:
+        """Whether a call is that of a source that reads files."""
+        is_hidden = value.name in self.spindles or value.name in BUILTINS
+        return not is_hidden and value.name in SOURCES and bool(SOURCES[value.name].media)
+
+    def _source(self, name: Ident, outputs: Sequence[Ident], call: Call, doc: str | None) -> None:
+        """Binds the outputs of a source, and perhaps its size."""
+        spec = SOURCES[call.name]
+        shape, over = source_shape(call, spec)
+        outputs, sizes = without_size(spec, outputs)
+        planes = bound_planes(spec, shape, outputs)
+        check_bound(outputs, len(shape))
+        axes = tuple(a for a in over if a == "k")
+        self._bind(name, outputs, [FromSource(call, spec, plane) for plane in planes], axes, doc, sizes)
+
     def _bind(
         self, name: Ident, outputs: Iterable[Ident], definitions: Iterable[Definition], axes: tuple[str, ...] = (),
-        doc: str | None = None,
+        doc: str | None = None, sizes: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         if name.name in RESERVED:
             hint = "settings are set like me<width> = 640" if name.name == "me" else "choose another name"
             raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span, hint)
-        instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc))
+        instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc, sizes))
         for other in instance.outputs.values():
             if other.span.source is not name.span.source:
                 raise _twice("bound-in-two-files", f'"{name.name}" is bound in two files', name.span, other.span)
@@ -178,16 +199,24 @@ class _NameCollector:
 
     def _check_body(self, spindle: SpindleDefinition) -> None:
         outputs = {o.name for o in spindle.outputs}
-        for parameter in spindle.parameters:
-            if parameter.name in outputs:
-                self.report.error("duplicate-name", f'"{parameter.name}" is a parameter and an output',
-                                  parameter.ident.span)  # fmt: skip
         assigned: set[str] = set()
         self._check_statements(spindle.body, outputs, assigned, frozenset())
         for output in spindle.outputs:
             if output.name not in assigned:
                 self.report.error("output-not-assigned", f'the output "{output.name}" is never assigned', output.span,
                                   f"add a line {output.name} = …")  # fmt: skip
+        self._check_out(spindle, outputs)
+
+    def _check_out(self, spindle: SpindleDefinition, outputs: set[str]) -> None:
+        """`out = e` is the only assignment of outputs."""
+        whole = next((each for each in spindle.body if isinstance(each, OutAssignment)), None)
+        if whole is None:
+            return
+        for other in (each for statement in spindle.body for each in walk(statement) if each is not whole):
+            is_output = isinstance(other, Assignment) and other.name.name in outputs
+            if is_output or isinstance(other, OutAssignment):
+                self.report.error("output-assigned-twice", "`out = …` assigns all outputs, so nothing else assigns one",
+                                  other.span, None, (whole.span, "all are assigned here"))  # fmt: skip
 
     def _check_statements(
         self, body: Iterable[BodyStatement], outputs: set[str], assigned: set[str], loop_names: frozenset[str]
@@ -196,6 +225,9 @@ class _NameCollector:
             if isinstance(statement, For):
                 inner = loop_names | {statement.variable.name}
                 self._check_statements(statement.body, outputs, assigned, inner)
+                continue
+            if isinstance(statement, OutAssignment):
+                assigned |= outputs
                 continue
             name = statement.name
             if name.name in RESERVED:

@@ -172,13 +172,15 @@ class OutputDefinition:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A named group of strands. `axes` are its own coordinates (`k` of a cache)."""
+    """A named group of strands. `axes` are its own coordinates (`k` of a cache), and `sizes` the names to which the
+    width and height of a picture are bound."""
 
     name: str
     span: Span
     outputs: dict[str, OutputDefinition] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
     doc: str | None = None
+    sizes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +196,8 @@ class SinkStatement:
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
     """The names of a program. `settings` holds every setting, defaults included. `fade` is in seconds and `quantize` in
-    beats; they are None if the patch does not set them. `ordinals` has what is known of the definitions as syntax."""
+    beats; they are None if the patch does not set them. `ordinals` has what is known of the definitions as syntax, and
+    `media` the width and height of each picture file by its path, None for one that cannot be read."""
 
     instances: Mapping[str, Instance]
     spindles: Mapping[str, SpindleDefinition]
@@ -204,6 +207,7 @@ class Patch:
     ordinals: Ordinals
     fade: float | None = None
     quantize: float | None = None
+    media: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
 
     def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
         """The output statements that draw pictures, or those of them with the given labels. A single window shows the

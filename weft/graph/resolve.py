@@ -13,7 +13,9 @@ from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_grou
 from weft.keys import KEYS, MOUSE
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES
-from weft.syntax.ast import Access, Assignment, Binary, Call, CallBinding, Expression, Map, Name, SpindleDefinition
+from weft.syntax.ast import (
+    Access, Assignment, Binary, Call, CallBinding, Expression, Ident, Map, Name, Number, SpindleDefinition
+)
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -144,10 +146,10 @@ def in_library(scope: Scope) -> bool:
     return bool(scope.chain) and scope.chain[-1].span.source.library
 
 
-def check_bound(statement: CallBinding, available: int) -> None:
+def check_bound(outputs: Sequence[Ident], available: int) -> None:
     """Raises WeftError if a call binding names more outputs than there are."""
-    if len(statement.outputs) > available:
-        extra = statement.outputs[available]
+    if len(outputs) > available:
+        extra = outputs[available]
         raise too_many_outputs(available, extra.name, extra.span)
 
 
@@ -178,12 +180,14 @@ def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinitio
                     f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
 
 
-def assigned_value(statement: Assignment) -> Expression:
-    """The expression of an assignment; `a += e` reads the a from before."""
+def assigned_value(statement: Assignment, starts_at_0: bool = False) -> Expression:
+    """The expression of an assignment; `a += e` reads the a from before, or 0 if that `starts_at_0`."""
     if statement.op == "=":
         return statement.value
     before: Expression = Name(statement.name.name, statement.name.span)
-    if (member := statement.member) is not None:
+    if starts_at_0:
+        before = Number(0.0, statement.name.span)
+    elif (member := statement.member) is not None:
         before = Access(before, member.name, member.span, before.span.to(member.span))
     return Binary(statement.op[0], before, statement.value, statement.span)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,6 +126,30 @@ def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
     return next((m for m in spec.media if ending in m.endings), None)
 
 
+def media_path(text: Text) -> str:
+    """The path of a media file that a text names. It is relative to the file of the text."""
+    return os.path.join(os.path.dirname(text.span.source.name), text.value)
+
+
+SIZES = ("w", "h")
+"""What `load("a.png")::img<r, g, b, w, h>` calls the width and height in pixels. They are no members."""
+
+
+def without_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[Ident], tuple[str, ...]]:
+    """The outputs to which a source is bound, and the names of its size, if those are bound at the end."""
+    names = tuple(output.name for output in outputs)
+    has_size = spec.media and names[3:] in (SIZES, (names[3], *SIZES) if len(names) > 3 else None)
+    return (outputs[: -len(SIZES)], SIZES) if has_size else (outputs, ())
+
+
+def sizes_of(call: Call, spec: SourceSpec, bound: tuple[str, ...]) -> dict[str, PictureSize]:
+    """The width and height of a picture or film by the names that read them."""
+    kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
+    if kind is None or "x" not in kind.axes:
+        return {}
+    return {name: PictureSize(call, k) for names in (("width", "height"), bound) for k, name in enumerate(names)}
+
+
 def source_text(call: Call, spec: SourceSpec) -> Text:
     """The string that a source is called with. Raises WeftError if it is not a string literal."""
     values = match_arguments(spec.name, spec.params, call.args, call.span)
@@ -214,6 +239,8 @@ class Scope:
     body: SpindleBody | None = None
     copies: int = 1
     ahead: bool = False
+    whole: Scope | None = None
+    """The scope of an expression over bundles, where this one is that of one of its members."""
 
     def get(self, name: str) -> Local | None:
         """The local of a name."""
@@ -234,7 +261,7 @@ class Scope:
         self.bindings.add(name, value)
         return Scope(
             self.path, self.bindings, self.seen + 1, self.level, self.varying, self.chain, self.broadcast, self.body,
-            self.copies, self.ahead,
+            self.copies, self.ahead, self.whole,
         )  # fmt: skip
 
     def inner(self, locals: Mapping[str, Local]) -> Scope:
@@ -315,6 +342,8 @@ class StrandGroup:
     axes: Mapping[str, StrandRef] = field(default_factory=dict)
     positional: tuple[Coordinate, ...] = ("x", "y", "time")
     """The coordinates that a positional remap of it maps, in order."""
+    sizes: Mapping[str, PictureSize] = field(default_factory=dict)
+    """The width and height of a picture, by the names after `@`."""
 
     def __len__(self) -> int:
         return len(self.members)
@@ -362,6 +391,14 @@ class SourceMember:
     call: Call
     name: str
     plane: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PictureSize:
+    """The width (`place` 0) or height (1) in pixels of the picture that a call loads."""
+
+    call: Call
+    place: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -420,7 +457,8 @@ def instance_group(instance: Instance) -> StrandGroup:
     axes = {axis: StrandRef(instance.name, axis) for axis in instance.axes}
     first = next(iter(instance.outputs.values())).definition
     if isinstance(first, FromSource):
-        return StrandGroup(names, members, axes, source_coordinates(source_shape(first.call, first.spec)[1], axes))
+        coordinates = source_coordinates(source_shape(first.call, first.spec)[1], axes)
+        return StrandGroup(names, members, axes, coordinates, sizes_of(first.call, first.spec, instance.sizes))
     if isinstance(first, FromCache):
         return StrandGroup(names, members, axes, tuple(axes.values()))
     return StrandGroup(names, members, axes)

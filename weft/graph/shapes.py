@@ -11,7 +11,7 @@ from weft.graph.budget import Budget
 from weft.graph.domain import OWN, Environment, ShapeDomain
 from weft.graph.elaborate import Elaborator
 from weft.graph.groups import Resolver
-from weft.graph.nodes import Broadcast, Expanded, Instance, OutputDefinition, Patch, Unshaped
+from weft.graph.nodes import Broadcast, BundlePart, Definition, Expanded, Instance, OutputDefinition, Patch, Unshaped
 from weft.graph.partition import components
 from weft.graph.scope import PoisonedError, Scope, StrandGroup, is_swizzle, strands
 from weft.sources import SOURCES
@@ -137,7 +137,10 @@ def _with_outputs(instance: Instance, group: StrandGroup | None) -> Instance:
             continue
         names = (output.name,) if group is None else tuple(n or str(i) for i, n in enumerate(group.names))
         for index, name in enumerate(names):
-            outputs[name] = OutputDefinition(name, Expanded(definition.value, Broadcast(names, index)), output.span)
+            part: Definition = BundlePart(definition.value, index, f"{instance.name}@{output.name}")
+            if len(names) == 1:
+                part = Expanded(definition.value, Broadcast(names, index))
+            outputs[name] = OutputDefinition(name, part, output.span)
     return replace(instance, outputs=outputs)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from weft.graph.build import sink_parts
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import media_kind, source_text
+from weft.graph.scope import media_kind, media_path, source_text
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, expanded_size, topological
@@ -216,9 +215,7 @@ class ExprDomain:
             raise Unavailable(
                 Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
             )  # fmt: skip
-        # The path is relative to the file of the text.
-        path = os.path.join(os.path.dirname(text.span.source.name), text.value)
-        return self.pool.make("picture", (at.x, at.y), PicturePlane(path, plane), call.span)
+        return self.pool.make("picture", (at.x, at.y), PicturePlane(media_path(text), plane), call.span)
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +22,7 @@ from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import media_kind
+from weft.graph.scope import media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
 from weft.runtime.compiled import CompiledProgram
@@ -34,7 +33,8 @@ from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
 
 T = TypeVar("T")
-Probe = Callable[[str], "str | None"]
+Probe = Callable[[str], "tuple[int, int] | str"]
+"""Gives width and height of a picture file in pixels, or why it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
 ) -> Analysis:
-    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` gives the problem of a
-    picture file, if it has one; an output statement to `consume` (`display(a@v)`) replaces all those of the patch. A
+    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks
+    into picture files; an output statement to `consume` (`display(a@v)`) replaces all those of the patch. A
     picture that is larger than `room` (width, height) is made smaller, with the same aspect.
 
     Raises WeftError with all diagnostics if there is an error among them.
@@ -73,7 +73,9 @@ def analyse(
         others = (s for s in program.statements if not isinstance(s, OutputStatement))
         program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
-    patch = collect(program, contexts, meaning)
+    of_media = Report()
+    media = _check_media(loaded.program, of_media, probe)
+    patch = collect(program, contexts, meaning, media)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
             meaning.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
@@ -83,11 +85,11 @@ def analyse(
         patch = replace(patch, settings=fitted(patch.settings, room))
     budget = Budget()
     graph = build_graph(patch, contexts, meaning, budget)
-    media = _check_media(loaded.program, meaning, probe)
+    meaning.add(of_media)
     report.add(_without_follow_ups(meaning, report))
     report.raise_errors()
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
-    return Analysis(patch, graph, loaded.program, contexts, loaded.files, media, tuple(report), budget, *took)
+    return Analysis(patch, graph, loaded.program, contexts, loaded.files, tuple(media), tuple(report), budget, *took)
 
 
 @contextmanager
@@ -172,9 +174,10 @@ def _line(span: Span) -> tuple[str, int]:
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
 
 
-def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
-    """The pictures that a program names. Those that cannot be read are reported as errors."""
-    found: dict[str, None] = {}
+def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[str, tuple[int, int] | None]:
+    """The pictures that a program names, with width and height. Those that cannot be read are reported as errors, and
+    have none."""
+    found: dict[str, tuple[int, int] | None] = {}
     for statement in program.statements:
         if "load" not in statement.span.text:
             continue
@@ -184,12 +187,12 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple
             text = next((a.value for a in node.args if isinstance(a.value, Text)), None)
             if text is None or media_kind(text.value, SOURCES["load"]) is not PICTURE:
                 continue
-            path = os.path.join(os.path.dirname(text.span.source.name), text.value)
-            found[path] = None
-            problem = probe(path) if probe else None
-            if problem:
-                report.error("unreadable-source", f'"{text.value}" cannot be read: {problem}', text.span)
-    return tuple(found)
+            path = media_path(text)
+            known = probe(path) if probe else None
+            if isinstance(known, str):
+                report.error("unreadable-source", f'"{text.value}" cannot be read: {known}', text.span)
+            found[path] = None if isinstance(known, str) else known
+    return found
 
 
 @dataclass(frozen=True)

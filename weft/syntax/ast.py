@@ -212,6 +212,15 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class OutAssignment:
+    """Inside a spindle: `out = value`, which assigns all outputs of the head at once."""
+
+    outputs: tuple[Ident, ...]
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For:
     """`for variable in (first to last) { body }`; both ends are included."""
 
@@ -222,7 +231,7 @@ class For:
     span: Span
 
 
-BodyStatement: TypeAlias = Assignment | CallBinding | For
+BodyStatement: TypeAlias = Assignment | OutAssignment | CallBinding | For
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -364,7 +373,7 @@ def children(node: Walkable) -> tuple[Walkable, ...]:
             return item, first, last
         case Index(base=base, index=index):
             return base, index
-        case Assignment(value=value) | CallBinding(value=value):
+        case Assignment(value=value) | CallBinding(value=value) | OutAssignment(value=value):
             return (value,)
         case For(first=first, last=last, body=body):
             return first, last, *body
@@ -489,6 +498,8 @@ def _statement(statement: Statement | BodyStatement) -> str:
         case Assignment(name=name, op=op, value=value, is_out=is_out, member=member):
             target = name.name if member is None else f"{name.name}@{member.name}"
             return f"({'out ' * is_out}{op} {target} {expression_text(value)})"
+        case OutAssignment(value=value):
+            return f"(out = {expression_text(value)})"
         case For(variable=name, first=first, last=last):
             return f"(for {name.name} {expression_text(first)} {expression_text(last)})"
         case Include(path=path):

@@ -41,10 +41,11 @@ from weft.syntax.statements import StatementBuilder
 # a broken statement.
 
 _STATEMENTS: Final = r"""
-item        = binding / call / setting / pragma / spindle / loop / piped
+item        = binding / results_of / call / setting / pragma / spindle / loop / piped
 
 binding     = intro? name part? becomes expr ends
 part        = outputs / access
+results_of  = ~r"O=" expr ends
 intro       = ~r"[LO]"
 becomes     = ~r"[=a]"
 
@@ -388,7 +389,7 @@ class _Parser:
             self._fail(start, "ends")
             return
         found_before = len(self._report.diagnostics)
-        is_inner = form == "loop" or (form == "binding" and not _names_outputs(item))
+        is_inner = form in ("loop", "results_of") or (form == "binding" and not _names_outputs(item))
         if not (is_inner or (form == "call" and not is_output)):
             # A `}` is missing, which was reported: the blocks end before something that is not allowed in them.
             while self._blocks and self._blocks[0].brace not in self._tokens.partners:
@@ -433,6 +434,9 @@ class _Parser:
                 return build.piped(item, self._names)
             case "setting":
                 return build.setting(item)
+            case "results_of":
+                build.report_misplaced_out()
+                return None
         is_broken = self._tokens.is_broken(self._at, self._at + item.end)
         return None if is_broken else read_pragma(tokens, item.end, self._report)
 
@@ -441,6 +445,8 @@ class _Parser:
         match item.expr_name:
             case "binding":
                 found = build.assignment(item)
+            case "results_of":
+                found = self._out_assignment(item, build)
             case "call":
                 found = build.call(item)
             case "piped":
@@ -457,6 +463,14 @@ class _Parser:
             self._report.error("not-a-statement", "this value is not used", found.span, hint)
         elif found:
             body.append(found)
+
+    def _out_assignment(self, item: Node, build: StatementBuilder) -> BodyStatement | None:
+        head = self._blocks[-1].head
+        if isinstance(head, SpindleDefinition):
+            return build.out_assignment(item, head.outputs)
+        hint = "assign each output by its name, or write out = … after the loop"
+        self._report.error("misplaced-out", "`out = …` stands outside of loops", build.place, hint)
+        return None
 
     def _open_block(self, head: SpindleDefinition | For, item: Node, is_misplaced: bool) -> None:
         self._blocks.append(_OpenBlock(head, self._at, self._at + item.end - 1, is_misplaced))

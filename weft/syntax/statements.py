@@ -14,8 +14,8 @@ from weft.errors import Report, Span
 from weft.ops import BINARY, UNARY
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Comprehension, Expression, For, Ident, If,
-    Index, Map, Name, Number, OutputStatement, Remap, Setting, SpindleDefinition, SpindleParameter, Text, Unary,
-    literal_number
+    Index, Map, Name, Number, OutAssignment, OutputStatement, Remap, Setting, SpindleDefinition, SpindleParameter, Text,
+    Unary, literal_number
 )
 from weft.syntax.scanner import (
     COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, PIPE_LEVEL, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM,
@@ -135,10 +135,6 @@ class OperandRow:
 
 
 # --- expressions; the recursion follows brackets and `if`s only ---
-
-# The coordinates that people often write without `me@`.
-_COORDINATES: Final = ("x", "y", "time")
-
 
 class _GivenArgument(NamedTuple):
     """One argument as it stands in the text: `value`, `label: value` or `value ~ mapped`."""
@@ -362,10 +358,11 @@ class _ExpressionBuilder:
                 self._report.error("labelled-map", "a map takes no label", label.span)
             elif isinstance(target, Access) and isinstance(target.base, Name):
                 yield Map(target, mapped.value, argument.span)
+            elif isinstance(target, Name):
+                yield Map(Access(Name("me", place), target.id, place, place), mapped.value, argument.span)
             else:
                 message = "the left side of `~` is a coordinate, such as me@x"
-                suggestion = f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
-                self._report.error("bad-map-target", message, place, suggestion)
+                self._report.error("bad-map-target", message, place)
 
     def _ident(self, index: int) -> Ident:
         return Ident(self._tokens.text(index), self._tokens.span(index))
@@ -421,7 +418,7 @@ class StatementBuilder(_ExpressionBuilder):
         _, name, part, becomes, value, _ = node.children
         op = self._tokens.text(becomes.start)
         if self._tokens.kinds[0] == "O":
-            self._report.error("misplaced-out", "`out` is used only in a spindle", self._tokens.span(0), "leave it out")
+            self.report_misplaced_out()
             return None
         if op != "=":
             message = f"`{op}` works only in a spindle; out here a name has one value"
@@ -436,6 +433,18 @@ class StatementBuilder(_ExpressionBuilder):
         idents = self._outputs(form) if form is not None else None
         expression = self._row(value).value
         return Binding(self._ident(name.start), idents, expression, self._span(node), self._doc)
+
+    @property
+    def place(self) -> Span:
+        """The first token of the statement."""
+        return self._tokens.span(0)
+
+    def report_misplaced_out(self) -> None:
+        self._report.error("misplaced-out", "`out` is used only in a spindle", self.place, "leave it out")
+
+    def out_assignment(self, node: Node, outputs: tuple[Ident, ...]) -> OutAssignment:
+        """`out = expression`, in a spindle with these outputs."""
+        return OutAssignment(outputs, self._row(node.children[1]).value, self._span(node))
 
     def assignment(self, node: Node) -> Assignment | None:
         """`name op expression` or `name@member op expression`, in a spindle."""

@@ -21,7 +21,7 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Floats
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
-from weft.media.pictures import picture_problem
+from weft.media.pictures import picture_size
 from weft.runtime.build import build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
@@ -261,10 +261,10 @@ class _FileReader:
             raise UnreadableError(state.problem)
         return decode(state.data or b"")
 
-    def probe(self, path: str) -> str | None:
-        """The problem of a picture, if it has one."""
+    def probe(self, path: str) -> tuple[int, int] | str:
+        """Width and height of a picture, or why it cannot be read."""
         self.files[Path(path)] = stat_media(Path(path))
-        return picture_problem(path)
+        return picture_size(path)
 
 
 @dataclass(frozen=True)
