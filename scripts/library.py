@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft.errors import Source
-from weft.syntax.docs import SpindleDoc, spindle_docs
+from weft.cli.library import library_docs
+from weft.syntax.docs import SpindleDoc
 from weft.syntax.includes import libraries
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 _OPENING = """\
 # The library
 
-Eleven files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
+Twelve files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
 
 ```weft
 #use std.coord
@@ -29,7 +29,7 @@ picture<r, g, b> = tint * shape
 display(picture)
 ```
 
-All eleven can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
+All of them can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
 spindle with the same name as one in the library, its own is used, and a warning says so. `weft help star` describes
 a single spindle: its parameters, its range, and an example to paste.
 
@@ -42,11 +42,10 @@ def page() -> str:
 
 
 def _library(name: str, text: str) -> Iterator[str]:
-    spindles = [doc for doc in spindle_docs(Source(name, text)) if not doc.name.startswith("_")]
     title, *about = text[: text.index("\n\n")].split("\n")
     yield from ("", f"## {title.removeprefix('// ').removesuffix('.')}", "", *_about(about))
     yield from ("| spindle | |", "| --- | --- |")
-    yield from map(_row, spindles)
+    yield from map(_row, library_docs()[name])
 
 
 def _about(comment: list[str]) -> Iterator[str]:

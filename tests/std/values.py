@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.compilation import compile_unit
@@ -18,8 +19,7 @@ from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph
 from weft.graph.names import collect
-from weft.syntax.ast import Program, SpindleDefinition
-from weft.syntax.docs import SpindleDoc, doc_of
+from weft.syntax.ast import Program
 from weft.syntax.includes import libraries, load
 from weft.syntax.parser import parse
 
@@ -27,6 +27,8 @@ Values: TypeAlias = npt.NDArray[np.float64]
 
 SETTINGS = {"width": 64.0, "height": 32.0}
 ASPECT = SETTINGS["width"] / SETTINGS["height"]
+
+EXACT: Executor = VectorExecutor(np.float64)
 
 
 @cache
@@ -36,13 +38,6 @@ def parsed(library: str) -> Program:
     program = load(Source(f"<{library}>", libraries()[library], library=True), report).program
     assert not report.diagnostics
     return program
-
-
-def documented(library: str) -> list[SpindleDoc]:
-    """The spindles that a library offers: those that do not begin with `_`."""
-    spindles = [s for s in parsed(library).statements if isinstance(s, SpindleDefinition)]
-    own = [s for s in spindles if s.span.source.text == libraries()[library]]
-    return [doc_of(s) for s in own if not s.name.name.startswith("_")]
 
 
 @cache
@@ -57,7 +52,9 @@ def compiled(library: str, text: str) -> tuple[Unit, ...]:
     return tuple(compile_unit(patch, graph, sub, contexts)[0] for sub in graph.subgraphs)
 
 
-def planes(units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0) -> list[Values]:
+def planes(
+    units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0, executor: Executor = EXACT
+) -> list[Values]:
     """What the outputs of some units are, at every x of every y; z is the time. Each has the shape (y, x)."""
     shape = (np.size(y), np.size(x))
     coords: dict[str, Any] = {"x": np.ravel(x).astype(float), "y": np.ravel(y).astype(float)}
@@ -66,8 +63,8 @@ def planes(units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0
         known = {**SETTINGS, "absframe": float(frame), "mouse@x": 0.4, "mouse@y": 0.3}
         uniforms = {name: known[name] for name in kernel.uniforms}
         launch = Launch(shape, {**coords, "abstime": float(z), "channel": 0.0}, uniforms)
-        memory = StateMemory(kernel.slots, shape, np.float64)
-        made = VectorExecutor(np.float64).load(kernel).planes(memory, launch)
+        memory = StateMemory(kernel.slots, shape, executor.widest)
+        made = executor.load(kernel).planes(memory, launch)
         found += [
             (_target(name), np.array(plane, np.float64)) for name, plane in zip(kernel.outputs, made, strict=True)
         ]
@@ -82,12 +79,13 @@ def _target(output: str) -> int:
 
 
 def values(
-    library: str, expressions: Sequence[str], x: Any, y: Any = 0.5, z: float = 0.0, before: str = "", frame: int = 0
-) -> list[Values]:
+    library: str, expressions: Sequence[str], x: Any, y: Any = 0.5, z: float = 0.0, before: str = "", frame: int = 0,
+    executor: Executor = EXACT,
+) -> list[Values]:  # fmt: skip
     """What expressions of me@x, me@y and me@time (which is z) are, in a patch that uses the library and starts with
     the statements `before`."""
     sinks = "".join(f'display({e}, to: "{n}")\n' for n, e in enumerate(expressions))
-    return planes(compiled(library, f"{_SETTINGS}{before}\n{sinks}"), x, y, z, frame)
+    return planes(compiled(library, f"{_SETTINGS}{before}\n{sinks}"), x, y, z, frame, executor)
 
 
 def sound(library: str, text: str, seconds: float, rate: int = 8000) -> Values:

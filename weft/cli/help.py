@@ -184,19 +184,19 @@ def _pragmas() -> Iterator[Topic]:
 @cache
 def _libraries() -> list[Topic]:
     found = []
-    from weft.errors import Source
-    from weft.syntax.docs import opening_line, spindle_docs
+    from weft.cli.library import library_docs
+    from weft.syntax.docs import opening_line
     from weft.syntax.includes import libraries
 
-    for library, text in libraries().items():
-        spindles = [doc for doc in spindle_docs(Source(library, text)) if not doc.name.startswith("_")]
+    for library, spindles in library_docs().items():
         use = f"#use {library}"
         contents = tuple((_call(doc.name, doc.heads), doc.headline) for doc in spindles)
         examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)
-        about = opening_line(text).removesuffix(".")
+        about = opening_line(libraries()[library]).removesuffix(".")
         found.append(Topic("library", library, (use,), about, examples, ("std",), contents))
         for doc in spindles:
             facts = [(name, doc.parameter_texts[name]) for name in doc.parameters if name in doc.parameter_texts]
+            facts += [(head, "takes a bundle of any length") for head in doc.heads if "<…>" in head]
             facts += [("gives", doc.returns)] if doc.returns else []
             facts += [("needs", use)]
             examples = tuple(f"{use}\n{example}" for example in doc.examples)

@@ -154,8 +154,10 @@ class Ordinals:
                     spindle = self._spindle(part, within.body)
                     if spindle is not None:
                         use = self._bundle_use(spindle)
+                        # A spindle with several outputs is not called for each member.
+                        maps = len(spindle.outputs) == 1
                         for label, argument in labelled(spindle, args):
-                            if label not in use.taken or label in use.shapes:
+                            if (maps and label not in use.taken) or label in use.shapes:
                                 waiting.append(argument)
                     elif (word := WORDS.get(part.name)) is not None and word.fits(len(args)):
                         if word.gives == "element":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from weft.errors import Report, Source
@@ -14,7 +14,7 @@ from weft.syntax.parser import parse
 class SpindleDoc:
     """A spindle as its doc comment describes it. `summary` is the text before the first tag; `parameter_texts` has the
     text of each parameter that has one; `heads` has each as the spindle's head writes it, with its members and its
-    default; an example is code, of one or more lines. What was not written is empty."""
+    default, and with `<…>` if the body takes it apart as a bundle; an example is code, of one or more lines. What was not written is empty."""
 
     name: str
     parameters: tuple[str, ...]
@@ -37,14 +37,16 @@ class SpindleDoc:
         return first_sentence(self.summary)
 
 
-def _head(parameter: SpindleParameter) -> str:
-    members = "" if parameter.members is None else f"<{', '.join(member.name for member in parameter.members)}>"
+def _head(parameter: SpindleParameter, is_taken_apart: bool) -> str:
+    members = "<…>" if is_taken_apart else ""
+    if parameter.members is not None:
+        members = f"<{', '.join(member.name for member in parameter.members)}>"
     default = "" if parameter.default is None else f" = {parameter.default.span.text}"
     return f"{parameter.name}{members}{default}"
 
 
-def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
-    """The parts of the doc comment of a spindle."""
+def doc_of(spindle: SpindleDefinition, taken_apart: Collection[str] = ()) -> SpindleDoc:
+    """The parts of the doc comment of a spindle, whose body takes some of its parameters apart as bundles."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     returns: list[str] = []
@@ -63,7 +65,7 @@ def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
     return SpindleDoc(
         name=spindle.name.name,
         parameters=tuple(parameter.name for parameter in spindle.parameters),
-        heads=tuple(map(_head, spindle.parameters)),
+        heads=tuple(_head(parameter, parameter.name in taken_apart) for parameter in spindle.parameters),
         outputs=tuple(ident.name for ident in spindle.outputs),
         summary=" ".join(summary),
         parameter_texts=parameters,
