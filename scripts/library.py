@@ -22,16 +22,18 @@ Twelve files of spindles ship with weft, written in weft (`weft/std/`). A patch 
 #use std.sdf
 #use std.color
 
-tile(rotate(centre(), me@time / 4), 0.25, 0.25)::t<x, y, column, row>
-shape = fill(star(t, 5, 0.1, 0.05), 0)
-tint<r, g, b> = oklch(0.75, 0.12, hash(t@column, t@row))
-picture<r, g, b> = tint * shape
-display(picture)
+t = centre() |> rotate(me@time / 4) |> tile(0.25)
+tint = oklch(h: hash(t@column, t@row))
+display(tint * fill(star(t, radius: 0.1)))
 ```
 
-All of them can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
-spindle with the same name as one in the library, its own is used, and a warning says so. `weft help star` describes
+All of them can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines
+a spindle with the same name as one in the library, its own is used, and a warning says so. `weft help star` describes
 a single spindle: its parameters, its range, and an example to paste.
+
+What has a default, such as `radius = 0.25`, may be left out. A parameter `p<x, y>` takes a bundle, and `p<…>` one of
+any length. Any other parameter takes one strand; a bundle in its place calls the spindle for each member, so the words
+for one channel are words for whole pictures.
 
 This page is generated from the comments in the libraries by `scripts/library.py`."""
 

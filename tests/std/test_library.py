@@ -11,6 +11,7 @@ import pytest
 from scripts.library import PAGE, page
 from tests.std.values import compiled, planes, sound
 from tests.support.sound import steps
+from tests.support.together import all_but
 from weft.cli.library import library_docs
 from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
@@ -174,6 +175,43 @@ def test_a_point_that_is_too_short_is_told_at_the_argument() -> None:
     assert found.message == 'this is 2 strands, and "p" takes 3 (x, y, z)'
 
 
-def test_parameters_that_take_one_strand_do_so() -> None:
-    """No body of the library takes a parameter apart that has no list of names, so that bundles go member by member."""
-    assert [doc.name for _, doc in SPINDLES if any("<…>" in head for head in doc.heads)] == []
+def calls(doc: SpindleDoc) -> tuple[str, str] | None:
+    """A call without what may be left out, and the same with the defaults written there; None if there are none."""
+    given: dict[str, str] = {}
+    written: dict[str, str] = {}
+    for name, head in zip(doc.parameters, doc.heads, strict=True):
+        _, is_default, default = head.partition(" = ")
+        members = re.findall(r"\w+", head.partition("<")[2].partition(">")[0])
+        if is_default:
+            # A default may read the parameters before it.
+            for other, value in written.items():
+                default = re.sub(rf"(?<![@\w]){other}\b", f"({value})", default)
+            written[name] = default
+        else:
+            given[name] = written[name] = f"<{', '.join(['me@time'] * len(members))}>" if members else "me@time"
+    if len(given) == len(written):
+        return None
+    output = "" if len(doc.outputs) == 1 else f"@{doc.outputs[-1]}"
+    return (f"{doc.name}({', '.join(given.values())}){output}", f"{doc.name}({', '.join(written.values())}){output}")
+
+
+@pytest.mark.parametrize("library", all_but(3, ["std.coord", "std.map", "std.picture", *LIBRARIES]))
+def test_what_is_left_out_is_the_default(library: str) -> None:
+    pairs = [found for doc in library_docs()[library] if (found := calls(doc)) is not None]
+    assert pairs or library == "std.blend"
+    # The library's defaults read its own names, and so does a patch that uses the same libraries.
+    short, long = (", ".join(pair[i] for pair in pairs) for i in (0, 1))
+    if pairs:
+        units = [built(f"#use {library}\ncompute({shown})").units for shown in (short, long)]
+        assert [unit.hash for unit in units[0]] == [unit.hash for unit in units[1]]
+
+
+def test_a_parameter_that_takes_one_strand_is_called_for_each_member() -> None:
+    boxes = ("rounded_box(radius: <0.1, 0.2>)", "<rounded_box(radius: 0.1), rounded_box(radius: 0.2)>")
+    whole, apart = (planes(compiled("std.sdf", f"q = {box}\ndisplay(q[0], q[1], 0)"), [0.1, 0.9], 0.3) for box in boxes)
+    np.testing.assert_array_equal(whole, apart)
+    assert not np.array_equal(whole[0], whole[1])
+    tones = ("peak_eq(<saw_tone(200), saw_tone(300)>)", "<peak_eq(saw_tone(200)), peak_eq(saw_tone(300))>")
+    whole, apart = (list(sound("std.synth", f"audio({tone})", 0.02)) for tone in tones)
+    np.testing.assert_array_equal(whole, apart)
+    assert not np.array_equal(whole[0], whole[1])

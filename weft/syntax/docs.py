@@ -14,7 +14,8 @@ from weft.syntax.parser import parse
 class SpindleDoc:
     """A spindle as its doc comment describes it. `summary` is the text before the first tag; `parameter_texts` has the
     text of each parameter that has one; `heads` has each as the spindle's head writes it, with its members and its
-    default, and with `<…>` if the body takes it apart as a bundle; an example is code, of one or more lines. What was not written is empty."""
+    default, and with `<…>` if the body takes it apart as a bundle; an example is code, of one or more lines. What was
+    not written is empty."""
 
     name: str
     parameters: tuple[str, ...]
