@@ -292,7 +292,8 @@ def _spaced(parts: Sequence[Part], gutter: int) -> Iterator[Part]:
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One error or warning. `related` holds further places, each with its own message. Message and hint are cut to a
-    readable length, and of many further places only the first are kept."""
+    readable length, and of many further places only the first are kept. `fix` is a place and the text that mends the
+    mistake there, if it is known for sure."""
 
     severity: Severity
     code: str
@@ -300,6 +301,7 @@ class Diagnostic:
     span: Span | None = None
     hint: str | None = None
     related: tuple[tuple[Span, str], ...] = ()
+    fix: tuple[Span, str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", fitting(self.message))
@@ -385,10 +387,11 @@ class WeftError(Exception):
 
 
 def error(
-    code: str, message: str, span: Span | None = None, hint: str | None = None, related: Iterable[tuple[Span, str]] = ()
-) -> WeftError:
+    code: str, message: str, span: Span | None = None, hint: str | None = None,
+    related: Iterable[tuple[Span, str]] = (), fix: tuple[Span, str] | None = None,
+) -> WeftError:  # fmt: skip
     """An exception with one error diagnostic, to be raised."""
-    return WeftError(Diagnostic("error", code, message, span, hint, tuple(related)))
+    return WeftError(Diagnostic("error", code, message, span, hint, tuple(related), fix))
 
 
 def fault(what: str, failure: BaseException) -> Diagnostic:

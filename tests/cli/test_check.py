@@ -90,6 +90,21 @@ def test_what_is_piped_in_is_checked(weft):
     assert check("display(me@x)", "/dev/stdin").returncode == 0
 
 
+def test_what_is_known_for_sure_is_mended(weft):
+    weft.file("wrong.weft", "// a comment\n\nspot = circle(centre(), 0.3) + sin(time) + nothing\ndisplay(spot.v)\n")
+    done = weft("check", "--fix", "wrong.weft", code=1)
+    assert (weft.folder / "wrong.weft").read_text() == (
+        "// a comment\n#use std.sdf\n#use std.coord\n\nspot = circle(centre(), 0.3) + sin(me@time) + nothing\n"
+        "display(spot@v)\n"
+    )
+    assert "`time` is now `me@time`" in done.stderr
+    assert 'there is no strand "nothing"' in done.stderr
+    kept = (weft.folder / "wrong.weft").read_bytes()
+    weft("check", "--fix", "wrong.weft", code=1)
+    assert (weft.folder / "wrong.weft").read_bytes() == kept
+    assert "needs the name of one" in weft("check", "--fix", "-", code=2).stderr
+
+
 def test_a_pipe_in_the_place_of_a_file_is_an_error_at_once(weft):
     os.mkfifo(weft.folder / "pipe.weft")
     assert "it is not a file with contents" in weft("check", "pipe.weft", code=3).stderr

@@ -1,30 +1,37 @@
-"""`weft check`: all errors and warnings of patches."""
+"""`weft check`: all errors and warnings of patches, and fixes for those that are known for sure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from weft.cli.console import ERRORS, exit_code_of, output, show, summary
+from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, write_file
 from weft.cli.patch import probe
 from weft.contexts import context_table
-from weft.errors import Diagnostic, WeftError, path_of
+from weft.errors import Diagnostic, Span, WeftError, path_of
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
 
 # As the name of a file: the standard input.
 _STDIN = "-"
 
+# A mistake may hide others, which are fixed in the next round.
+_ROUNDS = 10
+
 
 @click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Diagnostics as JSON on stdout.")
-def command(files: Sequence[str], as_json: bool) -> int:
+@click.option("--fix", is_flag=True, help="First mend what is known for sure, such as a missing #use.")
+def command(files: Sequence[str], as_json: bool, fix: bool) -> int:
     """List all errors and warnings of each FILE; - is what is piped in. Opens no device, and reads no more of a picture
     than its header."""
-    found = {file: _diagnostics(file) for file in files}
+    if fix and _STDIN in files:
+        raise click.UsageError("--fix writes files, so it needs the name of one")
+    found = {file: _fixed(file) if fix else _diagnostics(file) for file in files}
     if as_json:
         output(json.dumps({"diagnostics": [d.to_json() for each in found.values() for d in each]}))
     else:
@@ -41,3 +48,27 @@ def _diagnostics(file: str) -> Sequence[Diagnostic]:
         return check(stdin_source() if file == _STDIN else open_source(file), context_table(), probe)
     except WeftError as failure:
         return failure.diagnostics
+
+
+def _fixed(file: str) -> Sequence[Diagnostic]:
+    """Mends a file, and gives what is left to say about it. Each change is told."""
+    found = _diagnostics(file)
+    for _ in range(_ROUNDS):
+        fixes = dict.fromkeys(d.fix for d in found if d.fix is not None and d.fix[0].source.name == file)
+        if not fixes:
+            break
+        _mend(file, list(fixes))
+        found = _diagnostics(file)
+    return found
+
+
+def _mend(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
+    """Puts the texts in their places, the last first, so that the others stay where they are."""
+    text = fixes[0][0].source.text
+    in_order = sorted(fixes, key=lambda each: each[0].start)
+    for place, new in reversed(in_order):
+        text = text[: place.start] + new + text[place.end :]
+    write_file(Path(file).resolve(), text.encode())
+    for place, new in fixes:
+        was = f"`{place.text}` is now " if place.text else "added "
+        say(f"{place}: {was}`{new.strip()}`")

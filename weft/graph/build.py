@@ -214,6 +214,10 @@ _KINDS: Mapping[type, str] = {FromSource: "source", FromCache: "cache", FromPara
 """The kinds of instances by the definition of an output; those of all others are `strands`."""
 
 
+# The scope of names in a patch, outside of spindles.
+_PATCH = Scope("")
+
+
 class _GraphBuilder:
     """Elaborates all of a patch over shapes, and reports the errors of each strand and statement."""
 
@@ -228,9 +232,11 @@ class _GraphBuilder:
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
         """Diagnostics in bodies, without and with the first call that led there."""
 
-    def attempt(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
-        """The result of some work on an expression or statement; None if it failed, or if the budget is spent, which is
-        reported only once."""
+    def attempt(
+        self, work: Callable[[], T], within: Walkable | None = None, scope: Scope = _PATCH
+    ) -> T | None:
+        """The result of some work on an expression or statement in a scope; None if it failed, or if the budget is
+        spent, which is reported only once. Of one that failed, all unknown names are reported."""
         if self.budget.is_spent:
             return None
         try:
@@ -242,6 +248,8 @@ class _GraphBuilder:
                     self.report.add([at_call])
                 else:
                     self._of_calls.setdefault(found, at_call)
+            if within is not None:
+                self.report.add(self.elaborator.resolver.unknown_names(within, scope))
         except PoisonedError:
             pass
         return None
@@ -254,8 +262,11 @@ class _GraphBuilder:
                 self.attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), output.value)
         for sink in self.patch.sinks:
             with self.budget.within(sink.statement.span, "statement"):
-                parts = self.attempt(partial(sink_parts, sink, elaborator.resolver)) or []
-            self.parts[sink.label] = parts
+                parts = self.attempt(partial(sink_parts, sink, elaborator.resolver))
+            if parts is None:
+                for value in (argument.value for argument in sink.statement.args):
+                    self.report.add(elaborator.resolver.unknown_names(value, _PATCH))
+            self.parts[sink.label] = parts = parts or []
             for part in parts:
                 self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
         for spindle in self.patch.spindles.values():
@@ -298,9 +309,9 @@ class _GraphBuilder:
         for statement, after in steps:
             for name in elaborator.resolver.ordinals.assigned([statement]):
                 members = partial(self._members, after.get(name), name not in outputs or len(outputs) == 1)
-                for member in self.attempt(members, statement) or ():
+                for member in self.attempt(members, statement, after) or ():
                     evaluation = partial(elaborator.member, member, OWN, statement.span)
-                    self.attempt(partial(elaborator.evaluate, evaluation, path, statement.span), statement)
+                    self.attempt(partial(elaborator.evaluate, evaluation, path, statement.span), statement, after)
 
     def _members(self, local: Local | None, several: bool) -> Sequence[Member]:
         """The strands of a local of a body. It may stand for several, except for one of several outputs."""

@@ -107,8 +107,7 @@ class Elaborator(Generic[V]):
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
-        self._scopes: dict[StrandRef | str, Scope] = {}
-        """The scopes of definitions: of a strand, or of all that share a path."""
+        self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, PatternCall] = {}
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
@@ -416,7 +415,8 @@ class Elaborator(Generic[V]):
                 scope = scope or self._scopes.setdefault(ref, Scope(str(ref), broadcast=broadcast))
                 return self.value(expression, scope, at)
             case BundlePart(expression, index, path):
-                scope = self._scopes.get(path) or self._scopes.setdefault(path, Scope(path))
+                # One for each output: values that are known already would not be recorded for the next owner.
+                scope = scope or self._scopes.setdefault(ref, Scope(path))
                 group = self.resolver.group(expression, scope)
                 if index >= (1 if group is None else len(group)):
                     raise too_many_outputs(1 if group is None else len(group), ref.output, output.span)

@@ -21,6 +21,7 @@ from weft.syntax.ast import (
     Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutAssignment, OutputStatement,
     Parameter, Program, Quantize, Setting, SpindleDefinition, Statement, Text, walk
 )
+from weft.syntax.foreign import hint_for
 
 
 def collect(
@@ -250,7 +251,8 @@ class _NameCollector:
             callable_ = statement.name in self.spindles or statement.name in BUILTINS or statement.name in SOURCES
             hint = "give it a name: " + f"{statement.name}(…)::name<out>" if callable_ else None
             message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
-            raise error("unknown-statement", message, statement.head, did_you_mean(statement.name, known) or hint)
+            hint = did_you_mean(statement.name, known) or hint_for(statement.name) or hint
+            raise error("unknown-statement", message, statement.head, hint)
         target = _target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from weft.errors import Span, WeftError, did_you_mean, error
+from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
 from weft.graph.nodes import Patch
 from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, strands
@@ -14,8 +14,11 @@ from weft.keys import KEYS, MOUSE
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, Call, CallBinding, Expression, Ident, Map, Name, Number, SpindleDefinition
+    Access, Assignment, Binary, Call, CallBinding, Comprehension, Expression, For, Ident, Map, Name, Number,
+    SpindleDefinition, Walkable, children
 )
+from weft.syntax.foreign import CALLS, FORMS, STRANDS, hint_for
+from weft.syntax.includes import libraries_with, place_for_use
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -61,8 +64,13 @@ class NameLookup:
         if self.callable_named(name.id, scope):
             return error("call-without-arguments", f'"{name.id}" is a call and needs its arguments', name.span,
                          f"write {name.id}(…)")  # fmt: skip
+        field = f"me@{name.id}" if name.id in ALL_FIELDS else STRANDS.get(name.id)
+        if field is not None:
+            return error("unknown-strand", f'there is no strand "{name.id}"', name.span, f"write {field}",
+                         fix=(name.span, field))  # fmt: skip
         known = chain(scope.names(), self.patch.instances, CONSTANTS)
-        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
+        hint = self._near(name.id, known, scope) or hint_for(name.id)
+        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, hint)
 
     def check_callee(self, call: Call, scope: Scope) -> None:
         """Raises WeftError for a remap by position of an unknown name, or of what `|>` was to call."""
@@ -79,16 +87,53 @@ class NameLookup:
             return
         if callee.id in RESERVED:
             raise error("incomplete-name", f'"{callee.id}" needs a field', callee.span, RESERVED[callee.id])
-        known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.names(), self.patch.instances)
-        raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span,
-                    self._near(callee.id, known, scope))  # fmt: skip
+        fix: tuple[Span, str] | None = None
+        if libraries := libraries_with(callee.id):
+            line = f"#use {libraries[0]}"
+            others = [*libraries[1:], *([FORMS[callee.id]] if callee.id in FORMS else [])]
+            hint: str | None = "; or ".join([f"write {line} at the top", *others])
+            fix = None if others else (place_for_use(callee.span.source), f"{line}\n")
+        elif hint := hint_for(callee.id):
+            meant = CALLS.get(callee.id, "")
+            if (found := libraries_with(meant)) and meant not in self.patch.spindles:
+                hint += f", with #use {found[0]} at the top"
+        else:
+            known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.names(), self.patch.instances)
+            hint = self._near(callee.id, known, scope)
+        raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span, hint, fix=fix)
+
+    def unknown_names(self, node: Walkable, scope: Scope) -> Iterator[Diagnostic]:
+        """The errors about unknown names in an expression or statement, whether or not it can be evaluated. Names in
+        loops and comprehensions are left out, where variables hide others."""
+        waiting = [node]
+        while waiting:
+            node = waiting.pop()
+            waiting += reversed(self._read_by_itself(node, scope))
+            try:
+                if isinstance(node, Name):
+                    self.strand(node, scope)
+                elif isinstance(node, Call) and self.is_remap(node, scope):
+                    self._check_known(node.callee, scope)
+            except WeftError as failure:
+                yield from (found for found in failure.diagnostics if found.code != "read-before-assignment")
+
+    def _read_by_itself(self, node: Walkable, scope: Scope) -> Sequence[Walkable]:
+        """The parts of a node whose names are strands, wherever the node stands."""
+        match node:
+            case Comprehension() | For():
+                return ()
+            case Access(base=Name(id=name)) if name in RESERVED and scope.get(name) is None:
+                return ()
+            case Call(callee=Name(), args=args):
+                return [argument.value for argument in args]
+        return children(node)
 
     def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
         """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
         until the patch has used up its comparisons: of many mistakes, the first get a hint."""
         place = (name, scope.chain[-1] if scope.chain else None)
         if place not in self._suggested and self._compared < _MOST_COMPARED:
-            names = list(known)
+            names = [each for each in known if not each.startswith("_")]
             self._compared += len(names)
             self._suggested[place] = did_you_mean(name, names)
         return self._suggested.get(place)

@@ -16,6 +16,7 @@ from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
+from weft.syntax.foreign import hint_for
 
 # --- matching arguments with parameters, for builtins, spindles and sources ---
 
@@ -79,9 +80,11 @@ def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[s
     """Outputs and axes of a source call; for `load` these depend on the kind of file, for `pattern` on the text."""
     if spec.is_computed:
         return called_pattern(call, spec).names, spec.axes
-    if not spec.media:
+    if not any(param.kind == "text" for param in spec.params):
         return spec.outputs, spec.axes
     path = source_text(call, spec)
+    if not spec.media:
+        return spec.outputs, spec.axes
     kind = media_kind(path.value, spec)
     if kind is None:
         endings = ", ".join(e for m in spec.media for e in m.endings)
@@ -158,7 +161,7 @@ def source_text(call: Call, spec: SourceSpec) -> Text:
             if isinstance(value, Text):
                 return value
             raise error("needs-a-string", f'{spec.name} needs "{param.name}" as text in quotes', value.span,
-                        f"for example {spec.example}")  # fmt: skip
+                        hint_for(spec.name) or f"for example {spec.example}")  # fmt: skip
     raise TypeError(f"{spec.name} takes no string")
 
 

@@ -171,7 +171,7 @@ def _line(span: Span) -> tuple[str, int]:
 
 
 # A name that seems to be bound: at the start of a statement, or after `::`.
-_BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
+_BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:[#\w]+[ \t]+)?|::\s*)(\w+)", re.MULTILINE)
 
 
 def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[str, tuple[int, int] | None]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span, did_you_mean
+from weft.syntax.foreign import CALLS, FORMS, FUNCTION_WORDS, STRANDS, VARIABLE_WORDS, hint_for
 from weft.syntax.scanner import (
     BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPENING, OPERAND_ENDS,
     OPERATOR, PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
@@ -193,6 +194,9 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     """`a = b + * c`, `f(x, )`, `a = in + 1`, `a = me + 1`"""
     if not failure.needs_operand:
         return None
+    if failure.found == "O" and failure.tokens.kinds.startswith(".n", failure.at + 1):
+        name = shorten(failure.tokens.text(failure.at + 2))
+        return failure.error("dot", "an output is read by its name alone", f"write {name}")
     if failure.found in "itSFLO":
         return failure.reserved_word()
     if failure.found == "M":
@@ -313,9 +317,8 @@ def _misplaced(failure: ParseFailure) -> Diagnostic | None:
         case "d" if "=" in kinds[failure.start : failure.at]:
             hint = "a call is bound by `=` or by `::`, not by both"
             return failure.error("misplaced-binding", "this has a name already: `=` gave it one", hint)
-        case "." if failure.before == NAME and precedes_name:
-            hint = f"write {failure.text_before}@{failure.tokens.text(failure.at + 1)}"
-            return failure.error("dot", "an output is picked with `@`, not with a dot", hint)
+        case "." if failure.before in (NAME, "M", ")", "]", ">") and precedes_name:
+            return _dot(failure)
         case "@" if not precedes_name:
             return failure.error("missing-name", "`@` takes the name of an output")
     if failure.found not in _MISPLACED:
@@ -324,13 +327,25 @@ def _misplaced(failure: ParseFailure) -> Diagnostic | None:
     return failure.error(code, message, form)
 
 
+def _dot(failure: ParseFailure) -> Diagnostic:
+    """`img.r`, `Math.PI`, `a.kaleid(5)`, `SinOsc.ar(440)`"""
+    name, before = shorten(failure.tokens.text(failure.at + 1)), failure.text_before
+    if failure.tokens.kinds[failure.at + 2] == "(":
+        hint = hint_for(before) if before in CALLS else FORMS.get(name)
+        return failure.error("dot", "a call follows no dot", hint or f"write … |> {CALLS.get(name, name)}(…)")
+    if failure.before in (NAME, "M") and name in STRANDS:
+        place = failure.tokens.span(failure.at - 1, failure.at + 1)
+        written = failure.error("dot", "nothing is picked with a dot", f"write {STRANDS[name]}", place)
+        return replace(written, fix=(place, STRANDS[name]))
+    found = failure.error("dot", "an output is picked with `@`, not with a dot", f"write {before}@{name}")
+    return replace(found, fix=(failure.place, "@"))
+
+
 # --- mistakes at the start of a statement: names, output lists, settings, spindles and loops ---
 
-# How other languages announce variables and functions.
-_VARIABLE_WORDS: Final = ("var", "const", "auto", "val", "float", "int", "double", "vec2", "vec3", "vec4", "uniform")
-_FUNCTION_WORDS: Final = ("def", "function", "fn", "func", "fun", "void")
-
 _BOUND_HEAD: Final = re.compile(r"(?:[LO]n|[LO]?n<n(?:,n)*[>g]|M<n[>g])\Z")
+# How other languages define a function: `f(x, y) = …`.
+_DEFINITION: Final = re.compile(r"\w{1,20}\((?:\w{1,20}(?:, ?\w{1,20}){0,4})?\)")
 _COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
 # The rules that were tried where a name has to stand.
 _TAKES_NAME: Final = ("name", "names", "results")
@@ -416,16 +431,17 @@ def _name_alone(failure: ParseFailure) -> Diagnostic | None:
         output = shorten(failure.tokens.text(failure.at + 1))
         return failure.error("dot", "an output is bound in angle brackets", f"write {name}<{output}> = …")
     if failure.is_cut_off or failure.starts_operand or failure.is_word:
-        return failure.error("not-a-statement", f"`{name}` alone is not a statement", _hint_for_word(name), place)
+        hint = _hint_for_word(name, failure.text if failure.found == NAME else "")
+        return failure.error("not-a-statement", f"`{name}` alone is not a statement", hint, place)
     return None if failure.found == "<" else _unused(failure)
 
 
-def _hint_for_word(word: str) -> str:
-    if word in _VARIABLE_WORDS:
-        return "a name is bound without such a word: a = 3, or let a = 3"
-    if word in _FUNCTION_WORDS:
-        return SPINDLE_FORM
-    return did_you_mean(word, ["let", "spindle", "for", "out"]) or f"write {word} = …"
+def _hint_for_word(word: str, following: str) -> str:
+    if word in VARIABLE_WORDS:
+        return f"a name is bound without such a word: write {following or 'a'} = …"
+    if word in FUNCTION_WORDS:
+        return FORMS.get(following, SPINDLE_FORM)
+    return FORMS.get(word) or did_you_mean(word, ["let", "spindle", "for", "out"]) or f"write {word} = …"
 
 
 def _output_list(failure: ParseFailure) -> Diagnostic | None:
@@ -469,6 +485,9 @@ def _missing_name(failure: ParseFailure) -> Diagnostic | None:
     """`let 3`, `f(x)::`"""
     if failure.before == BINDS:
         return failure.missing("a name", "missing-name", "as in f(x)::name<v>")
+    if failure.before == "O" and failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
+        name = shorten(failure.tokens.text(failure.at + 1))
+        return failure.error("dot", "an output is assigned by its name", f"in a spindle, write {name} = …")
     if failure.before in ("L", "O") and failure.at == failure.start + 1:
         return failure.missing("a name", "missing-name")
     if failure.before == NAME and failure.tokens.kinds[failure.at - 2] == BINDS:
@@ -490,7 +509,8 @@ def _unsettable(failure: ParseFailure) -> Diagnostic | None:
     place = failure.tokens.span(start, failure.at - 1)
     if failure.before == "]":
         return failure.error("cannot-set", "an element cannot be set", "bind the whole bundle: a = <1, 2, 3>", place)
-    return failure.error("cannot-set", "a call cannot be set", SPINDLE_FORM, place)
+    hint = f"write spindle {place.text} :: v {{ v = … }}" if _DEFINITION.fullmatch(place.text) else SPINDLE_FORM
+    return failure.error("cannot-set", "a call cannot be set", hint, place)
 
 
 def _unused(failure: ParseFailure) -> Diagnostic | None:
@@ -501,7 +521,10 @@ def _unused(failure: ParseFailure) -> Diagnostic | None:
     if failure.found not in ("-", "<", OPERATOR, ">", GLUED):
         return None
     place = failure.tokens.span(start, failure.at - 1)
-    return failure.error("not-a-statement", "this value is not used", USE_FORM, place)
+    hint = USE_FORM
+    if failure.text in ("+", "-") and failure.tokens.text(failure.at + 1) == failure.text:
+        hint = f"in a spindle, write {shorten(place.text)} {failure.text}= 1"
+    return failure.error("not-a-statement", "this value is not used", hint, place)
 
 
 def _setting(failure: ParseFailure) -> Diagnostic | None:

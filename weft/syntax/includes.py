@@ -120,6 +120,33 @@ def libraries() -> Mapping[str, str]:
     return MappingProxyType(texts)
 
 
+@lru_cache(maxsize=1)
+def _library_spindles() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for library, text in libraries().items():
+        for name in re.findall(r"^spindle ([a-zA-Z]\w*)", text, re.MULTILINE):
+            found[name] = (*found.get(name, ()), library)
+    return MappingProxyType(found)
+
+
+def libraries_with(name: str) -> tuple[str, ...]:
+    """The libraries that have a spindle of this name for all to call."""
+    return _library_spindles().get(name, ())
+
+
+# The end of the last line that inserts something; and the comment at the top of a text.
+_LAST_USE = re.compile(r"[\s\S]*^[ \t]*#(?:use|include)\b.*\n?", re.MULTILINE)
+_HEAD = re.compile(r"(?:[ \t]*//(?!/).*\n)*")
+
+
+def place_for_use(source: Source) -> Span:
+    """The empty place in a text at which a line with `#use` is best inserted: below others, otherwise below the comment
+    at its top."""
+    found = _LAST_USE.match(source.text) or _HEAD.match(source.text)
+    at = found.end() if found else 0
+    return Span(source, at, at)
+
+
 def load(
     source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS,
     read: Callable[[str], str] = read_text,

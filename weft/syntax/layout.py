@@ -15,7 +15,7 @@ from typing import Final
 
 from weft.errors import Report
 from weft.syntax.scanner import (
-    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, Tokens
+    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, LOOP_FORM, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, Tokens
 )
 
 # --- stray braces: typed where no block can begin or end ---
@@ -220,7 +220,9 @@ class _Matcher:
         last = index if is_block or opened.pragma is None else opened.pragma
         related = (self._tokens.span(opened.index), f"this `{opened.kind}` is still open")
         message = f"`{_CLOSING[opened.kind]}` is missing here"
-        self._report.error("unclosed-bracket", message, self._tokens.after(last - 1), None, related)
+        is_loop = opened.index > 0 and self._tokens.kinds[opened.index - 1] == "F"
+        hint = LOOP_FORM if is_loop else None
+        self._report.error("unclosed-bracket", message, self._tokens.after(last - 1), hint, related)
 
     def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
         self._add_unmatched(index)

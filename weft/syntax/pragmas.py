@@ -9,7 +9,7 @@ from typing import Final
 
 from weft.errors import Report, Span, did_you_mean
 from weft.syntax import ast
-from weft.syntax.scanner import NAME, NUMBER, TEXT, Tokens, shorten, text_value
+from weft.syntax.scanner import COMMENT_FORM, NAME, NUMBER, TEXT, Tokens, shorten, text_value
 from weft.syntax.statements import has_duplicates
 
 
@@ -154,6 +154,7 @@ def read_pragma(tokens: Tokens, stop: int, report: Report) -> ast.Pragma | None:
     if form is None:
         hint = did_you_mean(word, [f"#{name}" for name in PRAGMAS])
         hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in PRAGMAS)
+        hint = COMMENT_FORM if word == "#" else hint
         report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(0), hint)
         return None
     if not re.fullmatch(form.kinds + ";*p", tokens.kinds[1:stop]):

@@ -23,6 +23,7 @@ from weft.ops import BINARY
 
 # Hints that several messages share: how constructs are written.
 BUNDLE_FORM: Final = "several values go in a bundle: <a, b>"
+COMMENT_FORM: Final = "a comment is written: // …"
 CHOICE_FORM: Final = "a choice is written: if condition then a else b"
 LOOP_FORM: Final = "a loop is written: for i in (0 to 7) { … }"
 REMAP_FORM: Final = "img@r(me@x ~ me@x + 0.1)"
@@ -280,6 +281,7 @@ _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 _UNKNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "?": ("there is no `?` in weft", CHOICE_FORM),
+    "$": ("`$` means nothing here", 'a call takes parentheses, and a pattern is pattern("bd sn")::p<bd, sn>'),
     "\\": ("a backslash is used only in strings", "statements continue on the next line by themselves"),
     "'": ("this quote is not closed", 'a string is written in straight double quotes: "hello"'),
 }
@@ -463,7 +465,8 @@ class _Scanner:
             self._add_broken(BROKEN, start, end)
         else:
             meant = FOREIGN[symbol]
-            self._error("foreign-operator", f"`{symbol}` is written `{meant}` in weft", start, end)
+            hint = f"a function is a spindle: {SPINDLE_FORM.partition(': ')[2]}" if symbol == "=>" else None
+            self._error("foreign-operator", f"`{symbol}` is written `{meant}` in weft", start, end, hint)
             self._repair(meant, start, end)
 
     def _greater(self, start: int, end: int) -> None:
@@ -479,7 +482,7 @@ class _Scanner:
             hint = f'write "{word}"' if self._in_pragma else f'a colour is a parameter: #color c<r, g, b> = "{word}"'
             self._error("bare-colour", "a colour is written in double quotes", start, end, hint)
         else:
-            hint = f"put {shorten(word)} on a line of its own"
+            hint = COMMENT_FORM if word == "#" else f"put {shorten(word)} on a line of its own"
             self._error("misplaced-pragma", "a `#` is allowed only at the start of a line", start, end, hint)
         self._add_broken(BROKEN, start, end)
 
