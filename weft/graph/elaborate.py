@@ -242,7 +242,7 @@ class Elaborator(Generic[V]):
             if output not in RESERVED_FIELDS[base.id]:
                 raise no_output(base.id, node, RESERVED_FIELDS[base.id])
             return self.env.field(output, at) if base.id == "me" else self.domain.uniform(f"{base.id}@{output}")
-        group = self.resolver.group(base, scope)
+        group = self.resolver.base_group(node, scope)
         if group is OPEN:
             return self.domain.unknown()
         if group is not None and output in group.axes:
@@ -651,7 +651,9 @@ def _delayed(
 
 def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
     """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
-    if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp") or e.resolver.is_remap(ticks, scope):
+    if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp"):
+        return False
+    if e.resolver.called(ticks, scope) != "builtin":
         return False
     spec = BUILTINS[ticks.name]
     args = match_arguments(ticks.name, spec.params, ticks.args, ticks.span, spec.variadic)

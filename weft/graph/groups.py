@@ -161,13 +161,30 @@ class Resolver(NameLookup):
             case Remap(base, maps):
                 group = yield self._remap_group(node, base, [item.value for item in maps], scope)
             case Access(base, output) if is_swizzle(output) and not _is_field(node, scope):
-                group = yield self._grouped(base, scope)
+                group = yield self._base_group(base, output, scope)
                 group = group and group.swizzle(output)
             case Index(_, index):
                 group = self._spread(node, (yield self._joined([index], scope)), scope)
             case Unary() | Binary() | If():
                 group = self._spread(node, (yield self._joined(self.ordinals.shape_leaves(node), scope)), scope)
         return group
+
+    def base_group(self, node: Access, scope: Scope) -> StrandGroup | None:
+        """The strands of what an access reads a member of."""
+        task: Eventual[StrandGroup | None] = self._base_group(node.base, node.output, scope)
+        return run(task)
+
+    def _base_group(self, base: Expression, output: str, scope: Scope) -> Task[StrandGroup | None]:
+        """What `base_group` gives. A member is read of the whole. Where names stand on the left, a call whose output
+        has this very name is one for each of them."""
+        broadcast = scope.broadcast
+        group: StrandGroup | None = None
+        if broadcast is not None and len(broadcast.names) > 1:
+            group = yield self._grouped(base, scope)
+            if group is not None and (group is OPEN or output in group.names or output in group.axes):
+                return group
+        whole: StrandGroup | None = yield self._grouped(base, scope.broadcast_over(None))
+        return whole if whole is not None else group
 
     def _remap_group(
         self, node: Remap | Call, base: Expression, moved: Sequence[Expression], scope: Scope

@@ -100,13 +100,14 @@ class _Shaping:
                     found.add(_BUNDLE)
                 case Access(output=output) if is_swizzle(output):
                     found.add(_BUNDLE)
+                    waiting += children(part)
                 case Number() | Access():
                     pass
                 case Call(name=name):
                     spindle = self._patch.spindles.get(name)
                     if spindle is not None:
                         found |= self._names_in_body(spindle)
-                    elif name in SOURCES:
+                    elif name in SOURCES or name == "join":
                         found.add(_BUNDLE)
                     waiting += children(part)
                 case _:
