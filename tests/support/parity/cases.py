@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.support.parity.author import program, sound, voice
+from tests.support.parity.bundles import bundled, bundled_sound
 from tests.support.tolerances import GENERATED, HEARD, Tolerance
 from weft.backends.launch import Floats, Launch, Picture, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
@@ -37,6 +38,10 @@ EACH_LONG = 20
 # One sound in this many uses everything that pictures use; the others use loops and memory.
 _EACH_PLAIN = 15
 _ATTEMPTS = 5
+
+# One picture in so many is written with bundles, and one sound in so many.
+_EACH_BUNDLED = 4
+_EACH_SOUND_BUNDLED = 9
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,22 @@ def case_of(text: str, moments: tuple[float, ...] = MOMENTS, shape: tuple[int, i
 
 def case_of_seed(seed: int) -> Case:
     """The case of program number `seed`."""
+    if seed % _EACH_BUNDLED == _EACH_BUNDLED - 1:
+        return _attempted(lambda attempt: case_of(bundled(seed, attempt)[0]), f"program {seed} with bundles")
     return _attempted(lambda attempt: case_of(program(seed, attempt)), f"program {seed}")
 
 
 def sound_case_of_seed(seed: int) -> Case:
     """The case of sound number `seed`."""
     text = voice if seed % _EACH_PLAIN else sound
+    if seed % _EACH_SOUND_BUNDLED == _EACH_SOUND_BUNDLED - 1:
+        text = bundled_sound_text
     moments = SHORT_MOMENTS if seed % EACH_LONG else SOUND_MOMENTS
     return _attempted(lambda attempt: sound_case_of(text(seed, attempt), moments), f"sound {seed}")
+
+
+def bundled_sound_text(seed: int, attempt: int) -> str:
+    return bundled_sound(seed, attempt)[0]
 
 
 def _attempted(make: Callable[[int], Case], name: str) -> Case:
