@@ -4,6 +4,7 @@ stateful call, how large a body is, what it assigns, and which parameters it tak
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from weft.graph.nodes import Instance, SinkStatement
@@ -29,34 +30,40 @@ class Ordinals:
         self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
+        self._nodes: dict[SpindleDefinition, list[Walkable]] = {}
         self._bundle_uses: dict[SpindleDefinition, BundleUse] = {}
         self._leaves: dict[Expression, tuple[Expression, ...]] = {}
         outputs = (output for instance in instances.values() for output in instance.outputs.values())
         # Several outputs may share one expression.
         for value in dict.fromkeys(output.value for output in outputs):
             if value is not None:
-                self._number([value])
+                self._number(walk(value))
         for sink in sinks:
-            self._number(a.value for a in sink.statement.args)
+            self._number(chain.from_iterable(walk(a.value) for a in sink.statement.args))
 
     def number(self, spindle: SpindleDefinition) -> None:
         """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
         spindles."""
         if spindle not in self._numbered:
-            self._number(spindle.body)
+            self._number(self._nodes_of(spindle))
             for parameter in spindle.parameters:
                 if parameter.default is not None:
-                    self._number([parameter.default])
+                    self._number(walk(parameter.default))
             self._numbered.add(spindle)
 
-    def _number(self, roots: Iterable[Expression | BodyStatement]) -> None:
+    def _nodes_of(self, spindle: SpindleDefinition) -> list[Walkable]:
+        """Everything in the body of a spindle."""
+        if spindle not in self._nodes:
+            self._nodes[spindle] = [node for statement in spindle.body for node in walk(statement)]
+        return self._nodes[spindle]
+
+    def _number(self, nodes: Iterable[Walkable]) -> None:
         seen: dict[str, int] = {}
-        for root in roots:
-            for node in walk(root):
-                if isinstance(node, Call) and isinstance(node.callee, Name):
-                    name = node.callee.id
-                    self._numbers[node] = number = seen.get(name, 0)
-                    seen[name] = number + 1
+        for node in nodes:
+            if isinstance(node, Call) and isinstance(node.callee, Name):
+                name = node.callee.id
+                self._numbers[node] = number = seen.get(name, 0)
+                seen[name] = number + 1
 
     def of(self, call: Call) -> int:
         """The number of calls of the same name before this one in its definition."""
@@ -112,7 +119,7 @@ class Ordinals:
     def _found_use(self, spindle: SpindleDefinition) -> BundleUse:
         parameters = {parameter.name for parameter in spindle.parameters}
         defaults = [parameter.default for parameter in spindle.parameters if parameter.default is not None]
-        nodes = [node for root in (*spindle.body, *defaults) for node in walk(root)]
+        nodes = [*self._nodes_of(spindle), *chain.from_iterable(map(walk, defaults))]
         origins: dict[str, frozenset[str]] = {
             parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset()
             for parameter in spindle.parameters

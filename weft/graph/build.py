@@ -164,8 +164,9 @@ def _single(sink: SinkStatement, arg: Argument, resolver: Resolver) -> list[_Pla
     layout = named or next((lay for lay in spec.layouts if len(lay) == len(shape)), None)
     if layout is None:
         what = "this bundle has" if isinstance(arg.value, Bundle) else "this is"
+        hint = "sum(…) makes one strand of all of them" if spec.merge == "sum" else "@rgb or [0] takes some of them"
         raise error("wrong-arguments", f"{what} {len(shape)} strands, and {sink.statement.name} takes {_layouts(spec)}",
-                    arg.span)  # fmt: skip
+                    arg.span, hint)  # fmt: skip
     return [(name, arg.value, Broadcast(layout, i)) for i, name in enumerate(layout)]
 
 

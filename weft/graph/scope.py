@@ -272,7 +272,12 @@ class Scope:
         return replace(self, bindings=Bindings(self, locals), seen=len(locals))
 
     def broadcast_over(self, broadcast: Broadcast | None) -> Scope:
-        return self if broadcast == self.broadcast else replace(self, broadcast=broadcast)
+        if broadcast is self.broadcast or broadcast == self.broadcast:
+            return self
+        return Scope(
+            self.path, self.bindings, self.seen, self.level, self.varying, self.chain, broadcast, self.body,
+            self.copies, self.ahead, self.whole,
+        )  # fmt: skip
 
     def for_memory(self) -> Scope:
         """The scope of an expression that state evaluates at the end of a tick: names that the body assigns further
