@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.together import group_of
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("weft"), derandomize=True)
+settings.register_profile("ci", settings.get_profile("weft"), derandomize=True, max_examples=50)
 _PROFILE = "ci" if os.environ.get("CI") else "weft"
 settings.load_profile(_PROFILE)
 
@@ -39,7 +39,7 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
 def pytest_configure(config: pytest.Config) -> None:
     """`make test` tries fewer examples than `make test-all`."""
     if config.getoption("markexpr") == "not long":
-        settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=25)
+        settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
 
 

@@ -117,6 +117,7 @@ def test_a_graphics_card_beside_the_processor(on_a_card):
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its_place(on_a_card):
     weft, found, memory = on_a_card
     measured = {each["cost"]: each["measured_s"] for each in found["costs"]}

@@ -87,7 +87,7 @@ def shell(request, tmp_path_factory):
 # What each shell hands over, and what it makes of spaces, folders and an @. The rest is only listed by weft.
 @pytest.mark.parametrize(
     ("typed", "called"),
-    all_but(4, [
+    all_but(2, [
         ("weft check --js", ["check", "--json"]),
         ("weft check pl", ["check", "plain patch.weft"]),
         ("weft check sub/", ["check", "sub/deep.weft"]),

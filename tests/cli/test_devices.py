@@ -102,6 +102,7 @@ def metal(monkeypatch):
     monkeypatch.setenv("WEFT_CARD", "metal_visual")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("metal")
 def test_what_a_card_is_not_worth_is_said_subgraph_by_subgraph(weft):
     text = weft("devices").stdout

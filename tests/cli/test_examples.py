@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.support.together import all_but
 from tests.support.windows import private_display
 from weft.cli.examples import headline, shipped
 
@@ -23,7 +24,7 @@ def test_it_lists_each_patch_with_a_line(weft):
     assert not [name for name in NAMES if "bench" in name or "lib" in name.split("/")]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", all_but(6, NAMES))
 def test_a_copy_is_complete(weft, name):
     (weft.folder / "away").mkdir()
     done = weft("examples", name, "--copy", "away/mine")

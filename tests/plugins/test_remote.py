@@ -231,6 +231,7 @@ def test_a_strand_is_read_at_many_places(remote: type, address: str, monkeypatch
     assert np.shape(player.loaded.runner.values({ref: {"x": 0.5, "y": 0.5}}, player.env)[ref]) == ()
 
 
+@pytest.mark.long
 def test_a_server_that_goes_while_it_plays_is_a_lost_device(remote: type, monkeypatch: pytest.MonkeyPatch) -> None:
     with server() as found:
         monkeypatch.setenv("WEFT_REMOTE", found)

@@ -45,5 +45,6 @@ def all_but(count: int, values: Iterable[Any]) -> list[Any]:
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis tries where all tests run. `make test` tries a quarter of them, as of all others."""
+    """How many examples hypothesis tries where all tests run and look for what is new. CI tries half of them, and
+    `make test` a tenth, as of all others."""
     return -(-count * settings.default.max_examples // 100)

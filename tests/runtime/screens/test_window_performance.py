@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.support.performance import Performance
+from tests.support.together import all_but
 from tests.support.windows import private_display, screen
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
@@ -66,7 +67,7 @@ def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("backend", ["native", "gl"])
+@pytest.mark.parametrize("backend", all_but(1, ["native", "gl"]))
 def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path, backend: str) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
