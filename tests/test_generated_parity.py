@@ -154,7 +154,7 @@ def test_programs_are_the_same_every_time() -> None:
 def test_sounds_remember() -> None:
     for write in (sound, voice):
         text = "\n".join(map(write, range(300)))
-        assert all(f"{name}(" in text for name in STATE)
+        assert all(f"{name}(" in text for name in STATE if name != "image")  # which is nothing in a sound
 
 
 def test_voices_have_everything() -> None:

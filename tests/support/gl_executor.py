@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, planes_of
+from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, Stages, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl
@@ -57,6 +57,7 @@ class GlExecutable:
         self._memories = memories
         self._modern = glsl.needs_modern(kernel) if modern is None else modern
         self._passes: dict[bool, DrawPass] = {}
+        self._staged: list[DrawPass] = []
         self._points: Points | None = None
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
@@ -64,20 +65,21 @@ class GlExecutable:
         own = self._own(memory)
         if self.kernel.sweep == "points":
             return self._at_points(own, launch)[:, np.newaxis]
-        values = planes_of(self._pass(packed=False), own, launch, self._sources)
+        values = planes_of(self._pass(packed=False), self._stages(launch.shape), own, launch, self._sources)
         self._bring_back(own, memory)
         return values
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
-        own, program = self._own(memory), self._pass(packed=True)
-        begun = program.prepare(own, launch)
+        own, program, stages = self._own(memory), self._pass(packed=True), self._stages(launch.shape)
+        before, begun = stages.prepare(own, launch), program.prepare(own, launch)
         with self._graphics.drawing() as place:
             canvas = Canvas(self._graphics, program.shader, launch.shape)
+            stages.draw(place, before, own, self._sources)
             program.draw(place, begun, own, self._sources, canvas)
             canvas.colours[0].read(out)
-            stopped = begun.machine.loop_stopped or canvas.stopped()
+            stopped = begun.machine.loop_stopped or canvas.stopped() or stages.stopped()
         own.advance()
         self._bring_back(own, memory)
         if stopped:
@@ -89,6 +91,13 @@ class GlExecutable:
             with self._graphics.drawing():
                 self._passes[packed] = DrawPass(self._graphics, self.kernel, shader)
         return self._passes[packed]
+
+    def _stages(self, shape: tuple[int, int]) -> Stages:
+        with self._graphics.drawing():
+            if not self._staged:
+                shaders = ((stage, glsl.over_picture(stage, packed=False)) for stage in self.kernel.stages)
+                self._staged = [DrawPass(self._graphics, stage, shader) for stage, shader in shaders]
+            return Stages(self._staged, shape)
 
     def _at_points(self, memory: GlMemory, launch: Launch) -> Floats:
         if self._points is None:

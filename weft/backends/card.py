@@ -46,10 +46,12 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShaderCode:
-    """The programs of a unit: over its sweep, and over points for those exposed strands that can have one."""
+    """The programs of a unit: over its sweep, over points for those exposed strands that can have one, and the stages
+    that run before the sweep."""
 
     grid: Shader
     points: Mapping[StrandRef, Shader] = field(default_factory=dict)
+    stages: tuple[Shader, ...] = ()
 
 
 def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
@@ -59,7 +61,8 @@ def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
     for ref, kernel in unit.points.items():
         with suppress(UnsuitableError):  # the CPU computes it
             points[ref] = dialect.over_points(kernel)
-    return ShaderCode(dialect.over_picture(unit.kernel, packs), points)
+    stages = tuple(dialect.over_picture(stage, False) for stage in unit.kernel.stages)
+    return ShaderCode(dialect.over_picture(unit.kernel, packs), points, stages)
 
 
 def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:

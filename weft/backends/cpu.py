@@ -13,9 +13,9 @@ import numpy as np
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
-from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused
+from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords
-from weft.backends.native.executor import NativeExecutable, NativeExecutor, SeriesExecutable
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
 from weft.backends.prologue import at_points, nowhere, tick
 from weft.backends.registry import register_backend
@@ -76,12 +76,12 @@ class CpuCompiled:
 
     def upgrade(self, code: object) -> None:
         match self.grid, code:
-            case _, NativeCode() if self.successor is not None:
+            case _, (NativeCode() | StagedCode()) if self.successor is not None:
                 self.grid = self.successor.load(self.unit.kernel, {self.packed: code})
                 self.successor = None
             case _ if self.successor is not None:
                 self.successor = None  # there is no faster code
-            case (NativeExecutable() | SeriesExecutable()) as grid, NativeCode() as better:
+            case grid, better:
                 grid.upgrade(better)
 
     def dump(self) -> str:
@@ -148,7 +148,9 @@ class CpuBackend(Backend):
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
 
     def refusal(self, code: object) -> str | None:
-        return code.grid.reason if isinstance(code, CpuCode) and isinstance(code.grid, Refused) else None
+        grid = code.grid if isinstance(code, CpuCode) else None
+        parts = grid.parts if isinstance(grid, StagedCode) else (grid,)
+        return next((part.reason for part in parts if isinstance(part, Refused)), None)
 
     def refusals(self) -> list[Refusal]:
         return self._executor.refusals.take()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -160,7 +160,7 @@ class Stillness:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._may_stand_still = not (kernel.slots or kernel.strands)
+        self._may_stand_still = not (kernel.remembers or kernel.strands)
         self._given: tuple[Any, ...] | None = None
 
     def lasts(self, launch: Launch) -> bool:
@@ -222,6 +222,10 @@ class Executable(Protocol):
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         """The outputs as an array [outputs, height, width], neither clamped nor freed of NaN. Then advances the state
         of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
+
+    def upgrade(self, code: object) -> None:
+        """Runs faster code for pictures, which `Executor.translate` gave, from the next launch on."""
+        return
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         """Writes the outputs as a picture into `out` [height, width, 4], without gaps; then advances the state.
@@ -317,6 +321,77 @@ class Executor(Protocol):
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         """`codes` holds what `translate` gave for the kernel, by `packed`; missing code is compiled when it is first
         needed. If that fails, the kernel runs on the next executor, which is noted in `refusals`."""
+
+
+# Pictures that are computed in stages.
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCode:
+    """What `translate` gives for each stage of a kernel, and for the kernel itself. It can be pickled."""
+
+    stages: tuple[object, ...]
+    last: object
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """All of them, in the order in which they run."""
+        return (*self.stages, self.last)
+
+
+class StagedExecutable(Executable):
+    """A kernel with stages. All elements of a stage are computed before the next one begins."""
+
+    def __init__(self, kernel: Kernel, stages: Sequence[Executable], last: Executable) -> None:
+        self.kernel = kernel
+        self.parts = (*stages, last)
+        self._stages = stages
+        self._last = last
+        self._lock = threading.Lock()
+
+    @property
+    def tier(self) -> int | None:
+        return self._last.tier
+
+    def upgrade(self, code: object) -> None:
+        if isinstance(code, StagedCode):
+            for part, better in zip(self.parts, code.parts, strict=True):
+                part.upgrade(better)
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
+        with self._lock:
+            self._compute_images(memory, launch)
+            return self._last.planes(memory, launch)
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check_picture(out, launch.shape)
+        with self._lock:
+            self._compute_images(memory, launch)
+            self._last.rgba8(memory, launch, out)
+
+    def _compute_images(self, memory: StateMemory, launch: Launch) -> None:
+        check(self.kernel, memory, launch)
+        for stage in self._stages:
+            stage.planes(memory, launch)
+
+
+def translate_stages(executor: Executor, kernel: Kernel, packed: bool, tier: int) -> StagedCode | None:
+    """The translations of a kernel with stages; None if there are none."""
+    stages = tuple(executor.translate(stage, False, tier) for stage in kernel.stages)
+    code = StagedCode(stages, executor.translate(kernel.alone, packed, tier))
+    return code if any(part is not None for part in code.parts) else None
+
+
+def load_stages(executor: Executor, kernel: Kernel, codes: Mapping[bool, object]) -> StagedExecutable:
+    """A kernel with stages, ready to run."""
+    known = {packed: code for packed, code in codes.items() if isinstance(code, StagedCode)}
+    of_stages = next((code.stages for code in known.values()), (None,) * len(kernel.stages))
+    stages = [
+        executor.load(stage, {} if code is None else {False: code})
+        for stage, code in zip(kernel.stages, of_stages, strict=True)
+    ]
+    return StagedExecutable(kernel, stages, executor.load(kernel.alone, {p: code.last for p, code in known.items()}))
 
 
 def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:

@@ -393,8 +393,8 @@ def ticks_back(k: float, depth: int, least: int = 1) -> int:
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
-    """Whether a slot can take over the state of another one."""
-    return old is not None and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
+    """Whether a slot can take over the state of another one. Images of one tick are computed anew."""
+    return old is not None and slot.outlives and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
 
 
 def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:

@@ -52,7 +52,8 @@ def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
     """How many operations a launch over a shape (height, width) takes. A loop counts as a single step."""
     height, width = shape
     counts = {Rate.ELEMENT: height * width, Rate.COLUMN: width, Rate.ROW: height}
-    return sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
+    own = sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
+    return own + sum(operations(stage, shape) for stage in kernel.stages)
 
 
 def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> str | None:

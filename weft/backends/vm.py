@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from weft.backends.executor import NOTHING, Executable, Refusals, check
+from weft.backends.executor import NOTHING, Executable, Refusals, check, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory, channels, sample, ticks_back
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
@@ -353,7 +353,9 @@ class ReferenceExecutor:
         if packed:
             channels(len(kernel.outputs))
 
-    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> ReferenceExecutable:
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if kernel.stages:
+            return load_stages(self, kernel, codes)
         return ReferenceExecutable(kernel, self._trace)
 
 

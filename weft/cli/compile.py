@@ -54,6 +54,7 @@ def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
     executor = NativeExecutor()
     for unit in compiled.units:
         packed = compiled.build.contexts[unit.subgraph.context].sweeps_plane and bool(unit.subgraph.sinks)
+        yield from (executor.listing(stage, False) for stage in unit.kernel.stages)
         yield executor.listing(unit.kernel, packed)
     for refusal in executor.refusals.take():
         say(str(refusal))

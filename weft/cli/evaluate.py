@@ -26,7 +26,9 @@ from weft.graph.nodes import Patch
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
-from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, read_patch
+from weft.runtime.evaluate import (
+    DeviceEvaluation, Evaluation, compile_alone, find_strand, needs_picture, read_patch
+)
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
 from weft.syntax.ast import number_text
@@ -279,7 +281,7 @@ class _QueryRunner:
         """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""
         query = self._query
         elements = query.samples or math.prod(query.grid or (1,))
-        if query.ticks > 0 and not (query.grid or query.samples) and any(slot.image for slot in unit.kernel.slots):
+        if not (query.grid or query.samples) and needs_picture(unit.kernel, query.ticks):
             elements = int(self._patch.settings["width"] * self._patch.settings["height"])
         return elements * (1 + query.ticks)
 

@@ -390,8 +390,9 @@ def _inputs(kernel: Kernel) -> Iterator[str]:
             yield f"{title}: {', '.join(names)}"
     for slot in kernel.slots:
         what = "image" if slot.image else "number"
-        yield f"state: {slot.key} · {slot.kind} · {slot.planes} × {what} · {slot.depth} back"
-    if kernel.slots and kernel.sweep == "grid":
+        reach = f"{slot.depth} back" if slot.outlives else "of this tick"
+        yield f"state: {slot.key} · {slot.kind} · {slot.planes} × {what} · {reach}"
+    if kernel.remembers and kernel.sweep == "grid" and kernel.tick != "never":
         yield f"state advances after every {'element' if kernel.tick == 'element' else 'launch'}"
 
 

@@ -16,7 +16,7 @@ from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
-    depending_on_loop, topological
+    depending_on_loop, rewrite, topological
 )
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
@@ -218,10 +218,79 @@ def compile_kernel(
     for section, update in updates:
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
+    if any(not slot.outlives for slot in lowered.slots):
+        return _staged(lowered, spec, optimise, pool)
     builder = _KernelBuilder(lowered, rate, pool, points=False)
     sections = builder.sections(lowered.nodes, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
     return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
+
+
+# So many images can be drawn at once with every driver, together with a mark for a loop that is stopped. Those of three
+# colours stay together.
+_IMAGES_OF_A_STAGE = 6
+
+
+def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None) -> Kernel:
+    """The kernel of a picture that reads images of its own tick. They are computed by its stages, each of which has the
+    images that need those of earlier stages only."""
+    images = {slot.key for slot in lowered.slots if not slot.outlives}
+    values = {update.slot: update for update in lowered.updates if update.slot in images}
+    below = {key: _slots_read(update.value) & images for key, update in values.items()}
+    steps: list[list[str]] = []
+    done: set[str] = set()
+    while len(done) < len(values):
+        ready = [key for key in values if key not in done and below[key] <= done]
+        if not ready:
+            raise MalformedError(f"{lowered.name}: images of one tick need one another")
+        ready.sort(key=lambda key: values[key].value.index)
+        steps += [ready[at : at + _IMAGES_OF_A_STAGE] for at in range(0, len(ready), _IMAGES_OF_A_STAGE)]
+        done.update(ready)
+    known: dict[Expr, Expr] = {}
+    stages: list[Kernel] = []
+    for number, step in enumerate(steps, 1):
+        part = replace(lowered, outputs=(), exposed=(), updates=tuple(values[key] for key in step))
+        name = f"{lowered.name}: images {number}"
+        stages.append(_part_of_picture(part, spec, optimise, pool, known, name))
+        if pool is not None and optimise:
+            # What an image holds is not computed again where it is needed at the pixel itself.
+            one = pool.const(1.0)
+            known |= {values[key].value: pool.make("state", (one,), SlotPlane(key, 0)) for key in step}
+    rest = replace(lowered, exposed=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
+    last = _part_of_picture(rest, spec, optimise, pool, known, None)
+    parts = (*stages, last)
+    return replace(
+        last,
+        coords=tuple(sorted({each for part in parts for each in part.coords})),
+        uniforms=tuple(sorted({each for part in parts for each in part.uniforms})),
+        strands=tuple(sorted({each for part in parts for each in part.strands})),
+        pictures=tuple(sorted({each for part in parts for each in part.pictures})),
+        stages=tuple(stages),
+    )
+
+
+def _slots_read(value: Expr) -> set[str]:
+    return {node.attr.slot for node in topological([value]) if isinstance(node.attr, SlotPlane)}
+
+
+def _part_of_picture(
+    part: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, known: Mapping[Expr, Expr], stage: str | None
+) -> Kernel:
+    """The kernel of a part of a picture: of the `stage` of this name, or the last one. Expressions that are `known`
+    are read instead."""
+    if pool is not None and known:
+        # An expression of the picture that an image keeps.
+        part = rewrite(part, pool, {value.op for value in known}, lambda node, args: known.get(node) or (
+            pool.with_args(node, args)))
+    rate = RateAnalysis(spec, part.slots).of(part.nodes)
+    images = {slot.key for slot in part.slots if slot.image}
+    updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
+    builder = _KernelBuilder(part, rate, pool, points=False)
+    sections = builder.sections(part.nodes, [output.value for output in part.outputs], updates, optimise)
+    if stage is None:
+        return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
+    made = builder.kernel(stage, "never", sections, ())
+    return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
 
 
 def compile_points(
@@ -295,7 +364,7 @@ class _KernelBuilder:
         return tuple(made)
 
     def kernel(
-        self, name: str, tick: Literal["launch", "element"], sections: tuple[Section, ...], outputs: tuple[str, ...]
+        self, name: str, tick: Literal["launch", "element", "never"], sections: tuple[Section, ...], outputs: tuple[str, ...]
     ) -> Kernel:
         """The kernel of these sections."""
         lowered = self._lowered

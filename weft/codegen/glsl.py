@@ -172,8 +172,8 @@ class Glsl(Language):
         targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
         ends = [end for _, end in targets]
         if to_images:
-            if len(parts.images) > IMAGES:
-                raise UnsuitableError(f"it remembers {len(parts.images)} images, and {IMAGES} can be written at once")
+            if len(_updated(parts)) > IMAGES:
+                raise UnsuitableError(f"it remembers {len(_updated(parts))} images, and {IMAGES} can be written at once")
             ends += _image_stores(parts)
         else:
             targets += [(f"float {name}", "") for name in stores]
@@ -198,8 +198,10 @@ class Glsl(Language):
         if len(heads) + 1 + parts.stops > IMAGES:
             raise UnsuitableError(f"it writes {len(heads)} images and a picture, and {IMAGES} can be written at once")
         flat = "layout(rgba8) uniform writeonly image2D"
-        heads.append(f"{flat} pixel;")
-        ends = [*_image_stores(parts), f"imageStore(pixel, at, {_pixel(parts)});"]
+        ends = _image_stores(parts)
+        if parts.outputs:
+            heads.append(f"{flat} pixel;")
+            ends.append(f"imageStore(pixel, at, {_pixel(parts)});")
         if parts.stops:
             heads.append(f"{flat} met_limit;")
             ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
@@ -272,9 +274,15 @@ def _place(over: frozenset[Rate], columns: str) -> str:
     return "at.x" if Rate.COLUMN in over else "at.y" if over else "0"
 
 
+def _updated(parts: ProgramParts) -> list[Bound]:
+    """The images of slots that the program gives new values."""
+    stored = {place.slot for place, _ in parts.stores}
+    return [image for key, image in parts.images.items() if key in stored]
+
+
 def _written_images(parts: ProgramParts) -> list[str]:
     """The declarations of the images that stores go to."""
-    names = [image_to_write(image.name) for image in parts.images.values()]
+    names = [image_to_write(image.name) for image in _updated(parts)]
     return [f"layout(r32f) uniform writeonly image2DArray {name};" for name in names]
 
 
@@ -304,7 +312,7 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
 
 def needs_modern(kernel: Kernel) -> bool:
     """Whether the state of a kernel over a picture may need more targets than there are."""
-    planes = sum(slot.planes for slot in kernel.slots if slot.image)
+    planes = len(kernel.section(Rate.ELEMENT).stores)
     loops = any(node.op == "loop" for _, node in kernel.walk())
     return planes + -(-len(kernel.outputs) // 4) + loops > TARGETS
 
@@ -322,7 +330,7 @@ def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozense
 def tiled(kernel: Kernel) -> Shader:
     """The compute shader of a kernel over a picture, as pixels. Raises UnsuitableError with the reason if it has
     none."""
-    return emit(kernel, Glsl(modern=True, tile=TILE), packed=True)
+    return emit(kernel, Glsl(modern=True, tile=TILE), packed=bool(kernel.outputs))
 
 
 def points(kernel: Kernel, macros: frozenset[str] = frozenset()) -> Shader:

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.values import (
-    IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Note, Rows, Scalar, Section, kind_of, numbered, read_rows
+    IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Note, Rows, Scalar, Section, Store, kind_of, numbered, read_rows
 )
 from weft.errors import Span
 from weft.graph.nodes import Subgraph
@@ -56,8 +56,8 @@ class Kernel:
     name: str
     context: str
     sweep: Literal["grid", "points"]
-    tick: Literal["launch", "element"]
-    """When state advances: at the end of a launch (a frame), or after every element (a sample)."""
+    tick: Literal["launch", "element", "never"]
+    """When state advances: at the end of a launch (a frame), after every element (a sample), or never, in a stage."""
     sections: tuple[Section, ...]
     outputs: tuple[str, ...]
     coords: tuple[tuple[str, Rate], ...]
@@ -67,6 +67,19 @@ class Kernel:
     pictures: tuple[str, ...]
     slots: tuple[StateSlot, ...]
     locals: tuple[Allocation, ...]
+    stages: tuple[Kernel, ...] = ()
+    """The kernels that run before it over the same sweep, in this order. Each computes images of this tick, which are
+    slots of depth 0. The inputs of a kernel include those of its stages."""
+
+    @property
+    def alone(self) -> Kernel:
+        """The kernel without its stages."""
+        return replace(self, stages=()) if self.stages else self
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything that it computes depends on earlier ticks."""
+        return any(slot.outlives for slot in self.slots)
 
     def section(self, rate: Rate) -> Section:
         """The section of a rate; an empty one if the kernel has none."""
@@ -86,6 +99,13 @@ class Kernel:
                 yield section.rate, node
 
 
+    def stores(self) -> Iterator[tuple[Rate, Store]]:
+        """Every new value of a slot, with the rate of its section."""
+        for section in self.sections:
+            for store in section.stores:
+                yield section.rate, store
+
+
 # Kernels as JSON, without loss in both directions, and their hashes.
 
 Json: TypeAlias = Any
@@ -99,6 +119,7 @@ def to_json(kernel: Kernel) -> Json:
         attrs = [number_to_json(attr) if isinstance(attr, float) else attr for attr in rows.attrs]
         sections.append([section.rate, [*rows._replace(attrs=tuple(attrs))], notes])
     listed = {"slots": list(map(astuple, kernel.slots)), "locals": list(map(astuple, kernel.locals))}
+    listed["stages"] = list(map(to_json, kernel.stages))
     return {**{each.name: getattr(kernel, each.name) for each in fields(kernel)}, "sections": sections, **listed}
 
 
@@ -110,6 +131,7 @@ def from_json(data: Json) -> Kernel:
         "strands": [StrandRef(*names) for names in data["strands"]],
         "slots": [StateSlot(*slot) for slot in data["slots"]],
         "locals": [Allocation(name, Rate(rate), kind) for name, rate, kind in data["locals"]],
+        "stages": list(map(from_json, data.get("stages", ()))),
     }
     lists = {name: tuple(value) for name, value in {**data, **made}.items() if not isinstance(value, str)}
     return Kernel(**{**data, **lists})
@@ -131,6 +153,8 @@ def content_hash(kernel: Kernel) -> str:
         words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
         digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
         digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
+    for stage in kernel.stages:
+        digest.update(f"\nstage {content_hash(stage)}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -194,11 +218,20 @@ def verify(kernel: Kernel) -> None:
     for section in kernel.sections:
         _ValueCheck(kernel, section, known).run()
         known |= section.locals.keys()
-    check_updates(kernel, [store.place for section in kernel.sections for store in section.stores])
+    check_updates(kernel, [store.place for _, store in kernel.stores()])
+    for stage in kernel.stages:
+        verify(stage)
 
 
 def check_updates(kernel: Kernel, updated: list[SlotPlane]) -> None:
     slots = kernel.slots if kernel.sweep == "grid" else ()
+    if kernel.tick == "never":
+        # A stage computes some of its images, and reads others.
+        keys = {place.slot for place in updated}
+        slots = tuple(slot for slot in slots if slot.key in keys and not slot.outlives)
+    else:
+        staged = {store.place.slot for stage in kernel.stages for _, store in stage.stores()}
+        slots = tuple(slot for slot in slots if slot.outlives or slot.key not in staged)
     wanted = {SlotPlane(slot.key, plane) for slot in slots for plane in range(slot.planes)}
     if len(updated) != len(set(updated)) or set(updated) != wanted:
         raise MalformedError(f"{kernel.name}: updates {sorted(updated)} instead of {sorted(wanted)}")
@@ -375,7 +408,8 @@ class Unit:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """All of them."""
-        return (self.kernel, *self.points.values(), *([self.feeds] if self.feeds is not None else ()))
+        feeds = [self.feeds] if self.feeds is not None else []
+        return (*self.kernel.stages, self.kernel, *self.points.values(), *feeds)
 
     @property
     def feeding(self) -> Unit | None:

@@ -14,7 +14,8 @@ from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotK
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.groups import Resolver
 from weft.graph.nodes import (
-    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, Patch, RenderGraph, Sink, SinkStatement, Strand
+    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, Image, Patch, RenderGraph, Sink, SinkStatement,
+    Strand, Subgraph
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup
@@ -208,7 +209,16 @@ def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Bu
     builder.elaborate()
     builder.settle_state()
     graph, facts = builder.untagged()
-    return partition(tag(graph, facts, contexts))
+    cut = partition(tag(graph, facts, contexts))
+    if not cut.images:
+        return cut
+    planes = {spec.name for spec in contexts if spec.sweeps_plane}
+    return replace(cut, subgraphs=tuple(_with_images(s, cut) if s.context in planes else s for s in cut.subgraphs))
+
+
+def _with_images(subgraph: Subgraph, graph: RenderGraph) -> Subgraph:
+    asking = {*subgraph.strands, *subgraph.sinks}
+    return replace(subgraph, images=tuple(image.key for image in graph.images if image.of in asking))
 
 
 _KINDS: Mapping[type, str] = {FromSource: "source", FromCache: "cache", FromParameter: "parameter"}
@@ -344,7 +354,18 @@ class _GraphBuilder:
                  self._found(s.label)[0], s.target)
             for s in self.patch.sinks
         ]  # fmt: skip
-        return RenderGraph(tuple(nodes), tuple(sinks), ()), facts
+        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images())), facts
+
+    def _images(self) -> Iterator[Image]:
+        """The images that vary over the picture, in the order of the text."""
+        slots = self.elaborator.slots
+        found = {key: of for of, asked in self.elaborator.references.items() for key in asked.images}
+        for key in sorted(self.domain.planar & found.keys(), key=lambda key: (slots[key].span.start, str(key))):
+            of = found[key]
+            while isinstance(of, SlotKey):
+                of = self.elaborator.references[of].asked_by[0]
+            if isinstance(of, StrandRef) or of in self.parts:
+                yield Image(str(key), str(slots[key].span), of)
 
     def _found(self, owner: Owner) -> tuple[tuple[Edge, ...], tuple[str, ...], frozenset[SlotKey]]:
         """The reads and sources of a strand or sink, and of what its slots need to advance; and all of these slots."""

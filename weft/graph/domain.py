@@ -316,7 +316,8 @@ class SlotKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
-    """Memory that a stateful builtin asks for. `depth` is how many ticks back it can be read."""
+    """Memory that a builtin asks for. `depth` is how many ticks back it can be read; an image is read in the tick that
+    computes it, so its depth is 0."""
 
     key: SlotKey
     depth: int
@@ -371,6 +372,12 @@ class Domain(Protocol[V]):
 
     def state(self, slot: SlotRequest, plane: int, ticks: V, at: Coordinates[V], span: Span) -> V:
         """A plane of a slot as it was `ticks` ago, at a place. `ticks` is a whole number from 1."""
+
+    def may_keep(self, image: SlotRequest) -> bool:
+        """Whether this may be an image: an expression that varies over the picture, where there is one."""
+
+    def image(self, image: SlotRequest, at: Coordinates[V]) -> V | None:
+        """What an image keeps at a place, in this tick; None if the expression itself is to be evaluated there."""
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: V | None, at: Coordinates[V]) -> V:
         """A plane of a source at a place; `axis` is the place along its own axis."""
@@ -467,6 +474,12 @@ class ShapeDomain:
     def state(self, slot: SlotRequest, plane: int, ticks: Shape, at: Coordinates[Shape], span: Span) -> Shape:
         sampled = at.x.over | at.y.over if slot.key in self.planar else NOTHING
         return Shape(UNIFORM | ticks.over | sampled)
+
+    def may_keep(self, image: SlotRequest) -> bool:
+        return True  # `planar` will show it
+
+    def image(self, image: SlotRequest, at: Coordinates[Shape]) -> None:
+        """Contexts without a picture evaluate the expression, so it has to be known what that depends on."""
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
         over = UNIFORM if axis is None else axis.over | UNIFORM

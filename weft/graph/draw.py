@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from weft.graph.nodes import Edge, RenderGraph, Strand
+from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
 Json: TypeAlias = Any
@@ -43,11 +43,17 @@ def to_text(graph: RenderGraph) -> str:
             exposed = " · read by others" if ref in subgraph.exposes else ""
             block.append(f"  {_strand_text(strands[ref], across)}{exposed}")
         block += [f"  {label}{_reads_text(sinks[label].reads, across)}" for label in subgraph.sinks]
+        block += [f"  image({of}) · {place}" for _, place, of in _images(graph, subgraph)]
         blocks.append(block)
     unused = _unused(graph)
     if unused:
         blocks.append([_UNUSED, *(f"  {_strand_text(strands[ref], frozenset())}" for ref in unused)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _images(graph: RenderGraph, subgraph: Subgraph) -> Iterator[tuple[str, str, StrandRef | str]]:
+    """The key, the place and the reader of each image that a subgraph draws before its picture."""
+    return ((image.key, image.place, image.of) for image in graph.images if image.key in subgraph.images)
 
 
 def _strand_text(strand: Strand, across: frozenset[StrandRef]) -> str:
@@ -156,4 +162,9 @@ def _diagram(graph: RenderGraph) -> tuple[dict[str, list[_Box]], list[_Arrow]]:
             if (home, edge.source) in ids:
                 label = _NEXT_TICK if edge.weak else ""
                 arrows.append(_Arrow(ids[home, edge.source], ids[here, name], home != here, label))
+    for subgraph in graph.subgraphs:
+        for number, (_, place, of) in enumerate(_images(graph, subgraph)):
+            reader = ids[subgraph.name, of]
+            frames[subgraph.name].append(_Box(f"{reader}i{number}", ("image", place)))
+            arrows.append(_Arrow(f"{reader}i{number}", reader, False, ""))
     return frames, arrows

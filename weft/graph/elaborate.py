@@ -51,11 +51,12 @@ Owner: TypeAlias = "StrandRef | SlotKey | str"
 @dataclass(slots=True, eq=False)
 class References:
     """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; and the
-    slots that it asks for. A slot was first `asked_by` another owner."""
+    slots and images that it asks for. A slot was first `asked_by` another owner."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
     slots: dict[SlotKey, None] = field(default_factory=dict)
+    images: dict[SlotKey, None] = field(default_factory=dict)
     asked_by: tuple[Owner, ...] = ()
 
 
@@ -550,12 +551,21 @@ class Elaborator(Generic[V]):
 
     # --- state ----------------------------------------------------------------------------------------------------
 
+    def keep_image(self, image: SlotRequest, update: Callable[[], Eventual[V]]) -> None:
+        """Asks for an image of this tick. It ties nothing to a context: it is no memory."""
+        if (references := self._references()) is not None:
+            references.images[image.key] = None
+        self._keep(image, [update])
+
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
         """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
         coordinates."""
         if (references := self._references()) is not None:
             references.slots[slot.key] = None
             self.references.setdefault(slot.key, References(asked_by=(self._owners[-1],)))
+        self._keep(slot, updates)
+
+    def _keep(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
         if slot.key not in self.slots:
             self.budget.spend(_STEPS_OF_A_SLOT)
             self.slots[slot.key] = slot
@@ -595,6 +605,8 @@ def stateful(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V]) -> 
             return _held(e, replace(slot, planes=3), args[0], args[1], scope, at)
         case "delay":
             return _delayed(e, key, call, args, scope, at)
+        case "image":
+            return _image(e, replace(slot, depth=0), args[0], scope, at)
         case _:
             raise unnamed_cache(call)
 
@@ -647,6 +659,18 @@ def _delayed(
         # Less than one tick ago is the signal itself, so this delay cannot be part of a cycle.
         now = yield e.value(signal, scope, at)
     return _interpolated(e, slot, 0, age, longest, now, at)
+
+
+def _image(e: Elaborator[V], image: SlotRequest, kept: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    own = partial(e.value, kept, scope, e.env.own)
+    if image.key not in e.slots and e.domain.may_keep(image):
+        # Evaluated at once, so that a cycle is found, and what it refers to belongs to this owner.
+        yield own()
+        e.keep_image(image, own)
+    found = e.domain.image(image, at)
+    if found is None:
+        found = yield e.value(kept, scope, at)
+    return found
 
 
 def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:

@@ -65,7 +65,8 @@ class Sink:
 class Subgraph:
     """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all strands that it
     evaluates, `tied` those of them that are tied to it, `exposes` those that other subgraphs read, `reads` the strands
-    of others that it reads across, and `depends_on` the subgraphs that run before it."""
+    of others that it reads across, `depends_on` the subgraphs that run before it, and `images` the keys of those that it
+    draws before its picture."""
 
     name: str
     context: str
@@ -75,6 +76,17 @@ class Subgraph:
     exposes: tuple[StrandRef, ...] = ()
     reads: tuple[StrandRef, ...] = ()
     depends_on: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What `image(…)` keeps of one tick, if that varies over a picture: the key of its slot, its place in the text, and
+    the strand or sink that asks for it first."""
+
+    key: str
+    place: str
+    of: StrandRef | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,7 @@ class RenderGraph:
     nodes: tuple[GraphNode, ...]
     sinks: tuple[Sink, ...]
     subgraphs: tuple[Subgraph, ...]
+    images: tuple[Image, ...] = ()
 
     def strands(self) -> dict[StrandRef, Strand]:
         return {s.ref: s for node in self.nodes for s in node.strands}

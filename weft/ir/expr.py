@@ -236,13 +236,18 @@ def found_below(value: Expr, known: dict[Expr, V], find: Callable[[Expr], V]) ->
 class StateSlot:
     """Memory that outlives a tick. `key` is `context/instance path/kind/ordinal`; it can be read up to `depth` ticks
     back, and keeps `planes` values for each. An `image` keeps them for every element of a picture; any other slot is
-    one number a plane."""
+    one number a plane. An image of depth 0 is read in the tick that computes it."""
 
     key: str
     kind: str
     depth: int
     planes: int
     image: bool
+
+    @property
+    def outlives(self) -> bool:
+        """Whether a later tick can read it."""
+        return self.depth > 0
 
 
 @dataclass(frozen=True, slots=True)

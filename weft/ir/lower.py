@@ -81,7 +81,8 @@ class _Lowering:
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()
         owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
-        domain = ExprDomain(self.pool, spec, owners, points)
+        images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
+        domain = ExprDomain(self.pool, spec, owners, images, points)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
@@ -152,12 +153,14 @@ class ExprLoop:
 
 @dataclass
 class ExprDomain:
-    """The domain of interned expressions. `owners` has the contexts of strands that are read across. With `points`,
+    """The domain of interned expressions. `owners` has the contexts of strands that are read across, `images` the keys
+    of what is kept as images in this context. With `points`,
     state is sampled at the coordinates; otherwise it is read at the element that is being computed if possible."""
 
     pool: Pool
     spec: ContextSpec
     owners: Mapping[StrandRef, ContextSpec]
+    images: frozenset[str]
     points: bool
     own: Coordinates[Expr] = field(init=False)
     _constants: Constants = field(default_factory=Constants)
@@ -201,11 +204,18 @@ class ExprDomain:
     def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
         if at.abstime is not self.own.abstime:
             message = f"a map of the time cannot reach into {slot.key.kind}, which knows only its own time"
-            raise error("map-reaches-state", message, span, "delay(…) and cache(…) read earlier ticks")
+            hint = "delay(…) and cache(…) read earlier ticks" if slot.depth else "map the time inside of image(…)"
+            raise error("map-reaches-state", message, span, hint)
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
         here = at.x is self.own.x and at.y is self.own.y and not self.points
         args = (ticks,) if here else (ticks, at.x, at.y)
         return self.pool.make("state", args, attr, span)
+
+    def may_keep(self, image: SlotRequest) -> bool:
+        return str(image.key) in self.images
+
+    def image(self, image: SlotRequest, at: Coordinates[Expr]) -> Expr | None:
+        return self.state(image, 0, self.const(1.0), at, image.span) if self.may_keep(image) else None
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
         text = source_text(call, spec) if spec.media else None

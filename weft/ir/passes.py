@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     if not lowered.slots:
         return lowered
     images = planar_slots(lowered.updates, context.spec) if context.spec.sweeps_plane else set()
+    images |= {slot.key for slot in lowered.slots if not slot.outlives}
     lowered = replace(lowered, slots=tuple(replace(slot, image=slot.key in images) for slot in lowered.slots))
     if all(slot.image for slot in lowered.slots):
         return lowered
@@ -147,6 +148,46 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     return rewrite(lowered, context.pool, ("mod",), kept)
 
 
+def share_images(lowered: Lowered, context: PassContext) -> Lowered:
+    """Joins the images of this tick that keep equal values, and drops those that nothing reads."""
+    images = {slot.key for slot in lowered.slots if not slot.outlives}
+    while images:
+        values: dict[Expr, str] = {}
+        owns = {u.slot: values.setdefault(u.value, u.slot) for u in lowered.updates if u.slot in images}
+        if all(slot == own for slot, own in owns.items()):
+            break
+
+        def shared(node: Expr, args: tuple[Expr, ...], owns: Mapping[str, str] = owns) -> Expr:
+            place = node.attr
+            if isinstance(place, SlotPlane) and place.slot in owns:
+                return context.pool.make(node.op, args, place._replace(slot=owns[place.slot]), node.span)
+            return context.pool.with_args(node, args)
+
+        images &= set(owns.values())
+        lowered = rewrite(_without_images(lowered, images), context.pool, ("state",), shared)
+    return _without_images(lowered, _images_read(lowered, images)) if images else lowered
+
+
+def _without_images(lowered: Lowered, keep: Collection[str]) -> Lowered:
+    """The IR with only some of its images of this tick."""
+    slots = tuple(slot for slot in lowered.slots if slot.outlives or slot.key in keep)
+    keys = {slot.key for slot in slots}
+    return replace(lowered, slots=slots, updates=tuple(u for u in lowered.updates if u.slot in keys))
+
+
+def _images_read(lowered: Lowered, images: Collection[str]) -> set[str]:
+    """The images that are read, directly or for one another."""
+    values = {update.slot: update.value for update in lowered.updates if update.slot in images}
+    found: set[str] = set()
+    others = tuple(update for update in lowered.updates if update.slot not in images)
+    todo = replace(lowered, updates=others).roots
+    while todo:
+        new = {node.attr.slot for node in topological(todo) if isinstance(node.attr, SlotPlane)} & values.keys() - found
+        found |= new
+        todo = [values[slot] for slot in sorted(new)]
+    return found
+
+
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
     Pass("expand", expand, always=True),
@@ -156,6 +197,7 @@ PASSES: Sequence[Pass] = (
     Pass("phases", reduce_phases, always=False),
     Pass("waves", turn_waves, always=False),
     Pass("keep_rests", keep_rests, always=True),
+    Pass("share_images", share_images, always=True),
 )
 
 

@@ -116,7 +116,7 @@ class Evaluation:
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
         size = (int(self._settings["height"]), int(self._settings["width"]))
-        if ticks and any(slot.image for slot in self._unit.kernel.slots):
+        if needs_picture(self._unit.kernel, ticks):
             return self._point_of_picture(x, y, moment, ticks, size)
         coords: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": channel}
         return float(self._swept(coords, (1, 1), moment, ticks)[0, 0])
@@ -159,7 +159,7 @@ class Evaluation:
         """The state after `ticks` ticks that end before the moment."""
         kernel = self._unit.kernel
         memory = self._memory(kernel, shape)
-        if ticks and kernel.slots:
+        if ticks and kernel.remembers:
             executable = self._executor.load(kernel)
             for back in range(ticks, 0, -1):
                 abstime = moment.abstime - back / self._settings["fps"]
@@ -184,6 +184,12 @@ class Evaluation:
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
         return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
+
+
+def needs_picture(kernel: Kernel, ticks: int) -> bool:
+    """Whether a place can only be evaluated after the whole picture, because images of earlier ticks, or of this one,
+    are read."""
+    return any(slot.image and (ticks > 0 or not slot.outlives) for slot in kernel.slots)
 
 
 def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
@@ -229,8 +235,7 @@ class DeviceEvaluation:
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
-        images = any(slot.image for slot in self._unit.kernel.slots)
-        shape = self._size[::-1] if images and ticks else (1, 1)
+        shape = self._size[::-1] if needs_picture(self._unit.kernel, ticks) else (1, 1)
         compiled, env = self._advanced(shape, moment, ticks)
         if self._unit.kernel.slots:
             self._tick(compiled, env)
@@ -254,7 +259,7 @@ class DeviceEvaluation:
             loop_stopped=lambda kernel: self._loop_stopped(), patch_size=self._size,
         )  # fmt: skip
         compiled = self._backend.compile_subgraph(self._unit, env, self._nothing_else)
-        for back in range(ticks if self._unit.kernel.slots else 0, 0, -1):
+        for back in range(ticks if self._unit.kernel.remembers else 0, 0, -1):
             abstime = moment.abstime - back / self._fps
             self._tick(compiled, replace(env, tick=moment.tick - back, abstime=abstime))
         return compiled, env

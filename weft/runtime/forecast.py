@@ -185,9 +185,10 @@ class Element:
 
     def _state(self, node: Expr, place: SlotPlane) -> Value:
         k = self._values[node.args[0]]
-        if len(node.args) > 1 or k is None:
-            return None  # it may have been computed at another element
-        back = min(int(k), self._slots[place.slot].depth) if 1 <= k < math.inf else 1
+        slot = self._slots[place.slot]
+        if len(node.args) > 1 or k is None or not slot.outlives:
+            return None  # it may have been computed at another element, or only now
+        back = min(int(k), slot.depth) if 1 <= k < math.inf else 1
         past = self._past.get(place, [])
         return past[back - 1] if back <= len(past) else 0.0
 

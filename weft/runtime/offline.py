@@ -198,7 +198,7 @@ class Offline:
         """Whether a frame depends on those before it."""
         program = self._program
         units = program.compiled.units if self._reads_sound else [part.unit for part in program.runner.parts]
-        return any(unit.kernel.slots for unit in units)
+        return any(unit.kernel.remembers for unit in units)
 
     @property
     def _reads_sound(self) -> bool:

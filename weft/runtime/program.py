@@ -392,7 +392,7 @@ def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph
     heirs = list(_heirs(parts, before))
     new = [part.compiled for part, _ in heirs]
     kept = (part for part in parts if all(part.compiled is not compiled for compiled in new))
-    goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots]
+    goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots if slot.outlives]
     for part, old in heirs:
         goes_on += part.backend.adopt(part.compiled, memories_for(part, old), copy)
     return goes_on

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
-from weft.backends.executor import NOTHING
+from weft.backends.executor import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.prologue import Answers, LaunchPrologue, PrologueBlock, StrandReads
 from weft.codegen import msl
@@ -54,12 +54,16 @@ class MetalExecutor:
     def prepare(self, kernels: Sequence[Kernel], forms: Sequence[bool] = (False, True)) -> None:
         """Compiles kernels over pictures at once, as outputs and as pixels, where the device can."""
         if hasattr(self._device, "prepare"):
-            self._device.prepare([shader_of(kernel, packed).text for kernel in kernels for packed in forms])
+            texts = [shader_of(kernel, packed).text for kernel in kernels for packed in forms]
+            stages = [shader_of(stage).text for kernel in kernels for stage in kernel.stages]
+            self._device.prepare(texts + stages)
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
         return None
 
-    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> MetalExecutable:
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Any:
+        if kernel.stages:
+            return load_stages(self, kernel, codes)  # type: ignore[arg-type]
         return MetalExecutable(kernel, self._device)
 
 
@@ -103,7 +107,7 @@ class MetalExecutable:
         for slot in {place.slot for place in shader.stores}:
             ring = memory.ring(slot)
             ring[...] = found[BufferSpec(BufferUse.RING, slot)].view(np.float32).reshape(ring.shape)
-        if not over_points:
+        if not over_points and self.kernel.tick != "never":
             memory.advance()
         limit = found.get(BufferSpec(BufferUse.LIMIT))
         if machine.loop_stopped or (limit is not None and limit.any()):

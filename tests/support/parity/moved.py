@@ -185,13 +185,14 @@ class MovedReference:
         self._interpreters: dict[Sequence[Rate], Interpreter] = {}
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
         samples = any(node.op == "sample" for _, node in kernel.walk())
-        self._needs_all = samples or self._by_element
+        self._needs_all = samples or self._by_element or bool(kernel.stages)
+        self._stages = [MovedReference(stage, self._movement) for stage in kernel.stages]
 
     def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Floats:
         """The outputs at some elements (row, column) in launches that follow one another: an array [launches, outputs,
         elements]. Each seed is another run."""
         self._movement.begin(seed)
-        interpreter = self._interpreter(MOVING[seed % 2])
+        moving = MOVING[seed % 2]
         shape = launches[0].shape
         memory = StateMemory(self.kernel.slots, shape, np.float64)
         # A program that looks at what others remember needs them all; so does each sample those before it.
@@ -200,7 +201,9 @@ class MovedReference:
         found = np.empty((len(launches), len(self.kernel.outputs), len(computed)))
         with np.errstate(all="ignore"):
             for at, launch in enumerate(launches):
-                self._launch(interpreter, interpreter.begin(memory, launch), computed, found[at])
+                for stage in self._stages:
+                    stage._launch(moving, memory, launch, computed, np.empty((0, len(computed))))
+                self._launch(moving, memory, launch, computed, found[at])
                 if not self._by_element:
                     memory.advance()
         return found[:, :, wanted]
@@ -212,8 +215,11 @@ class MovedReference:
         return self._interpreters[moving]
 
     def _launch(
-        self, interpreter: Interpreter, machine: Machine, elements: Sequence[tuple[int, int]], out: Floats
-    ) -> None:
+        self, moving: Sequence[Rate], memory: StateMemory, launch: Launch, elements: Sequence[tuple[int, int]],
+        out: Floats,
+    ) -> None:  # fmt: skip
+        interpreter = self._interpreter(moving)
+        machine = interpreter.begin(memory, launch)
         known: dict[tuple[Rate, int], list[float]] = {}
         coords = {rate: _numbers(self.kernel, machine.launch, rate) for rate in (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)}
         for number, (row, column) in enumerate(elements):

@@ -80,7 +80,7 @@ RECIPES: Mapping[str, Recipe] = {
 # The stateful builtins, by the form of their calls: operands in their intervals. `cache` has a statement of its own.
 STATE_RECIPES: Mapping[str, Recipe] = {
     "prev": _r(-2, 2), "delay": _r(-2, 2, 0, 3), "integrate": _r(-2, 2), "phasor": _r(-3, 3), "hold": _r(-2, 2, 0, 3),
-    "cache": _r(0, 3),
+    "cache": _r(0, 3), "image": _r(-2, 2),
 }  # fmt: skip
 
 WRITTEN: Mapping[str, OpSpec] = {name: row for name, row in OPS.items() if row.kind != "internal"}

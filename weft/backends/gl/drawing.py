@@ -281,11 +281,11 @@ class DrawPass(GlProgram):
             return
         self.bind(begun, memory, pictures)
         if shader.to_images or shader.tile is not None:
-            for unit, bound in enumerate(shader.images):
+            for unit, bound in enumerate(shader.updated_images):
                 GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
         if shader.tile is not None:
             flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
-            for unit, texture in enumerate(flat, len(shader.images)):
+            for unit, texture in enumerate(flat, len(shader.updated_images)):
                 GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
             dispatch_tiles(canvas.shape, shader.tile)
             return
@@ -301,14 +301,36 @@ def _alike(side: int) -> int:
     return 16 if side & (side - 1) == 0 else 12
 
 
-def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
-    """One tick of a program that gives plain outputs [outputs, height, width]. Advances the state."""
-    begun = wide.prepare(memory, launch)
+class Stages:
+    """The programs that compute the images of a tick, one after another, before the picture is drawn."""
+
+    def __init__(self, passes: Sequence[DrawPass], shape: tuple[int, int]) -> None:
+        """In a context of the graphics."""
+        self._passes = [(each, Canvas(each.graphics, each.shader, shape)) for each in passes]
+
+    def prepare(self, memory: GlMemory, launch: Launch) -> list[Begun]:
+        """Runs the prologue of each."""
+        return [each.prepare(memory, launch) for each, _ in self._passes]
+
+    def draw(self, place: ContextState, begun: Sequence[Begun], memory: GlMemory, sources: PictureTextures) -> None:
+        """All images of a tick, in the context of the place."""
+        for (each, canvas), launch in zip(self._passes, begun, strict=True):
+            each.draw(place, launch, memory, sources, canvas)
+
+    def stopped(self) -> bool:
+        """Whether any loop reached its limit; waits until everything has been drawn."""
+        return any(canvas.stopped() for _, canvas in self._passes)
+
+
+def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
+    """One tick of a program that gives plain outputs [outputs, height, width], after its stages. Advances the state."""
+    before, begun = stages.prepare(memory, launch), wide.prepare(memory, launch)
     with wide.graphics.drawing() as place:
         canvas = Canvas(wide.graphics, wide.shader, launch.shape)
+        stages.draw(place, before, memory, sources)
         wide.draw(place, begun, memory, sources, canvas)
         targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
-        stopped = begun.machine.loop_stopped or canvas.stopped()
+        stopped = any(each.machine.loop_stopped for each in (*before, begun)) or canvas.stopped() or stages.stopped()
     memory.advance()
     if stopped:
         launch.loop_stopped()
@@ -590,6 +612,7 @@ class GlCompiled(CardCompiled):
     unit: Unit
     graphics: Graphics
     code: ShaderCode
+    stages: Stages
     grid: DrawPass
     exposed: Mapping[StrandRef, ExposedStrand]
     memory: GlMemory
@@ -615,16 +638,19 @@ class GlCompiled(CardCompiled):
         return self.exposed[ref].numbers(self.memory, launch, self.sources)
 
     def draw(self, launch: Launch) -> GlPicture | None:
-        begun = self.grid.prepare(self.memory, launch)
+        before, begun = self.stages.prepare(self.memory, launch), self.grid.prepare(self.memory, launch)
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:
             while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
                 fence = self._fences.popleft()
                 GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
                 GL.glDeleteSync(fence)
+            self.stages.draw(place, before, self.memory, self.sources)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
             self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
-            stopped = begun.machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
+            stopped = any(each.machine.loop_stopped for each in (*before, begun))
+            if self.memory.ticks % _LOOK == 0:
+                stopped = canvas.stopped() or self.stages.stopped() or stopped
         self.canvases.rotate(1)
         self.memory.advance()
         if stopped:
@@ -636,7 +662,7 @@ class GlCompiled(CardCompiled):
             with self.graphics.drawing():
                 shader = glsl.over_picture(self.unit.kernel, packed=False)
                 self._wide = DrawPass(self.graphics, self.unit.kernel, shader)
-        return planes_of(self._wide, self.memory, launch, self.sources)
+        return planes_of(self._wide, self.stages, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
         return self.exposed[ref].ask(self.memory, launch, self.sources)
@@ -698,7 +724,8 @@ class ProgramFactory:
         self.graphics = graphics
         self._tiled = tiled
         self._sources = PictureTextures(graphics)
-        self._programs: RecentlyUsed[str, ShaderProgram] = RecentlyUsed(_PROGRAMS)
+        self._programs: RecentlyUsed[str, tuple[ShaderProgram, ...]] = RecentlyUsed(_PROGRAMS)
+        """The program of each unit, and those of its stages."""
 
     def compiled(
         self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
@@ -707,19 +734,30 @@ class ProgramFactory:
         Raises WeftError if the card cannot take it, and GraphicsError if it fails."""
         graphics = self.graphics
         with graphics.preparing() as place:
-            program = self._programs.get_or_make(
-                unit.hash, lambda: ShaderProgram(graphics, self._form(unit, code.grid, place))
+            kernels = (unit.kernel, *unit.kernel.stages)
+            programs = self._programs.get_or_make(
+                unit.hash,
+                lambda: tuple(
+                    ShaderProgram(graphics, self._form(kernel, drawn, place))
+                    for kernel, drawn in zip(kernels, (code.grid, *code.stages), strict=True)
+                ),
             )
-            grid = DrawPass(graphics, unit.kernel, program.shader, program)
-            check_row(graphics, grid.strands.most(shape))
-            grid.rehearse(place, shape, pictures, self._sources)
+            grid, *stages = (
+                DrawPass(graphics, kernel, program.shader, program)
+                for kernel, program in zip(kernels, programs, strict=True)
+            )
+            for each in (*stages, grid):
+                check_row(graphics, each.strands.most(shape))
+                each.rehearse(place, shape, pictures, self._sources)
             exposed = {
                 ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
             }
             memory = GlMemory(graphics, place, unit.kernel.slots, shape)
-            canvases = deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES))
-            stillness = Stillness(unit.kernel)
-            return GlCompiled(unit, graphics, code, grid, exposed, memory, self._sources, canvases, stillness)
+            canvases = deque(Canvas(graphics, grid.shader, shape) for _ in range(_CANVASES))
+            return GlCompiled(
+                unit, graphics, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
+                Stillness(unit.kernel),
+            )  # fmt: skip
 
     def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
@@ -727,13 +765,13 @@ class ProgramFactory:
         with self.graphics.preparing() as place:
             return GlSounding(self.graphics, place, unit.kernel, code, self._sources)
 
-    def _form(self, unit: Unit, drawn: Shader, place: ContextState) -> Shader:
-        """The program of a unit, drawn or in tiles, whichever is faster on this card."""
-        if not drawn.packed:
+    def _form(self, kernel: Kernel, drawn: Shader, place: ContextState) -> Shader:
+        """The program of a kernel, drawn or in tiles, whichever is faster on this card."""
+        if not drawn.packed and kernel.tick != "never":
             return drawn
         if self._tiled is None:
             self._tiled = tiles_are_faster(self.graphics, place)
         if self._tiled:
             with suppress(UnsuitableError):
-                return glsl.tiled(unit.kernel)
+                return glsl.tiled(kernel)
         return drawn

@@ -117,7 +117,7 @@ class MetalMemory(StateMemory):
         super().__init__(slots, shape)
         self.buffers: dict[str, Any] = {}
         self.running: Any = None
-        """The last launch, until it is waited for."""
+        """The last launches, until they are waited for."""
         for slot in self.slots.values():
             if slot.image:
                 wanted = (slot.depth + 1, slot.planes, *shape)
@@ -264,6 +264,9 @@ class MetalCompiled(CardCompiled):
         self.unit = unit
         self.code = code
         self.grid = ComputeProgram(device, unit.kernel, code.grid)
+        self._stages = [
+            ComputeProgram(device, kernel, shader) for kernel, shader in zip(unit.kernel.stages, code.stages, strict=True)
+        ]
         self._device = device
         self._sources = sources
         self._wide: ComputeProgram | None = None if code.grid.packed else self.grid
@@ -296,10 +299,14 @@ class MetalCompiled(CardCompiled):
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> None:
         """Launches a tick when the previous one has finished."""
         self.memory.wait()
-        machine = program.prologue.begin(self.memory, launch)
-        if program.stopped() or machine.loop_stopped:
-            launch.loop_stopped()
-        self.memory.running = program.launch(machine, self.memory, launch, self._sources, out)
+        # A device finishes one launch before the next one that reads what it writes.
+        running = []
+        for each in (*self._stages, program):
+            machine = each.prologue.begin(self.memory, launch)
+            if each.stopped() or machine.loop_stopped:
+                launch.loop_stopped()
+            running.append(each.launch(machine, self.memory, launch, self._sources, out))
+        self.memory.running = running
         self.memory.advance()
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:

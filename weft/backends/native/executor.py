@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
+    making, translate_stages
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
@@ -105,11 +106,11 @@ class SeriesExecutable(Executable):
         """The tier of the code, if there is any yet."""
         return self._buffers.functions.tier if self._buffers else None
 
-    def upgrade(self, code: NativeCode) -> None:
-        """Runs faster code from the next launch on."""
-        made = _Buffers(self.kernel, code)
-        with self._lock:
-            self._buffers = made
+    def upgrade(self, code: object) -> None:
+        if isinstance(code, NativeCode):
+            made = _Buffers(self.kernel, code)
+            with self._lock:
+                self._buffers = made
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         with self._lock:
@@ -422,11 +423,13 @@ class NativeExecutor:
         return found
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
+        if kernel.stages:
+            return translate_stages(self, kernel, packed, tier)
         is_series = suits_series(kernel)
         if not is_series and not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
-        if packed == is_series or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+        if (packed == is_series and kernel.tick != "never") or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
             return None
         if packed:
             channels(len(kernel.outputs))
@@ -470,6 +473,8 @@ class NativeExecutor:
         return self._vector.load(kernel)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if kernel.stages:
+            return load_stages(self, kernel, codes)
         refused = {packed: code for packed, code in codes.items() if isinstance(code, Refused)}
         for code in refused.values():
             self.refuse(kernel, code.reason)
@@ -492,6 +497,8 @@ class NativeExecutable(Executable):
         self.kernel = kernel
         self._executor = executor
         self._pool = pool
+        self._packs = kernel.tick != "never"
+        """Whether its code for pictures packs them. A stage has no outputs."""
         self._interpreter = Interpreter.of_prologue(kernel)
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
@@ -507,15 +514,15 @@ class NativeExecutable(Executable):
     @property
     def tier(self) -> int | None:
         """The tier of the code for pictures, if there is any yet."""
-        program = self._programs.get((True, False))
+        program = self._programs.get((self._packs, False))
         return program.tier if program else None
 
-    def upgrade(self, code: NativeCode) -> None:
-        """Runs faster code for pictures from the next launch on."""
-        program = Functions(code)
-        with self._lock:
-            self._programs[True, False] = program
-            self._buffers = RecentlyUsed(_SIZES)
+    def upgrade(self, code: object) -> None:
+        if isinstance(code, NativeCode):
+            program = Functions(code)
+            with self._lock:
+                self._programs[self._packs, False] = program
+                self._buffers = RecentlyUsed(_SIZES)
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         if launch.shape == (1, 1):
@@ -573,7 +580,8 @@ class NativeExecutable(Executable):
                 check(self.kernel, memory, launch)
                 raise
             buffers.run(launch.threads, self._pool)
-        memory.advance()
+        if self.kernel.tick != "never":
+            memory.advance()
         if buffers.loop_stopped or (machine is not None and machine.loop_stopped):
             launch.loop_stopped()
         buffers.release()

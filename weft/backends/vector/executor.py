@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
+    making, translate_stages
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
@@ -403,9 +404,11 @@ class VectorExecutor:
         self._pool = BandPool()
         self.refusals = Refusals()
 
-    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> Code | Refused | None:
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         if packed:
             channels(len(kernel.outputs))
+        if kernel.stages:
+            return translate_stages(self, kernel, packed, tier)
         if tier > 1 or _one_by_one(kernel):
             return None
         try:
@@ -418,6 +421,8 @@ class VectorExecutor:
         self.refusals.add(Refusal(kernel.name, self.name, "vm", reason))
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if kernel.stages:
+            return load_stages(self, kernel, codes)
         if _one_by_one(kernel):
             series: Series | None = None
             try:
@@ -510,7 +515,7 @@ class VectorExecutable(Executable):
             )
             buffers.prepare(machine, task)
             buffers.run_tiles(task, self._pool)
-        if self.kernel.sweep == "grid":
+        if self.kernel.sweep == "grid" and self.kernel.tick != "never":
             height, width = task.launch.shape
             task.memory.advance(height * width if self.kernel.tick == "element" else 1)
         if machine.loop_stopped or task.loop_stopped:

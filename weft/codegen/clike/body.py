@@ -200,12 +200,16 @@ def _head(parts: ProgramParts, slot: StateSlot) -> str:
 def layer_to_write(parts: ProgramParts, place: SlotPlane) -> str:
     """The number of the layer of images that the new value of a slot goes to, as text."""
     slot = parts.kernel.slot(place.slot)
+    if not slot.outlives:
+        return str(place.plane)
     head = _head(parts, slot)
     return head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
 
 
 def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
     """The number of the plane of a ring that is read, as text."""
+    if not slot.outlives:
+        return str(node.attr.plane)
     k, plane, head = node.args[0], node.attr.plane, _head(w.parts, slot)
     if k.op == "const":
         cells = slot.depth + 1

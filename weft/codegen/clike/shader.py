@@ -144,9 +144,15 @@ class Shader:
         return self.workgroup is not None or self.tile is not None
 
     @property
+    def updated_images(self) -> list[Bound]:
+        """The images of slots that it gives new values; it may read others, which an earlier stage has computed."""
+        stored = {place.slot for place in self.stores}
+        return [image for image in self.images if image.key in stored]
+
+    @property
     def written_images(self) -> list[str]:
         """The names of the images that it writes, in order."""
-        names = [image_to_write(image.name) for image in self.images] if self.to_images or self.tile else []
+        names = [image_to_write(image.name) for image in self.updated_images] if self.to_images or self.tile else []
         if self.tile:
             names += ["pixel"] * bool(self.outputs) + ["met_limit"] * self.stops
         return names

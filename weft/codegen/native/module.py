@@ -309,7 +309,8 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         in_frame, declared_in_frame = frame_function(kernel, isa, table, SINGLE, channels)
         text += in_frame
         declared |= declared_in_frame
-        functions.append(FRAME)
+        if in_frame:
+            functions.append(FRAME)
     base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
     return module_of(
         text, declared, isa, table, tuple(functions), lanes=lanes, work=work, base=base, levels=levels,
