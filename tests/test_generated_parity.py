@@ -43,7 +43,8 @@ class SecondTier(NativeExecutor):
     """Machine code as it is made in the background: its pictures, and sounds."""
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
-        return super().load(kernel, {packed: self.translate(kernel, packed, 2) for packed in (True, False)})
+        forms = (True, False) if kernel.outputs else (False,)
+        return super().load(kernel, {packed: self.translate(kernel, packed, 2) for packed in forms})
 
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {

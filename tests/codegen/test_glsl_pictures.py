@@ -83,6 +83,17 @@ MEMORIES = {
         "w<v> = hash(me@absframe)\ncache(w, 4)::past<v>\nu<v> = hash(me@absframe, 1)\ncache(u, 4)::other<v>\n"
         "display(past@v(past@k ~ me@x * 3) - other@v(other@k ~ me@y * 3))"
     ),
+    "an image of this tick": (
+        "i<v> = image(hash(me@px, me@py, me@absframe))\ndisplay(i@v(me@x ~ me@x * 0.7 + 0.1, me@y ~ 1 - me@y) * i@v)"
+    ),
+    "images of images and of memory": (
+        "i<v> = image(image(prev(t@v))(me@x ~ 1 - me@x) * 0.5 + me@y)\nt<v> = mix(me@x, i@v(me@y ~ me@x), 0.5)\n"
+        "display(t@v, i@v(me@x ~ me@x + 0.1), me@absframe / 9)"
+    ),
+    "an image that is read in a loop": (
+        "spindle f(s) :: v { i = image(s); for k in (0 to me@px) { v += i(me@x ~ me@x - k / 9) } }\n"
+        "display(f(me@x * me@y + me@time))"
+    ),
     "a number": "display(phasor(3) * me@x)",
     "a sum": "display(fract(integrate(me@x * 9 + me@y)))",
 }

@@ -17,7 +17,8 @@ from weft.ops.spec import ValueType
 def verify(kernel: Kernel) -> None:
     """Raises MalformedError, with the section and the value or the instruction, if a kernel is malformed."""
     verify_values(kernel)
-    verify_bytecode(assemble(kernel))
+    for each in (*kernel.stages, kernel):
+        verify_bytecode(assemble(each))
 
 
 def verify_bytecode(bytecode: Bytecode) -> None:

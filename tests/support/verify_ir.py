@@ -70,7 +70,7 @@ def _slots_by_key(slots: Iterable[StateSlot]) -> dict[str, StateSlot]:
     keys = [slot.key for slot in listed]
     _require(keys == sorted(set(keys)), "slots", f"keys are not unique and sorted: {keys}")
     for slot in listed:
-        _require(slot.depth >= 1 and slot.planes >= 1, slot.key, "depth and planes must be at least 1")
+        _require(slot.depth >= 1 - slot.image and slot.planes >= 1, slot.key, "depth and planes must be at least 1")
     return {slot.key: slot for slot in listed}
 
 
@@ -133,8 +133,9 @@ def _check_state(node: Expr, slot: StateSlot | None, plane: int) -> None:
         raise MalformedError(f"{node}: no such state slot")
     _require(0 <= plane < slot.planes, node, f"the slot has {slot.planes} planes")
     _require(slot.image or len(node.args) == 1, node, "only an image is sampled at a place")
-    ticks = node.args[0].attr if node.args[0].op == "const" else 1.0
-    _require(isinstance(ticks, float) and 1 <= ticks <= slot.depth, node, f"the slot remembers 1…{slot.depth} ticks")
+    ticks, least = node.args[0].attr if node.args[0].op == "const" else 1.0, min(1, slot.depth)
+    known = isinstance(ticks, float) and least <= ticks <= slot.depth
+    _require(known, node, f"the slot remembers {least}…{slot.depth} ticks")
 
 
 def _check_loop(node: Expr, level: int, carried: int) -> None:

@@ -254,8 +254,8 @@ def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | No
         stages.append(_part_of_picture(part, spec, optimise, pool, known, name))
         if pool is not None and optimise:
             # What an image holds is not computed again where it is needed at the pixel itself.
-            one = pool.const(1.0)
-            known |= {values[key].value: pool.make("state", (one,), SlotPlane(key, 0)) for key in step}
+            now = pool.const(0.0)
+            known |= {values[key].value: pool.make("state", (now,), SlotPlane(key, 0)) for key in step}
     rest = replace(lowered, exposed=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
     last = _part_of_picture(rest, spec, optimise, pool, known, None)
     parts = (*stages, last)

@@ -213,7 +213,9 @@ def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Bu
     if not cut.images:
         return cut
     planes = {spec.name for spec in contexts if spec.sweeps_plane}
-    return replace(cut, subgraphs=tuple(_with_images(s, cut) if s.context in planes else s for s in cut.subgraphs))
+    subgraphs = tuple(_with_images(s, cut) if s.context in planes else s for s in cut.subgraphs)
+    kept = {key for subgraph in subgraphs for key in subgraph.images}
+    return replace(cut, subgraphs=subgraphs, images=tuple(image for image in cut.images if image.key in kept))
 
 
 def _with_images(subgraph: Subgraph, graph: RenderGraph) -> Subgraph:

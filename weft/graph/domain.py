@@ -371,7 +371,7 @@ class Domain(Protocol[V]):
     def loop(self, level: int, first: V, last: V, inits: Sequence[V], span: Span) -> LoopDraft[V]: ...
 
     def state(self, slot: SlotRequest, plane: int, ticks: V, at: Coordinates[V], span: Span) -> V:
-        """A plane of a slot as it was `ticks` ago, at a place. `ticks` is a whole number from 1."""
+        """A plane of a slot as it was `ticks` ago, at a place. `ticks` is a whole number from 1, or 0 for an image."""
 
     def may_keep(self, image: SlotRequest) -> bool:
         """Whether this may be an image: an expression that varies over the picture, where there is one."""

@@ -215,7 +215,7 @@ class ExprDomain:
         return str(image.key) in self.images
 
     def image(self, image: SlotRequest, at: Coordinates[Expr]) -> Expr | None:
-        return self.state(image, 0, self.const(1.0), at, image.span) if self.may_keep(image) else None
+        return self.state(image, 0, self.const(0.0), at, image.span) if self.may_keep(image) else None
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
         text = source_text(call, spec) if spec.media else None

@@ -96,6 +96,10 @@ TILED = {
     "remembers more": LONG,
     "counts": COUNTING,
     "grey": "display(me@x * me@y)\n",
+    "images of a tick": (
+        "i<v> = image(hash(me@px, me@py, me@absframe))\nj<v> = image(i@v(me@x ~ 1 - me@x) * prev(j@v))\n"
+        "display(j@v(me@y ~ me@y * 0.7), i@v, me@x)\n"
+    ),
     "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
     "no number": "display(0 / floor(me@x * 2), me@y, 2)\n",
     "loops too long": (

@@ -1,0 +1,233 @@
+"""`image(e)` keeps what e is at every pixel of a tick: what remaps of it read, in which stages it is computed, and what
+it is where there is no picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.runtime.test_slots import edited
+from tests.support.parity.cases import Case, case_of
+from tests.support.parity.rule import compare
+from tests.test_generated_parity import SecondTier
+from weft.backends.executor import Executor
+from weft.backends.launch import bytes_needed
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.kernel import Kernel, Unit, content_hash, from_json, to_json
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.graph.draw import to_dot, to_json as graph_json, to_mermaid, to_text
+from weft.names import StrandRef
+from weft.runtime.build import Build, build
+from weft.runtime.clock import Moment
+from weft.runtime.evaluate import Evaluation, compile_alone, read_patch
+
+
+def built(text: str) -> Build:
+    return build(Source("patch.weft", text), ContextTable())
+
+
+def unit_of(text: str) -> Unit:
+    (unit,) = built(text).units
+    return unit
+
+
+def kernel_of(text: str) -> Kernel:
+    return unit_of(text).kernel
+
+
+# --- values ---
+
+WIDTH, HEIGHT = 37, 5
+
+
+@cache
+def shown(text: str, shape: tuple[int, int] = (HEIGHT, WIDTH)) -> NDArray[np.float64]:
+    """The outputs in the first tick, by the reference."""
+    return case_of(text + "\n", moments=(0.5,), shape=shape).expected[0]
+
+
+def test_at_the_middle_of_a_pixel_it_is_the_expression() -> None:
+    wild = "fbm(me@x * 9, me@y * 7, me@time)"
+    np.testing.assert_array_equal(shown(f"display(image({wild}))"), shown(f"display({wild})"))
+
+
+def test_between_pixels_it_is_linear() -> None:
+    wild = "hash(me@px, me@py)"
+    found = shown(f"display(image({wild})(me@x ~ 3 * me@x - 1, me@y ~ 0.5 * me@y + 0.25))")[0]
+    pixels = shown(f"display({wild})")[0]
+    x, y = ((np.arange(size) + 0.5) / size for size in (WIDTH, HEIGHT))
+    places, rows = (3 * x - 1) * WIDTH - 0.5, (0.5 * y + 0.25) * HEIGHT - 0.5
+    across = np.array([np.interp(places, np.arange(WIDTH), row) for row in pixels])
+    expected = np.array([np.interp(rows, np.arange(HEIGHT), column) for column in across.T]).T
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+TEXTS: Mapping[str, str] = {
+    "a spindle that looks around": (
+        "spindle around(s) :: v { i = image(s); v = (i(me@x ~ me@x - 0.1) + i + i(me@y ~ me@y + 0.1)) / 3 }\n"
+        "noisy<v> = simplex(me@x * 9, me@y * 5, me@time)\ndisplay(around(noisy@v), around(around(noisy@v)), noisy@v)\n"
+    ),
+    "columns and rows": "a<v> = image(sin(me@x * 9))\nb<v> = image(a@v(me@x ~ me@y))\ndisplay(b@v(me@y ~ me@x))\n",
+    "memory": (
+        "i<v> = image(prev(t@v)(me@x ~ 1 - me@x))\nt<v> = mix(hash(me@px, me@py), i@v(me@x ~ me@x * 0.9 + 0.05), 0.7)\n"
+        "display(t@v, i@v, image(hold(me@x * me@time, floor(me@time * 9)))(me@x ~ me@y))\n"
+    ),
+    "more than a card draws at once": (
+        "many = image(<hash(me@px, me@py, k) for k in (1 to 9)>)\ndisplay(mean(many(me@x ~ 1 - me@x)), many[0], many[8])\n"
+    ),
+    "pictures and the mouse": (
+        'load("card.png")::card<r, g, b, a>\ni = image(card * mouse@x)\ndisplay(i@rgb(me@x ~ me@x + 0.2 * i[1]))\n'
+    ),
+}  # fmt: skip
+MACHINES: Mapping[str, Callable[[], Executor]] = {
+    "vector": VectorExecutor, "native": NativeExecutor, "second tier": SecondTier
+}  # fmt: skip
+
+
+@cache
+def case(name: str) -> Case:
+    return case_of(TEXTS[name], moments=tuple(tick / 60 for tick in range(3)), shape=(HEIGHT, WIDTH))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_machines_agree(name: str, machine: str) -> None:
+    executor = MACHINES[machine]()
+    assert compare(case(name), executor).unexplained == ()
+    assert not executor.refusals.take()
+
+
+# --- stages ---
+
+BLURRED = (
+    "spindle soft(s) :: v { row = image((s(me@x ~ me@x - 0.1) + s) / 2); v = row(me@y ~ me@y + 0.1) }\n"
+    "s<v> = image(fbm(me@x * 9, me@y * 9))\n"
+)
+
+
+def planes(kernel: Kernel) -> list[int]:
+    """How many images each stage computes."""
+    return [sum(1 for _ in stage.stores()) for stage in kernel.stages]
+
+
+def test_images_come_in_the_order_in_which_they_need_one_another() -> None:
+    assert planes(kernel_of(BLURRED + "display(soft(s@v))")) == [1, 1]
+    text = "a = image(b(me@x ~ 1 - me@x))\nb = image(me@x)\nc = image(me@y)\ndisplay(a(me@y ~ 1), c(me@y ~ me@x), 0)"
+    assert planes(kernel_of(text)) == [2, 1]
+
+
+def test_a_stage_has_as_many_images_as_a_card_draws_at_once() -> None:
+    assert planes(case("more than a card draws at once").kernel) == [6, 3]
+
+
+def test_equal_images_are_one() -> None:
+    once = kernel_of(BLURRED + "display(soft(s@v))")
+    twice = kernel_of(BLURRED + "display(soft(s@v) * 0.5 + 0.5 * soft(s@v))")
+    assert planes(twice) == planes(once)
+    assert [list(map(len, stage.sections)) for stage in twice.stages] == [
+        list(map(len, stage.sections)) for stage in once.stages
+    ]
+
+
+def test_what_nothing_reads_is_not_kept() -> None:
+    assert kernel_of(BLURRED + "display(me@x)").slots == ()
+    assert kernel_of("i = image(me@x * me@y)\ndisplay(select(0, i(me@x ~ 0.5), me@x))").stages == ()
+
+
+def test_what_an_image_keeps_is_not_computed_again() -> None:
+    noisy = "n = fbm(me@x * 9, me@y * 9)\n"
+    alone, both = (kernel_of(noisy + f"display({e})") for e in ("n", "n + image(n)(me@x ~ me@x + 0.1)"))
+    assert sum(map(len, both.sections)) < 30 < sum(map(len, alone.sections))
+
+
+def test_without_images_nothing_changes() -> None:
+    unit = unit_of("display(prev(me@x * me@y))")
+    assert (unit.kernel.stages, unit.subgraph.images) == ((), ())
+    assert unit.hash == content_hash(unit.kernel)
+
+
+def test_it_is_written_and_read_without_loss() -> None:
+    kernel = kernel_of(BLURRED + "display(soft(s@v))")
+    assert from_json(to_json(kernel)) == kernel
+    assert content_hash(from_json(to_json(kernel))) == content_hash(kernel)
+    other = kernel_of(BLURRED.replace("0.1", "0.2") + "display(soft(s@v))")
+    assert content_hash(other.alone) != content_hash(kernel.alone) or content_hash(other) != content_hash(kernel)
+
+
+def test_memory_counts_each_image_once() -> None:
+    assert bytes_needed(kernel_of(BLURRED + "display(soft(s@v))"), (9, 16)) == 2 * 9 * 16 * 4
+
+
+def test_the_graph_shows_them() -> None:
+    graph = built(BLURRED + "display(soft(s@v))\ncompute(soft(s@v))").graph
+    assert [image.of for image in graph.images] == ["display", next(iter(graph.strands()))]
+    assert {s.context: len(s.images) for s in graph.subgraphs} == {"visual": 2, "compute": 0}
+    assert to_text(graph).count("image(") == 2
+    assert to_dot(graph).count('label="image') == to_mermaid(graph).count('["image<br>') == 2
+    assert len(graph_json(graph)["images"]) == 2
+
+
+# --- contexts without a picture ---
+
+
+@pytest.mark.parametrize("statement", ["audio", "compute"])
+def test_without_a_picture_it_is_the_expression(statement: str) -> None:
+    kept, plain = (
+        unit_of(f"s<v> = sin(me@x * 9 + me@time)\n{statement}({of}(me@x ~ 0.3))") for of in ("image(s@v)", "s@v")
+    )
+    assert kept.hash == plain.hash
+
+
+def test_a_picture_and_a_sound_of_one_strand_each_compute_it() -> None:
+    text = "s<v> = image(sin(me@x * 9))\ndisplay(s@v(me@y ~ me@x))\naudio(s@v)"
+    graph = built(text).graph
+    (strand,) = graph.strands().values()
+    assert (strand.tied, strand.contexts) == (None, ("audio", "visual"))
+    assert {s.context: len(s.images) for s in graph.subgraphs} == {"visual": 1, "audio": 0}
+
+
+def test_a_map_of_the_time_stops_at_it() -> None:
+    text = "s<v> = image(me@x + me@time)\npast = s@v(me@time ~ me@time - 1)\n"
+    with pytest.raises(WeftError) as raised:
+        built(text + "display(past)")
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.span and found.span.text) == ("map-reaches-state", "me@time ~ me@time - 1")
+    assert found.hint == "map the time inside of image(…)"
+    built(text + "audio(past)")
+
+
+# --- performances ---
+
+
+def test_nothing_of_it_goes_on_over_a_save() -> None:
+    """An image is not among what continues, and is computed in the new size at once."""
+    before = "i<v> = image(me@x)\ndisplay(i@v(me@x ~ 1 - me@x))\n"
+    after = "i<v> = image(me@x * 2)\nseen<v> = prev(i@v(me@x ~ me@y))\ndisplay(seen@v)\ncompute(1)\n"
+    found = edited(before, after, ((8, 4), (6, 2)))
+    assert not found.loaded.kept
+    np.testing.assert_allclose(found.image("visual/i@v/image/0"), np.tile((np.arange(6) + 0.5) / 3, (2, 1)), rtol=1e-6)
+    np.testing.assert_allclose(found.image("visual/seen@v/prev/0"), [[0.5] * 6, [1.5] * 6], rtol=1e-6)
+
+
+def test_a_place_is_evaluated_in_the_whole_picture() -> None:
+    text = "me<width> = 4\nme<height> = 2\ni<v> = image(me@x * me@x)\nshifted<v> = i@v(me@x ~ me@x + 0.25)\n"
+    source, contexts = Source("patch.weft", text), ContextTable()
+    patch = read_patch(source, contexts)
+    unit = compile_alone(source, contexts, patch, StrandRef("shifted", "v"), {}).unit
+    assert unit is not None
+    for executor in (ReferenceExecutor(), NativeExecutor()):
+        evaluation = Evaluation(unit, patch.settings, executor, ReferenceExecutor(), lambda: None)
+        moment = Moment(0, 0.0, 1 / 60, {})
+        assert evaluation.point(0.25, 0.3, 0.0, moment, 0) == pytest.approx((0.375**2 + 0.625**2) / 2)
+
+
+def test_a_still_picture_with_images_is_drawn_once() -> None:
+    assert not kernel_of("display(image(me@x)(me@x ~ me@y))").remembers
+    assert kernel_of("display(image(prev(me@x))(me@x ~ me@y))").remembers
