@@ -80,7 +80,8 @@ TEXTS: Mapping[str, str] = {
         "display(t@v, i@v, image(hold(me@x * me@time, floor(me@time * 9)))(me@x ~ me@y))\n"
     ),
     "more than a card draws at once": (
-        "many = image(<hash(me@px, me@py, k) for k in (1 to 9)>)\ndisplay(mean(many(me@x ~ 1 - me@x)), many[0], many[8])\n"
+        "many = image(<hash(me@px, me@py, k) for k in (1 to 9)>)\n"
+        "display(mean(many(me@x ~ 1 - me@x)), many[0], many[8])\n"
     ),
     "pictures and the mouse": (
         'load("card.png")::card<r, g, b, a>\ni = image(card * mouse@x)\ndisplay(i@rgb(me@x ~ me@x + 0.2 * i[1]))\n'

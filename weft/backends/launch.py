@@ -394,7 +394,9 @@ def ticks_back(k: float, depth: int, least: int = 1) -> int:
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
     """Whether a slot can take over the state of another one. Images of one tick are computed anew."""
-    return old is not None and slot.outlives and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
+    if old is None or not slot.outlives:
+        return False
+    return (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
 
 
 def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:

@@ -26,9 +26,7 @@ from weft.graph.nodes import Patch
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
-from weft.runtime.evaluate import (
-    DeviceEvaluation, Evaluation, compile_alone, find_strand, needs_picture, read_patch
-)
+from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, needs_picture, read_patch
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
 from weft.syntax.ast import number_text

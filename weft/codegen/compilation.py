@@ -279,9 +279,12 @@ def _part_of_picture(
     """The kernel of a part of a picture: of the `stage` of this name, or the last one. Expressions that are `known`
     are read instead."""
     if pool is not None and known:
-        # An expression of the picture that an image keeps.
-        part = rewrite(part, pool, {value.op for value in known}, lambda node, args: known.get(node) or (
-            pool.with_args(node, args)))
+        own = pool  # not None in the function
+
+        def read(node: Expr, args: tuple[Expr, ...]) -> Expr:
+            return known.get(node) or own.with_args(node, args)
+
+        part = rewrite(part, own, {value.op for value in known}, read)
     rate = RateAnalysis(spec, part.slots).of(part.nodes)
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
@@ -364,8 +367,9 @@ class _KernelBuilder:
         return tuple(made)
 
     def kernel(
-        self, name: str, tick: Literal["launch", "element", "never"], sections: tuple[Section, ...], outputs: tuple[str, ...]
-    ) -> Kernel:
+        self, name: str, tick: Literal["launch", "element", "never"], sections: tuple[Section, ...],
+        outputs: tuple[str, ...],
+    ) -> Kernel:  # fmt: skip
         """The kernel of these sections."""
         lowered = self._lowered
         return Kernel(

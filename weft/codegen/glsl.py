@@ -172,8 +172,8 @@ class Glsl(Language):
         targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
         ends = [end for _, end in targets]
         if to_images:
-            if len(_updated(parts)) > IMAGES:
-                raise UnsuitableError(f"it remembers {len(_updated(parts))} images, and {IMAGES} can be written at once")
+            if (count := len(_updated(parts))) > IMAGES:
+                raise UnsuitableError(f"it remembers {count} images, and {IMAGES} can be written at once")
             ends += _image_stores(parts)
         else:
             targets += [(f"float {name}", "") for name in stores]

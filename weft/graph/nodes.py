@@ -65,8 +65,8 @@ class Sink:
 class Subgraph:
     """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all strands that it
     evaluates, `tied` those of them that are tied to it, `exposes` those that other subgraphs read, `reads` the strands
-    of others that it reads across, `depends_on` the subgraphs that run before it, and `images` the keys of those that it
-    draws before its picture."""
+    of others that it reads across, `depends_on` the subgraphs that run before it, and `images` the keys of those
+    that it draws before its picture."""
 
     name: str
     context: str

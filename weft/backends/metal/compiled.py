@@ -265,7 +265,8 @@ class MetalCompiled(CardCompiled):
         self.code = code
         self.grid = ComputeProgram(device, unit.kernel, code.grid)
         self._stages = [
-            ComputeProgram(device, kernel, shader) for kernel, shader in zip(unit.kernel.stages, code.stages, strict=True)
+            ComputeProgram(device, kernel, shader)
+            for kernel, shader in zip(unit.kernel.stages, code.stages, strict=True)
         ]
         self._device = device
         self._sources = sources

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
-    making, translate_stages
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages, making,
+    translate_stages
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
@@ -429,7 +429,9 @@ class NativeExecutor:
         if not is_series and not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
-        if (packed == is_series and kernel.tick != "never") or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+        if packed == is_series and kernel.tick != "never":
+            return None
+        if tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
             return None
         if packed:
             channels(len(kernel.outputs))

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
-    making, translate_stages
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages, making,
+    translate_stages
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
