@@ -28,15 +28,22 @@ STRANDS: Final[Mapping[str, str]] = MappingProxyType({
 """Strands of other tools, as weft writes them."""
 
 CALLS: Final[Mapping[str, str]] = MappingProxyType({
-    "kaleid": "kaleidoscope", "repeat": "tile", "hue": "hue_shift", "colorama": "hue_shift", "shape": "polygon",
-    "blend": "mix", "layer": "over", "diff": "difference", "grayscale": "luminance",
-    "constrain": "clamp", "dist": "distance", "radians": "rad", "degrees": "deg", "ln": "log", "rand": "random",
-    "map": "remap", "line": "segment", "rect": "box", "SinOsc": "sine_tone", "Saw": "saw_tone", "Pulse": "pulse_tone",
-    "LFTri": "tri_tone", "WhiteNoise": "white_noise", "PinkNoise": "pink_noise", "Dust": "dust", "LPF": "lowpass",
-    "HPF": "highpass", "RLPF": "filter", "MoogFF": "ladder", "Pan2": "pan", "FreeVerb": "reverb", "CombL": "comb",
-    "EnvGen": "adsr", "LFNoise1": "wander", "LFNoise0": "steps", "normalise": "unit", "len": "count",
+    "turn": "turned", "zoom": "zoomed", "repeat": "tiled", "scroll": "moved", "modulateRotate": "modulate_rotate",
+    "modulateScale": "modulate_scale", "thresh": "threshold", "luma": "luma_key", "hue": "hue_shift",
+    "colorama": "hue_shift", "shape": "polygon", "blend": "mix", "layer": "over", "diff": "difference",
+    "grayscale": "luminance", "constrain": "clamp", "dist": "distance", "radians": "rad", "degrees": "deg",
+    "ln": "log", "rand": "random", "map": "remap", "line": "segment", "rect": "box", "SinOsc": "sine_tone",
+    "Saw": "saw_tone", "Pulse": "pulse_tone", "LFTri": "tri_tone", "WhiteNoise": "white_noise",
+    "PinkNoise": "pink_noise", "Dust": "dust", "LPF": "lowpass", "HPF": "highpass", "RLPF": "filter",
+    "MoogFF": "ladder", "Pan2": "pan", "FreeVerb": "reverb", "CombL": "comb", "EnvGen": "adsr", "LFNoise1": "wander",
+    "LFNoise0": "steps", "normalise": "unit", "len": "count",
 })  # fmt: skip
 """Calls of other tools, by the name of the builtin, or of the library's spindle, that does the same."""
+
+METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {**CALLS, "rotate": "turned", "scale": "zoomed", "pixelate": "pixelated"}
+)
+"""The same for what is written after a dot, where it changes a whole picture."""
 
 _BUNDLE = "several strands are a bundle: write <a, b, c>"
 _PICTURE = "a picture is used by its name, and prev(name) is its last frame"
