@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from weft.graph.nodes import Instance, SinkStatement
 from weft.graph.partition import components
+from weft.graph.resolve import RESERVED
 from weft.graph.scope import is_swizzle
 from weft.ops import BUILTINS, STATE, WORDS, ieee
 from weft.syntax.ast import (
@@ -31,7 +32,8 @@ class Ordinals:
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
         self._nodes: dict[SpindleDefinition, list[Walkable]] = {}
-        self._bundle_uses: dict[SpindleDefinition, BundleUse] = {}
+        self._taken_by: dict[SpindleDefinition, frozenset[str]] = {}
+        self._origins_of: dict[SpindleDefinition, dict[str, frozenset[str]]] = {}
         self._leaves: dict[Expression, tuple[Expression, ...]] = {}
         outputs = (output for instance in instances.values() for output in instance.outputs.values())
         # Several outputs may share one expression.
@@ -107,41 +109,48 @@ class Ordinals:
 
     def takes_bundles(self, spindle: SpindleDefinition) -> tuple[bool, ...]:
         """Whether each parameter of a spindle takes a bundle as a whole. The others take one strand."""
-        taken = self._bundle_use(spindle).taken
+        taken = self._taken(spindle)
         return tuple(parameter.name in taken for parameter in spindle.parameters)
 
-    def _bundle_use(self, spindle: SpindleDefinition) -> BundleUse:
-        if spindle not in self._bundle_uses:
-            self._bundle_uses[spindle] = BundleUse(frozenset(), frozenset())  # while it calls itself
-            self._bundle_uses[spindle] = self._found_use(spindle)
-        return self._bundle_uses[spindle]
+    def _taken(self, spindle: SpindleDefinition) -> frozenset[str]:
+        """The parameters that a body takes apart, and those that it never reads, which take anything."""
+        if spindle not in self._taken_by:
+            self._taken_by[spindle] = frozenset()  # while it calls itself
+            nodes = self._with_defaults(spindle)
+            read = {node.id for node in nodes if isinstance(node, Name)}
+            taken = {each.name for each in spindle.parameters if each.members is not None or each.name not in read}
+            for part in (part for node in nodes if isinstance(node, _TAKING) for part in self._apart(node, spindle)):
+                if not (isinstance(part, Name) and part.id in RESERVED):
+                    taken |= self._origins(part, self._origins_in(spindle), spindle)
+            self._taken_by[spindle] = frozenset(taken)
+        return self._taken_by[spindle]
 
-    def _found_use(self, spindle: SpindleDefinition) -> BundleUse:
-        parameters = {parameter.name for parameter in spindle.parameters}
-        defaults = [parameter.default for parameter in spindle.parameters if parameter.default is not None]
-        nodes = [*self._nodes_of(spindle), *chain.from_iterable(map(walk, defaults))]
-        origins: dict[str, frozenset[str]] = {
-            parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset()
-            for parameter in spindle.parameters
-        }
-        bindings = list(_bindings(nodes))
-        is_known = False
-        while not is_known:
-            is_known = True
-            for name, value in bindings:
-                before = origins.get(name, frozenset())
-                origins[name] = before | self._origins(value, origins, spindle)
-                is_known = is_known and origins[name] == before
-        # What is never read takes anything.
-        taken = parameters - {node.id for node in nodes if isinstance(node, Name)}
-        taken |= {parameter.name for parameter in spindle.parameters if parameter.members is not None}
-        for node in (node for node in nodes if isinstance(node, _TAKING)):
-            for part in self._taken_apart(node, spindle):
-                taken |= self._origins(part, origins, spindle)
-        shapes = frozenset[str]()
-        if len(spindle.outputs) == 1:
-            shapes = origins.get(spindle.outputs[0].name, shapes)
-        return BundleUse(frozenset(taken), shapes)
+    def _shaping(self, spindle: SpindleDefinition) -> frozenset[str]:
+        """The parameters from which the shape of its single output can come."""
+        if len(spindle.outputs) > 1:
+            return frozenset()
+        return self._origins_in(spindle).get(spindle.outputs[0].name, frozenset())
+
+    def _with_defaults(self, spindle: SpindleDefinition) -> list[Walkable]:
+        defaults = (parameter.default for parameter in spindle.parameters if parameter.default is not None)
+        return [*self._nodes_of(spindle), *chain.from_iterable(map(walk, defaults))]
+
+    def _origins_in(self, spindle: SpindleDefinition) -> Mapping[str, frozenset[str]]:
+        """The parameters from which the shape of each name in a body can come."""
+        if spindle not in self._origins_of:
+            origins = self._origins_of[spindle] = {
+                parameter.name: frozenset({parameter.name}) if parameter.members is None else frozenset[str]()
+                for parameter in spindle.parameters
+            }
+            bindings = list(_bindings(self._with_defaults(spindle)))
+            is_known = False
+            while not is_known:
+                is_known = True
+                for name, value in bindings:
+                    before = origins.get(name, frozenset())
+                    origins[name] = before | self._origins(value, origins, spindle)
+                    is_known = is_known and origins[name] == before
+        return self._origins_of[spindle]
 
     def _origins(
         self, node: Expression, origins: Mapping[str, frozenset[str]], within: SpindleDefinition
@@ -160,11 +169,11 @@ class Ordinals:
                 case Call(callee=callee, args=args):
                     spindle = self._spindle(part, within.body)
                     if spindle is not None:
-                        use = self._bundle_use(spindle)
+                        taken = self._taken(spindle)
                         # A spindle with several outputs is not called for each member.
                         maps = len(spindle.outputs) == 1
                         for label, argument in labelled(spindle, args):
-                            if (maps and label not in use.taken) or label in use.shapes:
+                            if (maps and label not in taken) or label in self._shaping(spindle):
                                 waiting.append(argument)
                     elif (word := WORDS.get(part.name)) is not None and word.fits(len(args)):
                         if word.gives == "element":
@@ -177,7 +186,7 @@ class Ordinals:
                         waiting.append(callee)
         return frozenset(found)
 
-    def _taken_apart(self, node: Walkable, within: SpindleDefinition) -> Iterator[Expression]:
+    def _apart(self, node: Walkable, within: SpindleDefinition) -> Iterator[Expression]:
         """The expressions that are read as bundles by a node."""
         match node:
             case Index(base=base) | Access(base=base):
@@ -195,7 +204,7 @@ class Ordinals:
             case Call(args=args):
                 spindle = self._spindle(node, within.body)
                 if spindle is not None:
-                    taken = self._bundle_use(spindle).taken
+                    taken = self._taken(spindle)
                     yield from (argument for label, argument in labelled(spindle, args) if label in taken)
                 elif node.name == "cache" and args:
                     yield args[0].value
@@ -281,13 +290,6 @@ def _bindings(nodes: Iterable[Walkable]) -> Iterator[tuple[str, Expression]]:
                 yield name.name, value
             case OutAssignment(outputs, value):
                 yield from ((output.name, value) for output in outputs)
-
-
-class BundleUse(NamedTuple):
-    """The parameters that a body takes apart, and those from which the shape of its single output can come."""
-
-    taken: frozenset[str]
-    shapes: frozenset[str]
 
 
 def labelled(spindle: SpindleDefinition, args: Sequence[Argument]) -> Iterator[tuple[str, Expression]]:

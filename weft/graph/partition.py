@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from weft.contexts import ContextTable
 from weft.graph.domain import SlotKey
-from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
+from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
 # --- directed graphs ---
@@ -105,11 +105,12 @@ def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTa
 
     def tagged(strand: Strand) -> Strand:
         home = tied.get(strand.ref)
-        if home is None:
-            return replace(strand, contexts=tuple(sorted(wanted[strand.ref])))
-        return replace(strand, contexts=(home,), tied=home, reason=facts[strand.ref].reason)
+        evaluated = tuple(sorted(wanted[strand.ref])) if home is None else (home,)
+        reason = None if home is None else facts[strand.ref].reason
+        return Strand(strand.ref, strand.place, strand.reads, evaluated, home, reason, strand.sources)
 
-    return replace(graph, nodes=tuple(replace(n, strands=tuple(map(tagged, n.strands))) for n in graph.nodes))
+    nodes = (GraphNode(node.name, node.kind, tuple(map(tagged, node.strands))) for node in graph.nodes)
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _settle(

@@ -335,9 +335,9 @@ class _Scanner:
     def run(self) -> Tokens:
         actions = {group: getattr(self, f"_{group}") for group in _TOKEN.groupindex}
         for match in _TOKEN.finditer(self._text):
-            group = str(match.lastgroup)
+            group = match.lastgroup or ""
             start, end = match.span(group)
-            if kind := _PLAIN.get(match[group]):
+            if kind := _PLAIN.get(self._text[start:end]):
                 self._add(kind, start, end)
             else:
                 actions[group](start, end)
