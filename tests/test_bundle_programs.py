@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
-from tests.support.tolerances import SINGLE
+from tests.support.tolerances import SINGLE, WRITTEN
 from weft.backends.executor import Executor
 from weft.runtime.build import Build
 
@@ -24,28 +25,30 @@ PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
 
 
 @cache
-def together(name: str) -> tuple[Build, list[Expectation]]:
+def together(name: str, optimise: bool = False) -> tuple[Build, list[Expectation]]:
     """A program with all its strands as one picture."""
     text = (FOLDER / f"{name}.weft").read_text(encoding="utf-8")
-    shown = [expected for expected in expectations(text) if expected.statement == "display"]
-    return built_together(text, shown), shown
+    shown = [expected for expected in expectations(text) if expected.is_plain]
+    return built_together(text, shown, optimise), shown
 
 
-def wrong(name: str, executor: Executor) -> list[str]:
+def wrong(name: str, executor: Executor, optimise: bool = False) -> list[str]:
     """The strands that are not what the program says."""
-    made, expected = together(name)
+    made, expected = together(name, optimise)
     found = values_together(made, expected, executor)
+    tolerance = WRITTEN if executor.widest == np.float64 else SINGLE.scaled(10)
     return [
         f"{each} is {value}, not {each.value}"
         for value, each in zip(found, expected, strict=True)
-        if not SINGLE.scaled(10).allows(value, each.value)
+        if not tolerance.allows(value, each.value)
     ]
 
 
+@pytest.mark.parametrize("optimise", [True, False], ids=["optimised", "as written"])
 @pytest.mark.parametrize("machine", ["vm", "vector", "native"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_on_the_processor(name: str, machine: str) -> None:
-    assert wrong(name, MACHINES[machine]) == []
+def test_on_the_processor(name: str, machine: str, optimise: bool) -> None:
+    assert wrong(name, MACHINES[machine], optimise) == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mutations import exchanged, mutated, programs
+from tests.support.mutations import exchanged, mutated, programs, rebundled
+from tests.support.parity.bundles import bundled
 from tests.support.programs import expectations
 from tests.support.together import all_but
 from weft.errors import Diagnostic
@@ -26,6 +27,9 @@ ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 300)
 CHUNK = 100
 
+# The programs that are generated.
+_GENERATED = 30
+
 # Errors that are about a text as a whole.
 _WITHOUT_PLACE = {"no-output", "text-too-large", "unreadable-file"}
 
@@ -33,7 +37,8 @@ _WITHOUT_PLACE = {"no-output", "text-too-large", "unreadable-file"}
 @lru_cache(1)
 def _texts() -> list[tuple[Path, str]]:
     texts = programs("tests/programs", "patches", "weft/std")
-    return [(path, text) for path, text in texts.items() if "errors" not in path.parts]
+    generated = [(Path(f"bundles-{seed}.weft"), bundled(seed)[0]) for seed in range(_GENERATED)]
+    return [(path, text) for path, text in texts.items() if "errors" not in path.parts] + generated
 
 
 def _slip(seed: int) -> tuple[Path, str]:
@@ -43,7 +48,7 @@ def _slip(seed: int) -> tuple[Path, str]:
     if "//=" in text:
         shown = chance.choice(expectations(text))
         text = f"{text}\n{shown.statement}({shown.strand})\n"
-    return path, chance.choice((mutated, exchanged, exchanged))(text, chance)
+    return path, chance.choice((mutated, exchanged, exchanged, rebundled))(text, chance)
 
 
 def _outcome(path: Path, text: str) -> tuple[Diagnostic, ...]:

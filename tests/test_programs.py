@@ -1,11 +1,12 @@
-"""Every construct of the language has programs under `tests/programs`, which say what their strands are."""
+"""Every construct of the language has programs under `tests/programs`, which say what their strands are. Plain strands
+of those with bundles are in `test_bundle_programs`."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.support.programs import Expectation, built, expectations, value_of
-from tests.support.tolerances import DOUBLE, Tolerance
+from tests.support.tolerances import DOUBLE, WRITTEN
 
 FOLDER = Path(__file__).parent / "programs"
 PROGRAMS = sorted(p for p in FOLDER.glob("*/*.weft") if p.parent.name not in ("errors", "library"))
@@ -13,10 +14,8 @@ CASES = [
     pytest.param(path, expected, id=f"{path.parent.name}/{path.stem}: {expected}")
     for path in PROGRAMS
     for expected in expectations(path.read_text(encoding="utf-8"))
+    if not (path.parent.name == "bundles" and expected.is_plain)
 ]
-
-# As many digits as the comments have.
-WRITTEN = Tolerance(relative=2e-6, absolute=2e-6)
 
 
 @pytest.mark.parametrize(("path", "expected"), CASES)

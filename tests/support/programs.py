@@ -87,6 +87,11 @@ class Expectation:
     at: Mapping[str, float]
     value: float
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of a picture, on one element, with nothing else given than its place."""
+        return self.statement == "display" and self.size is None and self.at.keys() <= _ONE_ELEMENT.keys()
+
     def __str__(self) -> str:
         where = ", ".join(f"{name}={value:g}" for name, value in self.at.items())
         return f"{self.strand} {self.statement} {self.ticks} {where}".replace("/", "÷")
@@ -121,28 +126,30 @@ def _number(text: str) -> float:
 def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
     """A program of the tests, with the expected strand as its only output."""
     source = Source(str(path), path.read_text(encoding="utf-8"))
-    made = build(source, ContextTable(), optimise=optimise, consume=f"{expected.statement}({expected.strand})")
+    shown = f"{expected.statement}({expected.strand})"
+    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown))
+
+
+def _verified(made: Build) -> Build:
     for unit, lowered in zip(made.units, made.lowered, strict=True):
         verify_ir(lowered)
         verify_kernel(unit.kernel)
     return made
 
 
-def built_together(text: str, expected: Sequence[Expectation]) -> Build:
-    """A program with all these strands of it as one picture: a row of pixels, a strand for each. It is left as it is
-    written, so that machines compute what the compiler would compute beforehand."""
-    assert all(each.at.keys() <= _ONE_ELEMENT.keys() for each in expected), "strands of one picture are at one time"
+def built_together(text: str, expected: Sequence[Expectation], optimise: bool) -> Build:
+    """A program with all these plain strands of it as one picture: a row of pixels, a strand for each. Left as it is
+    written, machines compute what the compiler would compute beforehand."""
+    assert all(each.is_plain for each in expected)
     strands = (f"({each.strand})({_moved(each)})" for each in expected)
-    shown = f"display(<{', '.join(strands)}>[me@px + 0.5])"
-    made = build(Source("together.weft", text), ContextTable(), optimise=False, consume=shown)
-    for unit in made.units:
-        verify_kernel(unit.kernel)
-    return made
+    shown = f"display(<{', '.join(strands)}>[me@x * {len(expected)}])"
+    return _verified(build(Source("together.weft", text), ContextTable(), optimise=optimise, consume=shown))
 
 
 def _moved(expected: Expectation) -> str:
     at = _ONE_ELEMENT | expected.at
-    return f"me@x ~ {at['x']!r}, me@y ~ {at['y']!r}"
+    # No key is down. So it is not constant.
+    return f"me@x ~ {at['x']!r} + key@a, me@y ~ {at['y']!r} + key@a"
 
 
 def values_together(made: Build, expected: Sequence[Expectation], executor: Executor) -> list[float]:
@@ -151,9 +158,11 @@ def values_together(made: Build, expected: Sequence[Expectation], executor: Exec
     shape = 1, len(expected)
     memory, executable = StateMemory(kernel.slots, shape, executor.widest), executor.load(kernel)
     one = replace(expected[0], size=(len(expected), 1), at={})
+    size = {name: made.patch.settings[name] for name in ("width", "height")}
     values = [0.0] * len(expected)
     for tick in range(max(each.ticks for each in expected)):
-        planes = executable.planes(memory, _launch(made.patch, kernel, one, tick))
+        launch = _launch(made.patch, kernel, one, tick)
+        planes = executable.planes(memory, replace(launch, uniforms={**launch.uniforms, **size}))
         for place, each in enumerate(expected):
             if each.ticks == tick + 1:
                 values[place] = float(planes[0, 0, place])

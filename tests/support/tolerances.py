@@ -42,6 +42,9 @@ DOUBLE = Tolerance(relative=1e-13, absolute=1e-15)
 # Single against double precision, with the same operands.
 SINGLE = Tolerance(relative=2e-6, absolute=2e-7)
 
+# As many digits as the comments of programs have.
+WRITTEN = Tolerance(relative=2e-6, absolute=2e-6)
+
 # Functions made of instructions in single precision: two or three units in the last place, of which each is at most
 # 2⁻²³. What is below the normal numbers may be 0.
 FUNCTION = Tolerance(relative=3e-7, absolute=2.0**-125)
