@@ -20,9 +20,9 @@ _BEHIND = ["@x", "@yx", "@rgb", "@l", "[0]", "[2]", "[me@x * 3]", "[<0, 1>]", " 
            "(me@x ~ <0, 1>)", "(0.5)", "::b<x, y>"]  # fmt: skip
 
 # What a value becomes, such as a bundle or what is made of one.
-_AROUND = ["<{}, 1>", "({}, 1, me@y)", "<{} for i in (1 to 2)>", "prev({})", "delay({}, <1, 2>, 3)", "join({}, 1)", "unit({})",
-           "reverse({})", "seq({}, 1.5)", "seq(<1, 2>, {})", "cross({}, <1, 2, 3>)", "dot({}, <1, 2>)", "max({})", "count({})",
-           "(if {} then <1, 2> else 0)", "integrate({})", "-{}"]  # fmt: skip
+_AROUND = ["<{}, 1>", "({}, 1, me@y)", "<{} for i in (1 to 2)>", "prev({})", "delay({}, <1, 2>, 3)", "join({}, 1)",
+           "unit({})", "reverse({})", "seq({}, 1.5)", "seq(<1, 2>, {})", "cross({}, <1, 2, 3>)", "dot({}, <1, 2>)",
+           "max({})", "count({})", "(if {} then <1, 2> else 0)", "integrate({})", "-{}"]  # fmt: skip
 
 NUMBERS = ["0", "-1", "1e9", "1e300", "1e-30", "16", "17", "4096", "5000", "0.5", "60000000"]
 

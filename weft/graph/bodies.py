@@ -10,7 +10,7 @@ from typing import NamedTuple
 from weft.graph.nodes import Instance, SinkStatement
 from weft.graph.partition import components
 from weft.graph.resolve import RESERVED
-from weft.graph.scope import is_swizzle
+from weft.graph.scope import is_swizzle, means_word
 from weft.ops import BUILTINS, STATE, WORDS, ieee
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
@@ -235,7 +235,9 @@ class Ordinals:
         # Inside a spindle that has the name of a builtin, that name means the builtin.
         if spindle is not None and spindle.body is body and (call.name in BUILTINS or call.name in STATE):
             return None
-        return spindle
+        # `body` may be a library's own, where every name means the library's.
+        is_of_patch = not body or not body[0].span.source.library
+        return None if spindle is not None and is_of_patch and means_word(call, spindle) else spindle
 
     def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> BodyFacts:
         size, has_state = 0, False

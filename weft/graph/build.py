@@ -18,7 +18,7 @@ from weft.graph.nodes import (
     Strand, Subgraph
 )
 from weft.graph.partition import Fact, partition, reachable, tag
-from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup
+from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
 from weft.names import StrandRef
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -111,6 +111,7 @@ _Place = tuple[str, Expression, "Broadcast | None"]
 
 def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
     """Any number of strands; a group gives one for each of its members."""
+    _check_alone(sink, args, resolver, "give it a label, or ")
     places: list[_Place] = []
     for arg in args:
         shape = resolver.several(arg.value, _scope(sink, "", None))
@@ -118,15 +119,26 @@ def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) 
             places.append((arg.label or str(len(places)), arg.value, None))
             continue
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
-        prefix = f"{arg.label}." if arg.label else ""
+        prefix = f"{arg.label}@" if arg.label else ""
         places += [(prefix + name, arg.value, Broadcast(names, i)) for i, name in enumerate(names)]
     return places
+
+
+def _check_alone(sink: SinkStatement, args: Sequence[Argument], resolver: Resolver, hint: str = "") -> None:
+    """Raises WeftError for a bundle that does not stand alone among the arguments without labels."""
+    unlabelled = [arg for arg in args if arg.label is None]
+    for arg in unlabelled if len(unlabelled) > 1 else ():
+        shape = resolver.several(arg.value, _scope(sink, "", None))
+        if shape is not None:
+            raise error("several-strands", f"this is {strands(shape)}, and beside other arguments one is needed",
+                        arg.span, hint + pick_hint(arg.value.span, shape))  # fmt: skip
 
 
 def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
     """The places of one of the context's layouts. The name of the statement may label its only argument, too."""
     if len(args) == 1 and args[0].label in (None, sink.spec.statements[0]):
         return _single(sink, args[0], resolver)
+    _check_alone(sink, args, resolver)
     filled: dict[str, _Place] = {}
     positional = _layout_of(sink, sum(a.label is None for a in args), args)
     for position, arg in enumerate(args):

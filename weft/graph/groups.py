@@ -13,7 +13,8 @@ from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Fiel
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import (
-    RESERVED, NameLookup, assigned_value, check_bound, check_copies, in_library, no_member, no_output, unnamed_cache
+    MAX_COPIES, RESERVED, NameLookup, assigned_value, check_bound, check_copies, in_library, no_member, no_output,
+    unnamed_cache
 )
 from weft.graph.scope import (
     OPEN, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope, SourceMember,
@@ -242,6 +243,9 @@ class Resolver(NameLookup):
             shape = (yield self._joined(several, scope)) if several else None
             if shape is not None and shape is not OPEN and len(spindle.outputs) > 1:
                 raise several_calls(spindle, call.span)
+            if shape is not None and len(shape) > MAX_COPIES:
+                raise error("copies-out-of-range", f"this is {strands(shape)}, and a call can be made for "
+                            f"{MAX_COPIES} members at most", call.span)  # fmt: skip
             if shape is not None:
                 return self._spread(call, shape, scope)
         with self._budget.within(call.span, "call"):

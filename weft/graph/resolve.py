@@ -9,7 +9,7 @@ from typing import TypeAlias
 from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
 from weft.graph.nodes import Patch
-from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, strands
+from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, means_word, strands
 from weft.keys import KEYS, MOUSE
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES
@@ -168,10 +168,7 @@ class NameLookup:
             return None
         found = self.callable_named(name, scope)
         if isinstance(found, SpindleDefinition):
-            is_own = not found.span.source.library or in_library(scope)
-            needed = sum(parameter.default is None for parameter in found.parameters)
-            if is_own or needed <= len(call.args) <= len(found.parameters):
-                return found
+            return found if in_library(scope) or not means_word(call, found) else "word"
         return "word" if word.fits(len(call.args)) or found is None else found
 
     def is_remap(self, call: Call, scope: Scope) -> bool:

@@ -14,6 +14,7 @@ from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import StrandRef
+from weft.ops import WORDS
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
@@ -71,6 +72,14 @@ def match_arguments(
         names = " and ".join(f'"{m}"' for m in missing)
         raise error("missing-argument", f"{name} also needs {names}", span, signature(name, params, variadic))
     return [given[p.name].value if p.name in given else None for p in params] + extra
+
+
+def means_word(call: Call, spindle: SpindleDefinition) -> bool:
+    """Whether a call means the word for bundles that is called like a spindle: a library's spindle gives way where the
+    number of arguments is that of the word, and they have no labels."""
+    word = WORDS.get(call.name)
+    is_labelled = any(argument.label is not None for argument in call.args)
+    return word is not None and spindle.span.source.library and word.fits(len(call.args)) and not is_labelled
 
 
 # --- calls of sources: their outputs, axes and files ---

@@ -123,7 +123,9 @@ class _Shaping:
         return self._spindles[spindle]
 
 
-_ABOUT_SHAPES = frozenset({"count-mismatch", "duplicate-binding", "nested-bundle", "several-strands"})
+_ABOUT_SHAPES = frozenset(
+    {"copies-out-of-range", "count-mismatch", "duplicate-binding", "nested-bundle", "several-strands"}
+)
 
 # Stands for a bundle among names; it cannot occur in a text.
 _BUNDLE = "<>"
