@@ -128,6 +128,19 @@ def test_a_stage_has_as_many_images_as_a_card_draws_at_once() -> None:
     assert planes(case("more than a card draws at once").kernel) == [6, 3]
 
 
+def test_each_member_of_a_bundle_has_an_image() -> None:
+    """Also where only some are shown, and others were evaluated first."""
+    text = (
+        "spindle f(s) :: v { k = image(s); all = min(count(k), 1); v = k(me@x ~ me@x * me@x) * all }\n"
+        "img<r, g, b> = <hash(me@px), hash(me@py), hash(me@px, me@py)>\no = f(img)\n"
+    )
+    assert planes(kernel_of(text + "display(o)")) == [3]
+    assert planes(kernel_of(text + "display(o[2])")) == [1]
+    np.testing.assert_array_equal(shown(text + "display(o[2])")[0], shown(text + "display(o)")[2])
+    graph = built(text + "display(o[2])").graph
+    assert to_text(graph).count("image(o@") == to_mermaid(graph).count('["image<br>') == len(graph.subgraphs[0].images)
+
+
 def test_equal_images_are_one() -> None:
     once = kernel_of(BLURRED + "display(soft(s@v))")
     twice = kernel_of(BLURRED + "display(soft(s@v) * 0.5 + 0.5 * soft(s@v))")

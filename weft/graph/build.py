@@ -225,14 +225,17 @@ def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Bu
     if not cut.images:
         return cut
     planes = {spec.name for spec in contexts if spec.sweeps_plane}
+    elsewhere = {sink.label for sink in cut.sinks if sink.context not in planes}
+    cut = replace(cut, images=tuple(image for image in cut.images if image.of not in elsewhere))
     subgraphs = tuple(_with_images(s, cut) if s.context in planes else s for s in cut.subgraphs)
-    kept = {key for subgraph in subgraphs for key in subgraph.images}
-    return replace(cut, subgraphs=subgraphs, images=tuple(image for image in cut.images if image.key in kept))
+    return replace(cut, subgraphs=subgraphs)
 
 
 def _with_images(subgraph: Subgraph, graph: RenderGraph) -> Subgraph:
-    asking = {*subgraph.strands, *subgraph.sinks}
-    return replace(subgraph, images=tuple(image.key for image in graph.images if image.of in asking))
+    """A subgraph of a picture, with the images of its strands. Strands of one instance may share what asks for one."""
+    asking = {*(ref.instance for ref in subgraph.strands), *subgraph.sinks}
+    owners = ((image.key, image.of.instance if isinstance(image.of, StrandRef) else image.of) for image in graph.images)
+    return replace(subgraph, images=tuple(key for key, owner in owners if owner in asking))
 
 
 _KINDS: Mapping[type, str] = {FromSource: "source", FromCache: "cache", FromParameter: "parameter"}

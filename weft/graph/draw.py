@@ -52,8 +52,14 @@ def to_text(graph: RenderGraph) -> str:
 
 
 def _images(graph: RenderGraph, subgraph: Subgraph) -> Iterator[tuple[str, str, StrandRef | str]]:
-    """The key, the place and the reader of each image that a subgraph draws before its picture."""
-    return ((image.key, image.place, image.of) for image in graph.images if image.key in subgraph.images)
+    """The key and the place of each image that a subgraph draws before its picture, and a strand or sink that reads
+    it."""
+    for image in graph.images:
+        if image.key in subgraph.images:
+            of = image.of
+            if isinstance(of, StrandRef) and of not in subgraph.strands:
+                of = next(ref for ref in subgraph.strands if ref.instance == of.instance)
+            yield image.key, image.place, of
 
 
 def _strand_text(strand: Strand, across: frozenset[StrandRef]) -> str:
@@ -163,8 +169,8 @@ def _diagram(graph: RenderGraph) -> tuple[dict[str, list[_Box]], list[_Arrow]]:
                 label = _NEXT_TICK if edge.weak else ""
                 arrows.append(_Arrow(ids[home, edge.source], ids[here, name], home != here, label))
     for subgraph in graph.subgraphs:
-        for number, (_, place, of) in enumerate(_images(graph, subgraph)):
-            reader = ids[subgraph.name, of]
-            frames[subgraph.name].append(_Box(f"{reader}i{number}", ("image", place)))
-            arrows.append(_Arrow(f"{reader}i{number}", reader, False, ""))
+        for key, place, of in _images(graph, subgraph):
+            box_id = ids[subgraph.name, key] = f"n{len(ids)}"
+            frames[subgraph.name].append(_Box(box_id, ("image", place)))
+            arrows.append(_Arrow(box_id, ids[subgraph.name, of], False, ""))
     return frames, arrows
