@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.cli.library import spindle_docs
 from weft.errors import Source
-from weft.syntax.docs import first_sentence, opening_line, spindle_docs
+from weft.syntax.docs import first_sentence, opening_line
 
 TEXT = """\
 // A library of two. It is short.
@@ -39,6 +40,17 @@ def test_a_doc_comment_has_parts():
     assert polar.examples == ("polar(me@x, me@y)::p<r, a>\ndisplay(p)", "display(polar(me@x, me@y)@radius)")
     assert half.signature == "half(x) :: v"
     assert (half.summary, half.returns, half.examples, dict(half.parameter_texts)) == ("", "", (), {})
+
+
+def test_a_signature_shows_which_parameters_take_bundles_and_what_may_be_left_out():
+    """`p` is taken apart in its body, and `q` by a spindle that takes its own parameter apart; `r` is one strand."""
+    text = """
+        spindle tilt(p, q, r, a<x, y> = r * 2) :: v { v = p[1] + far(q - a) + r }
+        spindle far(p) :: v { v = length(p) }
+    """
+    tilt, far = spindle_docs(Source("t", text))
+    assert tilt.signature == "tilt(p<…>, q<…>, r, a<x, y> = r * 2) :: v"
+    assert far.signature == "far(p<…>) :: v"
 
 
 def test_the_opening_line_of_a_text():

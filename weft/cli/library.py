@@ -16,17 +16,19 @@ from weft.syntax.includes import libraries, load
 @cache
 def library_docs() -> Mapping[str, tuple[SpindleDoc, ...]]:
     """The spindles of each library that ships with weft, without those that begin with `_`."""
-    return MappingProxyType({library: tuple(_spindles(Source(library, text))) for library, text in libraries().items()})
+    return MappingProxyType({library: spindle_docs(Source(library, text)) for library, text in libraries().items()})
 
 
-def _spindles(library: Source) -> list[SpindleDoc]:
-    program = load(library, Report()).program
+def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
+    """The spindles that a text itself defines, in its order, without those that begin with `_`. Broken statements are left
+    out."""
+    program = load(text, Report()).program
     spindles = {s.name.name: s for s in program.statements if isinstance(s, SpindleDefinition)}
     ordinals = Ordinals({}, spindles, ())
     found = []
     for name, spindle in spindles.items():
-        # A library may use another one, which describes its own.
-        if spindle.span.source is library and not name.startswith("_"):
+        # What it uses or includes is described there.
+        if spindle.span.source is text and not name.startswith("_"):
             taken = zip(spindle.parameters, ordinals.takes_bundles(spindle), strict=True)
             found.append(doc_of(spindle, [parameter.name for parameter, is_taken in taken if is_taken]))
-    return found
+    return tuple(found)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from weft.errors import Report, Source
 from weft.syntax.ast import SpindleDefinition, SpindleParameter
-from weft.syntax.parser import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +71,6 @@ def doc_of(spindle: SpindleDefinition, taken_apart: Collection[str] = ()) -> Spi
         returns=" ".join(returns),
         examples=tuple(examples),
     )
-
-
-def spindle_docs(source: Source) -> tuple[SpindleDoc, ...]:
-    """The spindles that a text itself defines, in its order. Broken statements are left out."""
-    program = parse(source, Report())
-    return tuple(doc_of(s) for s in program.statements if isinstance(s, SpindleDefinition))
 
 
 def opening_line(text: str) -> str:
