@@ -20,8 +20,7 @@ def library_docs() -> Mapping[str, tuple[SpindleDoc, ...]]:
 
 
 def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
-    """The spindles that a text itself defines, in its order, without those that begin with `_`. Broken statements are left
-    out."""
+    """The spindles that a text itself defines, in its order, without those that begin with `_` or are broken."""
     program = load(text, Report()).program
     spindles = {s.name.name: s for s in program.statements if isinstance(s, SpindleDefinition)}
     ordinals = Ordinals({}, spindles, ())
