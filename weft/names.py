@@ -1,7 +1,9 @@
-"""The name of a strand, as a patch writes it, and the name of the picture as which other contexts read it."""
+"""The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
+another context computes, and letters. All other such names are paths of files."""
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 
@@ -36,3 +38,39 @@ def viewed(picture: str) -> StrandRef:
     """The strand of a view."""
     instance, _, output = picture[1:-1].partition("@")
     return StrandRef(instance, output)
+
+
+LETTERS_EM = 96
+"""The em of letters, in pixels of their picture of distances."""
+LETTERS_REACH = 48
+"""How far the distances reach on both sides of the outlines, in pixels; also the margin around the letters."""
+
+_LETTERS = "text:"
+
+
+class Letters(NamedTuple):
+    """A text as a picture: its font by the path of a file, and how its lines are aligned."""
+
+    text: str
+    font: str | None
+    align: str
+
+    @property
+    def name(self) -> str:
+        """Its name among pictures."""
+        return _LETTERS + json.dumps(self)
+
+
+def is_letters(picture: str) -> bool:
+    """Whether a picture is that of letters."""
+    return picture.startswith(_LETTERS)
+
+
+def letters_of(picture: str) -> Letters:
+    """The letters of their name."""
+    return Letters(*json.loads(picture.removeprefix(_LETTERS)))
+
+
+def file_of(picture: str) -> str | None:
+    """The path of the file that a picture or its letters are read from; None if they need none."""
+    return letters_of(picture).font if is_letters(picture) else picture

@@ -22,7 +22,7 @@ class SourceParam:
 
     name: str
     kind: ArgumentKind
-    default: float | None = None
+    default: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,15 @@ class SourceSpec:
     media: tuple[MediaKind, ...] = ()
     is_computed: bool = False
     """Whether it reads nothing from outside: the text that it is called with determines its outputs."""
+    is_drawn: bool = False
+    """Whether weft draws a picture for it, of the text that it is called with."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        return self.is_computed or any(media.is_readable for media in self.media)
+        return self.is_computed or self.is_drawn or any(media.is_readable for media in self.media)
 
 
 PICTURE = MediaKind(
@@ -86,8 +88,15 @@ _ROWS = (
     SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
                "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),
     SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),
-    SourceSpec("text", (SourceParam("text", "text"), SourceParam("size", "number", 0.1)), ("v",), ("x", "y"),
-               "letters: 1 inside the glyphs, 0 outside", 'text("hello", size: 0.2)'),
+    SourceSpec("text",
+               (SourceParam("text", "text"), SourceParam("size", "number", 0.1), SourceParam("font", "text", ""),
+                SourceParam("align", "text", "center")),
+               ("v", "distance"), ("x", "y"),
+               "letters in the middle of the picture: 1 inside them and 0 outside, and the distance to their outlines",
+               'text("hello", size: 0.2)::t<v, distance>', is_drawn=True,
+               facts=(("size", "the em, in heights of the picture"),
+                      ("font", "a ttf or otf file, relative to the patch"),
+                      ("align", '"left", "center" or "right", of several lines'))),
     SourceSpec("fft", (SourceParam("strand", "strand"), SourceParam("bands", "number", 32)),
                ("band", "low", "mid", "high"), ("k",), "the spectrum of an audio strand",
                "fft(phasor(220), bands: 32)::spectrum<band, low>", owner="audio"),

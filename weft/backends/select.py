@@ -19,7 +19,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
-from weft.media.pictures import PictureError, probe_picture
+from weft.media.sampled import size_of
 from weft.names import is_view
 
 # Placement of subgraphs on devices: whether one is worth the transfer to a graphics card.
@@ -104,11 +104,9 @@ def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
     """The pictures that kernels sample, each once, with sizes from their files; unreadable ones count as nothing."""
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
-        try:
-            info = probe_picture(Path(path))
-        except PictureError:
-            continue
-        yield Need(path, _SAMPLED * info.width * info.height)
+        size = size_of(path)
+        if not isinstance(size, str):
+            yield Need(path, _SAMPLED * size[0] * size[1])
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:

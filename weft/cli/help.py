@@ -135,6 +135,8 @@ def _of_source(source: SourceSpec) -> Topic:
 
 
 def _source_param(param: SourceParam) -> str:
+    if isinstance(param.default, str):
+        return f'{param.name}: "{param.default}"'
     if param.default is not None:
         return f"{param.name}: {param.default:g}"
     return f'"{param.name}"' if param.kind == "text" else param.name

@@ -72,9 +72,9 @@ def setting_overrides(
 
 def probe(path: str) -> tuple[int, int] | str:
     """Width and height of a picture file, from its header, or why it cannot be read."""
-    from weft.media.pictures import picture_size  # Pillow: only for patches with pictures
+    from weft.media.sampled import size_of  # Pillow: only for patches with pictures
 
-    return picture_size(path)
+    return size_of(path)
 
 
 def compile_file(

@@ -382,6 +382,9 @@ class Domain(Protocol[V]):
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: V | None, at: Coordinates[V]) -> V:
         """A plane of a source at a place; `axis` is the place along its own axis."""
 
+    def picture(self, name: str, plane: int, x: V, y: V, span: Span) -> V:
+        """A plane of a picture at a place."""
+
     def external(self, ref: StrandRef, at: Coordinates[V], span: Span) -> V | None:
         """A strand that is evaluated elsewhere and read across; None if it is evaluated here."""
 
@@ -484,6 +487,9 @@ class ShapeDomain:
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
         over = UNIFORM if axis is None else axis.over | UNIFORM
         return Shape(over | at.x.over | at.y.over | at.abstime.over)
+
+    def picture(self, name: str, plane: int, x: Shape, y: Shape, span: Span) -> Shape:
+        return Shape(UNIFORM | x.over | y.over)
 
     def external(self, ref: StrandRef, at: Coordinates[Shape], span: Span) -> Shape | None:
         return None

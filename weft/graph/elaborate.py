@@ -26,10 +26,10 @@ from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_pattern, match_arguments, media_kind,
-    media_path, positional_axes, source_text
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern,
+    match_arguments, media_kind, media_path, positional_axes, source_text
 )
-from weft.names import StrandRef
+from weft.names import LETTERS_EM, LETTERS_REACH, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -498,8 +498,36 @@ class Elaborator(Generic[V]):
             return pattern_value(self._patterns[call], plane, self.env, at, self.budget)
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
+        if spec.is_drawn:
+            return self._letters(call, plane, at)
         axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
+
+    def _letters(self, call: Call, plane: int, at: Coordinates[V]) -> V:
+        """The distance to the outlines of letters, negative inside them, in heights of the picture (plane 1); or how
+        much of a pixel they cover, if it has the size of one of this picture (plane 0)."""
+        letters, size = called_letters(call, SOURCES[call.name])
+        known = self.patch.media[letters.name]
+        if known is None:
+            raise PoisonedError
+        op, const = self.domain.op, self.domain.const
+        half = const(0.5)
+        # Places in the picture of distances, 0…1, and how far outside of it they are.
+        across = op("mul", op("sub", at.x, half), op("mul", self.env.field("aspect", at), const(1 / size)))
+        places = across, op("mul", op("sub", at.y, half), const(1 / size))
+        sides = [pixels / LETTERS_EM for pixels in known]
+        beyond = [
+            op("max", op("sub", op("abs", place), const(side / 2)), const(0.0))
+            for place, side in zip(places, sides, strict=True)
+        ]
+        u, v = (op("add", op("mul", p, const(1 / side)), half) for p, side in zip(places, sides, strict=True))
+        stored = self.domain.picture(letters.name, 0, u, v, call.span)
+        inside = op("mul", op("sub", stored, half), const(2 * LETTERS_REACH / LETTERS_EM))
+        distance = op("mul", op("add", inside, op("hypot", *beyond)), const(size))
+        if plane == 1:
+            return distance
+        covered = op("sub", half, op("mul", distance, self.env.field("height", at)))
+        return op("min", op("max", covered, const(0.0)), const(1.0))
 
     # --- remaps ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from weft.errors import Span, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import StrandRef
+from weft.names import Letters, StrandRef
 from weft.ops import WORDS
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
@@ -27,7 +27,7 @@ class Parameterlike(Protocol):
     def name(self) -> str: ...
 
     @property
-    def default(self) -> float | Expression | None: ...
+    def default(self) -> float | str | Expression | None: ...
 
 
 def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False) -> str:
@@ -36,7 +36,9 @@ def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False
     return f"{name}({', '.join(shown + ['…'] * variadic)})"
 
 
-def _default_text(default: float | Expression) -> str:
+def _default_text(default: float | str | Expression) -> str:
+    if isinstance(default, str):
+        return f'"{default}"'
     return f"{default:g}" if isinstance(default, int | float) else default.span.text
 
 
@@ -109,7 +111,7 @@ def called_pattern(call: Call, spec: SourceSpec) -> PatternCall:
     numbers: dict[str, float] = {}
     for param, value in zip(spec.params, values, strict=True):
         if param.kind == "number":
-            number = param.default if value is None else literal_number(value)
+            number = float(param.default or 0) if value is None else literal_number(value)
             if number is None:
                 hint = "to change its speed, map the time: p@value(me@time ~ …)" if param.name == "per" else None
                 raise error("needs-a-number", f'"{param.name}" has to be a plain number',
@@ -119,6 +121,38 @@ def called_pattern(call: Call, spec: SourceSpec) -> PatternCall:
                             value.span if value else call.span)  # fmt: skip
             numbers[param.name] = number
     return pattern_of(text, Fraction(str(numbers["per"])), numbers["seed"])
+
+
+def called_letters(call: Call, spec: SourceSpec) -> tuple[Letters, float]:
+    """The letters of a call and their size, in heights of the picture. Raises WeftError for arguments that are not
+    written out."""
+    given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
+    texts: dict[str, str] = {}
+    size = 0.0
+    for param, value in given.items():
+        if param.kind == "number":
+            known = float(param.default or 0) if value is None else literal_number(value)
+            if known is None or not 0 < known <= MAX_EM:
+                raise error("needs-a-number", f'"{param.name}" is a plain number above 0, up to {MAX_EM}',
+                            value.span if value else call.span,
+                            "a remap makes letters grow: t@v(me@x ~ …, me@y ~ …)")  # fmt: skip
+            size = known
+        elif isinstance(value, Text):
+            texts[param.name] = media_path(value) if param.name == "font" else value.value
+        elif value is None:
+            texts[param.name] = str(param.default)
+        else:
+            raise error("needs-a-string", f'{spec.name} needs "{param.name}" as text in quotes', value.span,
+                        f"for example {spec.example}")  # fmt: skip
+    if texts["align"] not in ALIGNED:
+        align = next(v for p, v in given.items() if p.name == "align")
+        raise error("unknown-alignment", f'"{texts["align"]}" is no way to align', align.span if align else call.span,
+                    "write " + " or ".join(f'"{each}"' for each in ALIGNED))  # fmt: skip
+    return Letters(texts["text"], texts["font"] or None, texts["align"]), size
+
+
+MAX_EM = 100
+ALIGNED = ("left", "center", "right")
 
 
 def bound_planes(spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident]) -> list[int]:

@@ -225,7 +225,10 @@ class ExprDomain:
             raise Unavailable(
                 Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
             )  # fmt: skip
-        return self.pool.make("picture", (at.x, at.y), PicturePlane(media_path(text), plane), call.span)
+        return self.picture(media_path(text), plane, at.x, at.y, call.span)
+
+    def picture(self, name: str, plane: int, x: Expr, y: Expr, span: Span) -> Expr:
+        return self.pool.make("picture", (x, y), PicturePlane(name, plane), span)
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)

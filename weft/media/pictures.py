@@ -146,15 +146,6 @@ _READABLE = "weft reads png, jpg, gif, webp and bmp"
 _LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"
 
 
-def picture_size(path: str) -> tuple[int, int] | str:
-    """Width and height of a picture in pixels, or why it cannot be read, judged by its header."""
-    try:
-        found = probe_picture(Path(path))
-    except PictureError as problem:
-        return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    return found.width, found.height
-
-
 # The key of the PNG text that says what a picture was drawn from.
 _ORIGIN = "weft"
 

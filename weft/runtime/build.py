@@ -22,12 +22,13 @@ from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import media_kind, media_path
+from weft.graph.scope import called_letters, media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
+from weft.names import file_of
 from weft.runtime.compiled import CompiledProgram
 from weft.sources import PICTURE, SOURCES
-from weft.syntax.ast import Call, Name, OutputStatement, Program, Text, walk_statement
+from weft.syntax.ast import Call, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
@@ -88,8 +89,9 @@ def analyse(
     meaning.add(of_media)
     report.add(_without_follow_ups(meaning, report))
     report.raise_errors()
+    files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
-    return Analysis(patch, graph, loaded.program, contexts, loaded.files, tuple(media), tuple(report), budget, *took)
+    return Analysis(patch, graph, loaded.program, contexts, loaded.files, files, tuple(report), budget, *took)
 
 
 @contextmanager
@@ -179,20 +181,35 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
     have none."""
     found: dict[str, tuple[int, int] | None] = {}
     for statement in program.statements:
-        if "load" not in statement.span.text:
+        if not any(name in statement.span.text for name in _OPENED):
             continue
         for node in walk_statement(statement):
-            if not (isinstance(node, Call) and isinstance(node.callee, Name) and node.callee.id == "load"):
-                continue
-            text = next((a.value for a in node.args if isinstance(a.value, Text)), None)
-            if text is None or media_kind(text.value, SOURCES["load"]) is not PICTURE:
-                continue
-            path = media_path(text)
-            known = probe(path) if probe else None
-            if isinstance(known, str):
-                report.error("unreadable-source", f'"{text.value}" cannot be read: {known}', text.span)
-            found[path] = None if isinstance(known, str) else known
+            if isinstance(node, Call) and node.name in _OPENED and (named := _sampled(node)) is not None:
+                name, text = named
+                known = probe(name) if probe else None
+                if isinstance(known, str):
+                    report.error("unreadable-source", f'"{text.value}" cannot be read: {known}', text.span)
+                found[name] = None if isinstance(known, str) else known
     return found
+
+
+# The sources that are pictures for kernels.
+_OPENED = ("load", "text")
+
+
+def _sampled(call: Call) -> tuple[str, Text] | None:
+    """The name among pictures of what a call opens, and its place in the text; None for calls with mistakes, which are
+    told elsewhere, and for what is no picture."""
+    texts = [argument.value for argument in call.args if isinstance(argument.value, Text)]
+    if not texts:
+        return None
+    if call.name == "load":
+        return (media_path(texts[0]), texts[0]) if media_kind(texts[0].value, SOURCES["load"]) is PICTURE else None
+    try:
+        letters, _ = called_letters(call, SOURCES[call.name])
+    except WeftError:
+        return None
+    return letters.name, next((text for text in texts if letters.font == media_path(text)), texts[0])
 
 
 @dataclass(frozen=True)

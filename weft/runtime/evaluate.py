@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from weft.contexts import VISUAL, ContextTable
 from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect
 from weft.graph.nodes import Patch
-from weft.media.pictures import PictureError, load_picture
+from weft.media.pictures import PictureError
+from weft.media.sampled import read
 from weft.names import StrandRef
 from weft.runtime.build import Probe, build
 from weft.runtime.clock import Moment
@@ -202,7 +202,7 @@ def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
 def read_picture(path: str) -> Picture:
     """A picture that a strand samples. Raises WeftError if it cannot be read."""
     try:
-        return load_picture(Path(path))
+        return read(path)
     except PictureError as problem:
         raise error("unreadable-source", f"{path} cannot be read: {problem}") from problem
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -29,7 +28,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.target import Isa
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_smoothed
 from weft.errors import Source
-from weft.media.pictures import load_picture
+from weft.media.sampled import read
 from weft.names import StrandRef, is_view
 from weft.runtime.build import Build, build
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
@@ -267,7 +266,7 @@ class _ContextRig:
 def _pictures(units: Iterable[Unit]) -> dict[str, Picture]:
     """The pictures that units sample."""
     paths = {path for unit in units for path in unit.kernel.pictures}
-    return {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
+    return {path: blank_view() if is_view(path) else read(path) for path in paths}
 
 
 def given_inputs(program: Build) -> dict[str, float]:

@@ -20,8 +20,9 @@ from weft.backends.select import (
 from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
-from weft.media.pictures import PictureError, load_picture
-from weft.names import StrandRef, is_view
+from weft.media.pictures import PictureError
+from weft.media.sampled import read
+from weft.names import StrandRef, file_of, is_view
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
@@ -358,10 +359,11 @@ class ProgramLoader:
         """The pictures that a program samples. Those that were read lately and have not changed are not read again."""
         loaded: dict[str, Picture] = {}
         for path in sorted({path for unit in compiled.units for path in unit.kernel.pictures if not is_view(path)}):
-            stamp = stat_media(Path(path)).stamp
+            file = file_of(path)
+            stamp = None if file is None else stat_media(Path(file)).stamp
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 try:
-                    self._pictures[path] = (stamp, load_picture(Path(path)))
+                    self._pictures[path] = (stamp, read(path))
                 except PictureError as failure:
                     words = f"{path} cannot be read: {failure.reason}"
                     raise error("unreadable-source", words, hint=failure.hint) from failure

@@ -21,7 +21,8 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Floats
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
-from weft.media.pictures import picture_size
+from weft.media.sampled import size_of
+from weft.names import file_of
 from weft.runtime.build import build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
@@ -263,8 +264,9 @@ class _FileReader:
 
     def probe(self, path: str) -> tuple[int, int] | str:
         """Width and height of a picture, or why it cannot be read."""
-        self.files[Path(path)] = stat_media(Path(path))
-        return picture_size(path)
+        if (file := file_of(path)) is not None:
+            self.files[Path(file)] = stat_media(Path(file))
+        return size_of(path)
 
 
 @dataclass(frozen=True)

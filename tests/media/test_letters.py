@@ -1,0 +1,161 @@
+"""Letters as distances to their outlines."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from weft.backends.launch import Floats, Launch, StateMemory, picture_coords
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.media.letters import MAX_LETTERS, MAX_LINES
+from weft.media.sampled import read, size_of
+from weft.names import LETTERS_EM, LETTERS_REACH, Letters, file_of, letters_of
+from weft.runtime.build import build
+
+FONT = files("weft.media").joinpath("fonts", "DejaVuSansMono.ttf")
+
+
+def font(size: int = LETTERS_EM) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(BytesIO(FONT.read_bytes()), size)
+
+
+def shown(text: str, width: int, height: int, machine: type = ReferenceExecutor) -> Floats:
+    """What a patch displays in a picture of this size: [outputs, height, width]."""
+    settings = {"width": float(width), "height": float(height)}
+    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=size_of).units
+    launch = Launch(
+        (height, width), {**picture_coords(width, height)}, {"width": width, "height": height},
+        pictures={name: read(name) for name in unit.kernel.pictures},
+    )  # fmt: skip
+    found: Floats = machine().load(unit.kernel).planes(StateMemory(unit.kernel.slots, (height, width)), launch)
+    return found
+
+
+def own_size(text: str) -> tuple[int, int]:
+    """The size of a picture in which a pixel of the letters' own picture is a pixel."""
+    found = size_of(Letters(text, None, "center").name)
+    assert not isinstance(found, str)
+    return found
+
+
+def by_pillow(text: str, scale: int, width: int, height: int) -> NDArray[np.float32]:
+    """The coverage of one line of text, `scale` times as large, as Pillow draws it into such a picture."""
+    image = Image.new("L", (width * scale, height * scale))
+    ImageDraw.Draw(image).text((LETTERS_REACH * scale,) * 2, text, fill=255, font=font(LETTERS_EM * scale))
+    return np.asarray(image) / np.float32(255)
+
+
+def test_in_their_own_size_letters_are_as_pillow_draws_them() -> None:
+    width, height = own_size("Weft &g")
+    (found,) = shown(f'display(text("Weft &g", size: {LETTERS_EM / height!r})@v)', width, height)
+    error = np.abs(found - by_pillow("Weft &g", 1, width, height))
+    assert error.mean() < 0.003
+    assert error.max() < 0.35
+
+
+def test_edges_stay_sharp_where_letters_grow() -> None:
+    width, height = own_size("Rg")
+    (found,) = shown(f'display(text("Rg", size: {LETTERS_EM / height!r})@v)', 4 * width, 4 * height)
+    large = by_pillow("Rg", 4, width, height)
+    assert ((found > 0.5) != (large > 0.5)).mean() < 0.005
+    assert ((found > 0.05) & (found < 0.95)).sum() < 1.5 * ((large > 0.05) & (large < 0.95)).sum()
+
+
+def test_the_distance_is_that_to_the_outline() -> None:
+    width, height = own_size("\u2588")
+    text = f'display(text("\u2588", size: {LETTERS_EM / height!r})@distance)'
+    (found,) = shown(text, width, height)
+    block = by_pillow("\u2588", 1, width, height)
+    left, right = ends(block[height // 2])
+    top, bottom = ends(block[:, width // 2])
+    x, y = np.arange(width) + 0.5, (np.arange(height) + 0.5)[:, np.newaxis]
+    across, down = np.maximum(left - x, x - right), np.maximum(top - y, y - bottom)
+    outside = np.hypot(np.maximum(across, 0), np.maximum(down, 0))
+    expected = np.clip(outside + np.minimum(np.maximum(across, down), 0), -LETTERS_REACH, LETTERS_REACH)
+    assert np.abs(found * height - expected).max() < 0.5  # at the corners, which letters seldom have as sharp
+    assert np.abs(found * height - expected).mean() < 0.05
+
+
+def ends(coverage: NDArray[np.float32]) -> tuple[float, float]:
+    """Where ink begins and ends along a line of pixels that it covers wholly in between."""
+    inked = np.nonzero(coverage)[0]
+    return inked[0] + 1 - float(coverage[inked[0]]), inked[-1] + float(coverage[inked[-1]])
+
+
+def test_far_away_the_distance_goes_on() -> None:
+    middle, far = (shown(f'display(text("\u2588", size: 0.1)@distance(me@x ~ {x}))', 40, 40)[0] for x in (0.5, 3.5))
+    assert np.abs(far - 3).max() < 0.1
+    assert middle.min() < 0
+
+
+@pytest.mark.parametrize("machine", [VectorExecutor, NativeExecutor])
+def test_machines_agree(machine: type) -> None:
+    text = 'text("a b\\nc", size: 0.4, align: "right")::t<v, distance>\ndisplay(t@v(me@x ~ me@y), t@distance * 2, t@v)'
+    np.testing.assert_allclose(shown(text, 41, 23, machine), shown(text, 41, 23), atol=2e-5)
+
+
+def test_lines_are_aligned() -> None:
+    def columns(align: str) -> tuple[float, float]:
+        """The middles of a short line above a long one, from left to right."""
+        letters = read(Letters("i\niiiiii", None, align).name)[..., 0] < 0.5
+        upper, lower = np.vsplit(letters, [letters.shape[0] // 2])
+        return np.nonzero(upper)[1].mean(), np.nonzero(lower)[1].mean()
+
+    (left, long), (centre, same), (right, _) = map(columns, ("left", "center", "right"))
+    assert long == same
+    assert centre == pytest.approx(same, abs=1)
+    assert right - centre == pytest.approx(centre - left, abs=1)
+    assert right - left == pytest.approx(font().getlength("iiiii"), abs=1)
+
+
+def test_their_name_says_all_of_them() -> None:
+    letters = Letters('quotes " and\nlines', "some/font.ttf", "left")
+    assert letters_of(letters.name) == letters
+    assert file_of(letters.name) == "some/font.ttf"
+    assert file_of(Letters("a", None, "left").name) is None
+
+
+def test_a_font_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.ttf").write_bytes(FONT.read_bytes())
+    own = read(Letters("abc", str(tmp_path / "own.ttf"), "center").name)
+    np.testing.assert_array_equal(own, read(Letters("abc", None, "center").name))
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        ('text("a", font: "none.ttf")', "unreadable-source", "there is no such file"),
+        ('text("a", font: "broken.ttf")', "unreadable-source", "it is not a font"),
+        (f'text("{"a" * 1000}")', "unreadable-source", "too long"),
+        (f'text("{(chr(92) + "n") * MAX_LINES}")', "unreadable-source", f"more than {MAX_LINES} lines"),
+        (f'text("{("a" * 100 + chr(92) + "n") * 30}")', "unreadable-source", f"more than {MAX_LETTERS:,} letters"),
+        ('text("a", align: "middle")', "unknown-alignment", '"left" or "center" or "right"'),
+        ('text("a", size: 0)', "needs-a-number", "above 0"),
+        ('text("a", size: me@x)', "needs-a-number", "a remap makes letters grow"),
+        ("text(3)", "needs-a-string", "in quotes"),
+        ('text("a", font: 3)', "needs-a-string", "in quotes"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_at_its_place(tmp_path: Path, call: str, code: str, words: str) -> None:
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    with pytest.raises(WeftError) as failed:
+        build(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=size_of)
+    (found,) = failed.value.diagnostics
+    assert found.code == code
+    assert words in f"{found.message} {found.hint}"
+    assert found.span is not None
+    assert found.span.start > 3
+
+
+def test_an_empty_text_is_nothing() -> None:
+    assert shown('display(text("")@v)', 64, 64).max() == 0

@@ -1,0 +1,176 @@
+"""Letters for patches: a text as a picture of distances to its outlines, from which edges of any width are made.
+
+A distance field keeps its shape under every remap, where coverage would blur or turn to steps (C. Green, "Improved
+Alpha-Tested Magnification for Vector Textures and Special Effects", SIGGRAPH 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from PIL import Image, ImageDraw, ImageFont, features
+
+from weft.media.pictures import PictureError
+from weft.names import LETTERS_EM, LETTERS_REACH, Letters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.floating[Any]]
+
+MAX_WIDTH = 16384
+"""The widest line, in pixels of the picture of distances; some 280 letters."""
+MAX_LINES = 100
+MAX_LETTERS = 2000
+
+_FONT = "DejaVuSansMono.ttf"
+
+
+def size_of(letters: Letters) -> tuple[int, int]:
+    """Width and height in pixels of the picture of distances, its margins included. Raises PictureError."""
+    return _laid_out(letters, _font(letters.font)).size
+
+
+def distances(letters: Letters) -> NDArray[np.float32]:
+    """The picture, [height, width, 4]: red is ½ on the outlines, 1 at `LETTERS_REACH` pixels outside of them, and 0 as
+    far inside; the others are 0. Raises PictureError."""
+    import numpy as np  # not needed for a size
+
+    font = _font(letters.font)
+    block = _laid_out(letters, font)
+    image = Image.new("L", block.size)
+    draw = ImageDraw.Draw(image)
+    for line, place in zip(letters.text.split("\n"), block.places, strict=True):
+        draw.text(place, line, fill=255, font=font)
+    found = np.zeros((image.height, image.width, 4), np.float32)
+    found[..., 0] = 0.5 + _signed_distance(np.asarray(image) / np.float32(255)) / (2 * LETTERS_REACH)
+    return found
+
+
+def _font(path: str | None) -> ImageFont.FreeTypeFont:
+    """A font, by its file. Raqm joins and orders letters as their script asks for, where Pillow has it."""
+    engine = ImageFont.Layout.RAQM if features.check("raqm") else ImageFont.Layout.BASIC
+    try:
+        given = files("weft.media").joinpath("fonts", _FONT) if path is None else Path(path)
+        return ImageFont.truetype(BytesIO(given.read_bytes()), LETTERS_EM, layout_engine=engine)
+    except FileNotFoundError:
+        raise PictureError("there is no such file", "paths are relative to the patch's file") from None
+    except OSError as problem:
+        reason = problem.strerror or "it is not a font, or a damaged one"
+        raise PictureError(reason, "weft reads ttf and otf") from None
+
+
+class _Block(NamedTuple):
+    """Lines as they stand below one another: the size of all with margins, and where each begins, in pixels."""
+
+    size: tuple[int, int]
+    places: tuple[tuple[int, int], ...]
+
+
+def _laid_out(letters: Letters, font: ImageFont.FreeTypeFont) -> _Block:
+    lines = letters.text.split("\n")
+    if len(lines) > MAX_LINES:
+        raise PictureError(f"it has more than {MAX_LINES} lines")
+    if len(letters.text) > MAX_LETTERS:
+        raise PictureError(f"it has more than {MAX_LETTERS:,} letters")
+    widths = [math.ceil(font.getlength(line)) for line in lines]
+    width, height = max(1, *widths), sum(font.getmetrics())
+    if width + 2 * LETTERS_REACH > MAX_WIDTH:
+        raise PictureError("its lines are too long", "break it by \\n")
+    left = {"left": 0.0, "center": 0.5, "right": 1.0}[letters.align]
+    places = (
+        (LETTERS_REACH + round(left * (width - each)), LETTERS_REACH + height * n) for n, each in enumerate(widths)
+    )
+    return _Block((width + 2 * LETTERS_REACH, height * len(lines) + 2 * LETTERS_REACH), tuple(places))
+
+
+def _signed_distance(coverage: Floats) -> Floats:
+    """The distance of each pixel's middle to the outline in pixels, negative inside, at most `LETTERS_REACH`.
+
+    Pixels on the outline know their distance from their coverage (S. Gustavson and R. Strand, "Anti-aliased Euclidean
+    distance transform", 2011). The others take the nearest point that a neighbour knows, by jump flooding (G. Rong and
+    T.-S. Tan, 2006).
+    """
+    import numpy as np
+
+    height, width = coverage.shape
+    rows, columns = np.mgrid[0:height, 0:width].astype(np.float32)
+    down, across = _gradient(coverage)
+    is_edge = (coverage > 0) & (coverage < 1)
+    for shift, axis in ((1, 0), (-1, 0), (1, 1), (-1, 1)):
+        is_edge |= (coverage == 1) & (np.roll(coverage, shift, axis) == 0)
+    far = np.float32(1e6)
+    offset = _edge_offset(np.abs(across), np.abs(down), coverage)
+    point_x = np.where(is_edge, columns + across * offset, far)
+    point_y = np.where(is_edge, rows + down * offset, far)
+    best = (point_x - columns) ** 2 + (point_y - rows) ** 2
+    steps = [1 << power for power in reversed(range((LETTERS_REACH - 1).bit_length() + 1))]
+    for step in (1, *steps, 1):  # more steps of 1, for the few that see no seed
+        known_x, known_y = point_x, point_y
+        for dy in (-step, 0, step):
+            for dx in (-step, 0, step):
+                if dx == dy == 0:
+                    continue
+                near_x, near_y = _moved(known_x, dy, dx, far), _moved(known_y, dy, dx, far)
+                found = (near_x - columns) ** 2 + (near_y - rows) ** 2
+                nearer = found < best
+                best = np.where(nearer, found, best)
+                point_x = np.where(nearer, near_x, point_x)
+                point_y = np.where(nearer, near_y, point_y)
+    distance = np.minimum(np.sqrt(best), LETTERS_REACH)
+    signed: Floats = np.where(coverage > 0.5, -distance, distance)
+    return signed
+
+
+def _gradient(coverage: Floats) -> tuple[Floats, Floats]:
+    """The direction in which the coverage grows, down and across, of length 1; 0 where it is even."""
+    import numpy as np
+
+    around = np.pad(coverage, 1)
+    root = np.float32(np.sqrt(2))
+
+    def slope(a: Floats) -> Floats:
+        """Down."""
+        found: Floats = a[:, :-2] + root * a[:, 1:-1] + a[:, 2:]
+        grown: Floats = found[2:] - found[:-2]
+        return grown
+
+    down, across = slope(around), slope(around.T).T
+    length: Floats = np.hypot(down, across)
+    length[length == 0] = 1
+    return down / length, across / length
+
+
+def _edge_offset(across: Floats, down: Floats, coverage: Floats) -> Floats:
+    """How far the outline is from a pixel's middle along the gradient, if it is a straight line that covers that much
+    of the pixel."""
+    import numpy as np
+
+    steep, flat = np.maximum(across, down), np.minimum(across, down)
+    is_plain = flat < 1e-4
+    safe = np.where(is_plain, np.float32(1), flat)
+    corner = 0.5 * flat / np.where(steep == 0, 1, steep)
+    low = 0.5 * (steep + flat) - np.sqrt(np.maximum(2 * steep * safe * coverage, 0))
+    high = -0.5 * (steep + flat) + np.sqrt(np.maximum(2 * steep * safe * (1 - coverage), 0))
+    middle = (0.5 - coverage) * steep
+    found = np.where(coverage < corner, low, np.where(coverage > 1 - corner, high, middle))
+    return np.where(is_plain, 0.5 - coverage, found).astype(np.float32)
+
+
+def _moved(plane: Floats, dy: int, dx: int, fill: np.float32) -> Floats:
+    """A plane of which each element is the one `dy` rows below and `dx` columns to the right."""
+    import numpy as np
+
+    moved = np.full_like(plane, fill)
+    height, width = plane.shape
+    if abs(dy) >= height or abs(dx) >= width:
+        return moved
+    to_rows, to_columns = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
+    from_rows, from_columns = slice(max(dy, 0), height - max(-dy, 0)), slice(max(dx, 0), width - max(-dx, 0))
+    moved[to_rows, to_columns] = plane[from_rows, from_columns]
+    return moved
