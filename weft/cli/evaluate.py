@@ -16,13 +16,14 @@ from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.cli.console import Missing, output, say, show
-from weft.cli.patch import FILE, SIZE, probe
+from weft.cli.patch import FILE, SIZE
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
+from weft.media.sampled import size_of
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
@@ -269,7 +270,7 @@ class _QueryRunner:
 
     def _compiled(self, place: QueryPlace) -> Unit:
         consumer = "audio" if self._query.samples else "display"
-        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, probe)
+        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, size_of)
         if alone.unit is None:
             show(alone.warnings)
             raise Missing(f"{self._strand} needs a source that this version cannot open")

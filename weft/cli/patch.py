@@ -15,6 +15,7 @@ import weft
 from weft.cli.console import Missing
 from weft.contexts import ContextTable, context_table
 from weft.graph.domain import SETTINGS
+from weft.media.sampled import size_of
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
 
@@ -70,18 +71,11 @@ def setting_overrides(
     return {name: float(value) for name, value in options.items() if value is not None}
 
 
-def probe(path: str) -> tuple[int, int] | str:
-    """Width and height of a picture file, from its header, or why it cannot be read."""
-    from weft.media.sampled import size_of  # Pillow: only for patches with pictures
-
-    return size_of(path)
-
-
 def compile_file(
     file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True
 ) -> Build:
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
-    return build(open_source(file), contexts or context_table(), settings, optimise, probe)
+    return build(open_source(file), contexts or context_table(), settings, optimise, size_of)
 
 
 def comes_with_weft(path: Path) -> bool:

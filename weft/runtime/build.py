@@ -25,7 +25,8 @@ from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.scope import called_letters, media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
-from weft.names import file_of
+from weft.media.sampled import size_of
+from weft.names import file_of, is_letters
 from weft.runtime.compiled import CompiledProgram
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, OutputStatement, Program, Text, walk_statement
@@ -59,9 +60,9 @@ def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
 ) -> Analysis:
-    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks
-    into picture files; an output statement to `consume` (`display(a@v)`) replaces all those of the patch. A
-    picture that is larger than `room` (width, height) is made smaller, with the same aspect.
+    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
+    files, which are not looked at without it; an output statement to `consume` (`display(a@v)`) replaces all those
+    of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -186,7 +187,8 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
         for node in walk_statement(statement):
             if isinstance(node, Call) and node.name in _OPENED and (named := _sampled(node)) is not None:
                 name, text = named
-                known = probe(name) if probe else None
+                look = probe or (size_of if is_letters(name) else None)
+                known = look(name) if look else None
                 if isinstance(known, str):
                     report.error("unreadable-source", f'"{text.value}" cannot be read: {known}', text.span)
                 found[name] = None if isinstance(known, str) else known
