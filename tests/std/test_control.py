@@ -215,10 +215,11 @@ def test_frames_that_take_long_and_a_clock_that_stops_or_starts_anew_are_followe
     check(shown("; ".join(words), "vm", t, x, times), words, rtol=1e-9, atol=1e-12)
 
 
-def test_times_are_exact_after_a_day() -> None:
-    trigger = np.arange(3000) < 10
-    (found,) = played("since(mouse@x)", "native", trigger.astype(float), trigger * 0.0, start=86_400.0)
-    np.testing.assert_allclose(found, np.arange(3000) / RATE, atol=1e-9)
+def test_times_are_large_before_a_trigger_rises_and_exact_after_a_day() -> None:
+    trigger = (np.arange(3000) >= 10) * 1.0
+    (found,) = played("since(mouse@x)", "native", trigger, trigger, start=86_400.0)
+    assert (found[:10] == NEVER).all()
+    np.testing.assert_allclose(found[10:], np.arange(2990) / RATE, atol=1e-9)
 
 
 def test_a_word_is_called_for_each_member_of_a_bundle() -> None:
