@@ -99,6 +99,14 @@ def test_a_library_lists_its_spindles_and_each_has_an_entry(weft, capsys):
     assert weft("help", "perlin").stdout == weft("help", "std.noise.perlin").stdout
 
 
+def test_a_spindle_shows_which_parameters_take_bundles_and_what_may_be_left_out():
+    (blur,), (ring,) = find("std.picture.blur"), find("std.sdf.ring")
+    assert blur.shown[0].startswith("blur(s<…>, ")
+    assert dict(blur.facts)["s"].endswith("a bundle is taken as a whole")
+    assert ring.shown[0].startswith("ring(p<x, y> = centre(), radius = ")
+    assert "bundle" not in dict(ring.facts)["radius"]
+
+
 def test_alone_it_lists_everything(weft):
     text = weft("help").stdout
     for topic in TOPICS:

@@ -197,8 +197,10 @@ def _libraries() -> list[Topic]:
         about = opening_line(libraries()[library]).removesuffix(".")
         found.append(Topic("library", library, (use,), about, examples, ("std",), contents))
         for doc in spindles:
-            facts = [(name, doc.parameter_texts[name]) for name in doc.parameters if name in doc.parameter_texts]
-            facts += [(head, "takes a bundle of any length") for head in doc.heads if "<…>" in head]
+            facts = [
+                (name, doc.parameter_texts[name] + "; a bundle is taken as a whole" * ("<…>" in head))
+                for name, head in zip(doc.parameters, doc.heads, strict=True) if name in doc.parameter_texts
+            ]  # fmt: skip
             facts += [("gives", doc.returns)] if doc.returns else []
             facts += [("needs", use)]
             examples = tuple(f"{use}\n{example}" for example in doc.examples)
