@@ -233,6 +233,8 @@ class Elaborator(Generic[V]):
         if isinstance(found, float):
             return self.domain.const(found, node.span)
         if isinstance(found, Closure) and scope.broadcast is not None and found.scope.broadcast is None:
+            if self.resolver.is_open(node, scope):
+                return self.domain.unknown()
             found = self.resolver.several(node, scope) or found
         member = self.resolver.pick(found, scope, node.span) if isinstance(found, StrandGroup) else found
         return self.member(member, at, node.span)

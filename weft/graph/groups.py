@@ -387,11 +387,9 @@ class Resolver(NameLookup):
             return shape
         except PoisonedError:
             self._assumed.add(scope.body)
-        try:
-            shape = yield self._joined(parts, scope)
-        except WeftError as failure:
-            if failure.diagnostics[0].code != "read-before-assignment":
-                raise
+        assigned = scope.body.assigned if scope.body is not None else frozenset[str]()
+        later = scope.inner({name: Opaque() for name in assigned if scope.is_assigned_later(name)})
+        shape = yield self._joined(parts, later)
         return shape
 
     def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
