@@ -27,6 +27,10 @@ ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT, CHUNK = (1_000_000, ASKED, 25) if ASKED else (0, 500, 25)
 
 
+# Spindles are also checked for arguments about which nothing is known, not even names that come from them.
+NAMES_UNKNOWN = frozenset({"unknown-output"})
+
+
 def picture(text: str) -> Case:
     return case_of(text, shape=(2, 5))
 
@@ -80,7 +84,7 @@ def compared(text: str, written_out: str, case: Callable[[str], Case]) -> str:
     try:
         made = case(text)
     except WeftError as failure:
-        if {diagnostic.code for diagnostic in failure.diagnostics} <= REFUSED:
+        if {diagnostic.code for diagnostic in failure.diagnostics} <= {*REFUSED, *NAMES_UNKNOWN}:
             return "refused"
         raise AssertionError(f"{failure}\n{both}") from failure
     try:
@@ -98,7 +102,7 @@ def test_programs_have_everything() -> None:
     assert all(f"{word}(" in text for word in WORDS)
     for form in (
         r"^q\d = ", r"^q\d<r, g, b> = ", r"::q\d<\w", r"<2>\(", r"@(yx|xy|bgr|xx)\b", r"\[\(fract", r" \|> f0\(",
-        r"<.* for i\d+ in \(-1 to 1\)>", r"p\d<x, y>", r"p\d = ", r"p\d@x \+=", r"\(me@x ~ <",
+        r"<.* for i\d+ in \(-1 to 1\)>", r"p\d<x, y>", r"p\d = ", r"p\d@x [+*-]?=", r"\(me@x ~ <",
         r"prev\(q\d@", r", f\dp\d: ",
     ):  # fmt: skip
         assert re.search(form, text, re.MULTILINE), form

@@ -237,20 +237,26 @@ class BundleAuthor:
         return atom(name, members, names)
 
     def feedback(self, name: str, around: Surroundings) -> Surroundings:
+        return around.also(self.fed_back(name, around, self.lines, self.plain))
+
+    def fed_back(
+        self, name: str, around: Surroundings, lines: list[str], plain: list[str], indent: str = ""
+    ) -> Value:
+        """A name that reads what it was a tick ago."""
         value = self.value(around, self.pick((1, 2, 3)), 2)
         if not self.remembers(2 * value.count):
-            return around.also(self.assigned(name, value, self.lines, self.plain))
+            return self.assigned(name, value, lines, plain, indent)
         letters = self.letters(value.names, value.count)
         order = tuple(self.pick(range(value.count)) for _ in range(value.count))
         form = self.pick(FEEDBACK)
         if value.count == 1 or not letters:
             form = form.replace("{s}", "{o}")
         swizzled = "@" + "".join(letters[at] for at in order) if letters and value.count > 1 else ""
-        self.lines.append(f"{name} = {form.format(o=name, e=value.text, s=name + swizzled)}")
+        lines.append(f"{indent}{name} = {form.format(o=name, e=value.text, s=name + swizzled)}")
         members = [name] if value.count == 1 else [f"{name}_{k}" for k in range(value.count)]
         for k, (member, text) in enumerate(zip(members, value.members, strict=True)):
-            self.plain.append(f"{member} = {form.format(o=member, e=text, s=members[order[k]])}")
-        return around.also(atom(name, members, value.names))
+            plain.append(f"{indent}{member} = {form.format(o=member, e=text, s=members[order[k]])}")
+        return atom(name, members, value.names)
 
     def bound(self, name: str, around: Surroundings) -> Surroundings:
         """What `::` binds, by places."""
@@ -301,6 +307,8 @@ class BundleAuthor:
         for k in range(self.pick((0, 1, 1, 2))):
             value = self.value(inside, self.pick((1, 2, 3)), 2)
             inside = inside.also(self.assigned(f"{name}l{k}", value, body, plain, "  "))
+        if self.chance(3):
+            inside = inside.also(self.fed_back(f"{name}m", inside, body, plain, "  "))
         for _ in range(self.pick((0, 1, 1, 2))):
             self.pick((self.change, self.change, self.loop))(inside, body, plain)
         several = self.chance(2)
@@ -311,8 +319,13 @@ class BundleAuthor:
             if set(names) & {p.name for p in parameters}:
                 written = names
             outputs = names
-            body += [f"  out {each} = {value.text}" for each, value in zip(names, given, strict=True)]
-            plain += [f"  out {each} = {value.members[0]}" for each, value in zip(written, given, strict=True)]
+            if self.chance(3):
+                whole = self.value(inside, len(names), 2)
+                body.append(f"  out = {whole.text}")
+                plain += [f"  out {each} = {text}" for each, text in zip(written, whole.at(names), strict=True)]
+            else:
+                body += [f"  out {each} = {value.text}" for each, value in zip(names, given, strict=True)]
+                plain += [f"  out {each} = {value.members[0]}" for each, value in zip(written, given, strict=True)]
         else:
             value = self.value(inside, self.pick((1, 1, 2, 3)), 2)
             outputs, written = ("o",), tuple(f"o_{k}" for k in range(value.count))
