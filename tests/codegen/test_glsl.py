@@ -83,10 +83,11 @@ void main() {
         "trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)\ndisplay(trail@v)\n",
         """\
 void main() {
+    ivec2 at = ivec2(gl_FragCoord.xy);
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
-    float trail = maximum(float(frame.fract_me_time < me_x), sampled(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, me_y) * 0.95);
+    float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, at.y) * 0.95);
     pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
     trail_next = trail;
 }

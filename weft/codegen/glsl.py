@@ -59,6 +59,25 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     return upper + (lower - upper) * across.y;
 }
 
+// The same in a row of pixels, and in a column.
+float sampled_across(sampler2DArray images, int layer, float x, int row) {
+    int size = textureSize(images, 0).x;
+    float at = place(x, size);
+    int low = int(at);
+    float left = texelFetch(images, ivec3(low, row, layer), 0).r;
+    float right = texelFetch(images, ivec3(min(low + 1, size - 1), row, layer), 0).r;
+    return left + (right - left) * (at - float(low));
+}
+
+float sampled_down(sampler2DArray images, int layer, int column, float y) {
+    int size = textureSize(images, 0).y;
+    float at = place(y, size);
+    int low = int(at);
+    float upper = texelFetch(images, ivec3(column, low, layer), 0).r;
+    float lower = texelFetch(images, ivec3(column, min(low + 1, size - 1), layer), 0).r;
+    return upper + (lower - upper) * (at - float(low));
+}
+
 // A picture between the four pixels around a place, clamped at the edge.
 vec4 picture(sampler2D image, float x, float y) {
     ivec2 size = textureSize(image, 0);
@@ -141,6 +160,13 @@ class Glsl(Language):
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+        # Along an axis that no remap moves, the pixel itself is read: half as many values.
+        if parts.kernel.sweep == "grid" and y == "me_y":
+            parts.helpers.add("sampled_across")
+            return f"sampled_across({image.name}, {layer}, {x}, at.y)"
+        if parts.kernel.sweep == "grid" and x == "me_x":
+            parts.helpers.add("sampled_down")
+            return f"sampled_down({image.name}, {layer}, at.x, {y})"
         parts.helpers.add("sampled")
         return f"sampled({image.name}, {layer}, {x}, {y})"
 

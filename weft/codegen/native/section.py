@@ -12,8 +12,9 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.codegen.native.graph import cost
 from weft.codegen.native.target import CHANNELS, DOUBLE, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
 from weft.codegen.native.writer import FunctionWriter
-from weft.codegen.values import LoopBody, Node, operands
+from weft.codegen.values import Line, LoopBody, Node, operands
 from weft.ir.expr import StateSlot
+from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
@@ -157,6 +158,16 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     slot, plane, (k, x, y) = w.kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
     raster = _Raster(Word.WIDTH, Word.HEIGHT, 1)
+    if address is not None and w.lanes > 1 and w.graph.section.rate == Rate.ELEMENT:
+        # Along an axis that no remap moves, the pixel itself is read: half as many values.
+        if y.op == "line" and y.attr == _OWN_ROW:
+            columns = _locate(w, x, raster.width, w.bits(raster.stride))
+            return _across(w, x, columns, [w.element(address, "%row.start")])[0]
+        if x.op == "line" and x.attr == _OWN_COLUMN and y not in w.graph.varying:
+            rows = _locate(w, y, raster.height, w.word_as_bits(raster.width))
+            places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
+            upper, lower = (w.load(place, "%x", "float") for place in places)
+            return _mix(w, upper, lower, rows.across)
     if address is not None and y not in w.graph.varying and w.lanes > 1:
         return _between_rows(w, raster, x, y, address)
 
@@ -164,6 +175,10 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
         return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
 
     return _between_four(w, raster, x, y, read)
+
+
+_OWN_COLUMN = Line("coord", "x", Rate.COLUMN, "float")
+_OWN_ROW = Line("coord", "y", Rate.ROW, "float")
 
 
 def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
@@ -253,9 +268,15 @@ def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address:
     """The same where all lanes are between the same two rows. Neighbouring lanes then usually read neighbouring pixels,
     and a plain load replaces the gather."""
     columns, rows = _locate_both(w, raster, x, y)
+    places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
+    upper, lower = _across(w, x, columns, places)
+    return _mix(w, upper, lower, rows.across)
+
+
+def _across(w: FunctionWriter, x: Node, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
+    """The values between two columns, in each of these rows."""
     number = w.number()
     side, apart, after = f"side{number}", f"apart{number}", f"after{number}"
-    places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
     w.branch(_are_consecutive(w, x, columns), side, apart)
     incoming: dict[str, list[LlvmValue]] = {}
     w.label(side)
@@ -267,12 +288,11 @@ def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address:
     incoming[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
     w.jump(after)
     w.label(after)
-    four = []
+    found = []
     for values in zip(*incoming.values(), strict=True):
         pairs = ", ".join(f"[ {value.text}, %{block} ]" for block, value in zip(incoming, values, strict=True))
-        four.append(LlvmValue(w.put(f"phi {w.types['float']} {pairs}"), "float"))
-    upper, lower = (_mix(w, left, right, columns.across) for left, right in (four[:2], four[2:]))
-    return _mix(w, upper, lower, rows.across)
+        found.append(LlvmValue(w.put(f"phi {w.types['float']} {pairs}"), "float"))
+    return [_mix(w, left, right, columns.across) for left, right in zip(found[::2], found[1::2], strict=True)]
 
 
 def _as_index(w: FunctionWriter, offset: LlvmValue) -> str:
