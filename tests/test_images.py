@@ -97,9 +97,16 @@ def case(name: str) -> Case:
     return case_of(TEXTS[name], moments=tuple(tick / 60 for tick in range(3)), shape=(HEIGHT, WIDTH))
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", TEXTS)
-def test_machines_agree(name: str, machine: str) -> None:
+# The second tier takes LLVM a second for most texts.
+RUNS = [
+    pytest.param(machine, name, marks=[pytest.mark.long] * (machine == "second tier" and name != "columns and rows"))
+    for machine in MACHINES
+    for name in TEXTS
+]
+
+
+@pytest.mark.parametrize(("machine", "name"), RUNS)
+def test_machines_agree(machine: str, name: str) -> None:
     executor = MACHINES[machine]()
     assert compare(case(name), executor).unexplained == ()
     assert not executor.refusals.take()
