@@ -72,6 +72,7 @@ class Resolver(NameLookup):
         self._assumed: set[Hashable] = set()
         self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
+        self._outside: dict[Scope, Scope] = {}
         self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
 
     # --- groups ---------------------------------------------------------------------------------------------------
@@ -172,6 +173,8 @@ class Resolver(NameLookup):
 
     def base_group(self, node: Access, scope: Scope) -> StrandGroup | None:
         """The strands of what an access reads a member of."""
+        if scope.broadcast is None or isinstance(node.base, Name):
+            return self.group(node.base, scope)
         task: Eventual[StrandGroup | None] = self._base_group(node.base, node.output, scope)
         return run(task)
 
@@ -180,11 +183,16 @@ class Resolver(NameLookup):
         has this very name is one for each of them."""
         broadcast = scope.broadcast
         group: StrandGroup | None = None
-        if broadcast is not None and len(broadcast.names) > 1:
+        if broadcast is None or isinstance(base, Name):
+            group = yield self._grouped(base, scope)
+            return group
+        if len(broadcast.names) > 1:
             group = yield self._grouped(base, scope)
             if group is not None and (group is OPEN or output in group.names or output in group.axes):
                 return group
-        whole: StrandGroup | None = yield self._grouped(base, scope.broadcast_over(None))
+        # The same scope each time, since calls are found again by their scopes.
+        outside = self._outside.get(scope) or self._outside.setdefault(scope, scope.broadcast_over(None))
+        whole: StrandGroup | None = yield self._grouped(base, outside)
         return whole if whole is not None else group
 
     def _remap_group(

@@ -11,7 +11,7 @@ from weft.graph.bodies import STEP_SIZE
 from weft.graph.domain import Coordinates
 from weft.graph.recursion import Task
 from weft.graph.resolve import assigned_value
-from weft.graph.scope import Fixed, Scope, StrandGroup, as_local
+from weft.graph.scope import OPEN, Fixed, Scope, StrandGroup, as_local
 from weft.ops import ieee
 from weft.syntax.ast import Assignment, CallBinding, For, Name
 
@@ -44,11 +44,15 @@ def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
     for name, shape in e.resolver.loop_shapes(loop, scope).items():
         local = scope.get(name)
         members = local.members if isinstance(local, StrandGroup) else (local,) * len(shape or "1")
-        before = e.resolver.several(Name(name, loop.variable.span), scope) if local is not None else None
-        members = members if before is None else before.members
+        group = e.resolver.group(Name(name, loop.variable.span), scope) if local is not None else None
+        members = group.members if group is not None and len(group) > 1 else members
         carried[name] = []
         for member in members:
-            known = e.domain.const(0.0) if member is None else (yield e.member(member, at, loop.variable.span))
+            known = e.domain.const(0.0)
+            if group is OPEN:
+                known = e.domain.unknown()
+            elif member is not None:
+                known = yield e.member(member, at, loop.variable.span)
             carried[name].append(known)
     steps = _constant_steps(e, loop, first, last)
     body_size, has_state, _ = e.resolver.ordinals.facts(loop.body)
