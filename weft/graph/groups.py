@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from weft.errors import Span, WeftError, did_you_mean, error, steps_of
+from weft.errors import Span, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import Broadcast, Patch
@@ -18,8 +18,9 @@ from weft.graph.resolve import (
 )
 from weft.graph.scope import (
     OPEN, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope, SourceMember,
-    SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, is_swizzle, match_arguments, pick_hint,
-    remapped, sizes_of, source_coordinates, source_shape, strands, without_size
+    SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, different_counts, is_swizzle,
+    match_arguments, pick_hint, remapped, several_calls, sizes_of, source_coordinates, source_shape, strands,
+    without_size
 )
 from weft.names import StrandRef
 from weft.ops import STATE, WORDS, ieee
@@ -275,6 +276,8 @@ class Resolver(NameLookup):
             raise PoisonedError
         if not isinstance(local, StrandGroup):
             return local
+        if len(local) == 1:
+            return local.members[0]
         raise error("several-strands", f'"{output.name}" is {strands(local)}, and one of several outputs is one strand',
                     output.span, f"write :: {output.name}, or an output for each member")  # fmt: skip
 
@@ -611,11 +614,9 @@ class Resolver(NameLookup):
             case OutAssignment((output,), value):
                 return scope.bind(output.name, Closure(value, scope, output.name))
             case OutAssignment(outputs, value):
-                names = tuple(output.name for output in outputs)
                 after = scope
-                for index, name in enumerate(names):
-                    place = replace(scope, path=f"{scope.path}/out@{name}", broadcast=Broadcast(names, index))
-                    after = after.bind(name, Closure(value, place, name))
+                for output, local in zip(outputs, self._all_outputs(outputs, value, scope), strict=True):
+                    after = after.bind(output.name, local)
                 return after
             case Assignment(target, member=member) if member is not None:
                 return scope.bind(target.name, self.with_member(statement, member, scope))
@@ -631,6 +632,23 @@ class Resolver(NameLookup):
                     results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
                     after = after.bind(name, as_local(results, shape))
                 return after
+
+    def _all_outputs(self, outputs: Sequence[Ident], value: Expression, scope: Scope) -> Sequence[Local]:
+        """What `out = value` gives each output: the member of its name if there is one for all, else the one at its
+        place; one strand serves all."""
+        names = [output.name for output in outputs]
+        group = self.group(value, scope)
+        if group is OPEN:
+            return [Opaque()] * len(names)
+        if group is None or len(group) == 1:
+            return [Closure(value, scope)] * len(names)
+        members = group.members
+        if all(name in group.names for name in names):
+            members = tuple(members[group.names.index(name)] for name in names)
+        elif len(members) != len(names):
+            raise error("count-mismatch", f"this is {strands(group)}, and {len(names)} are needed here "
+                        f"({', '.join(names)})", value.span, "give as many outputs as there are strands")  # fmt: skip
+        return [StrandGroup(("",), (member,)) for member in members]
 
     def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
         """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
@@ -758,20 +776,6 @@ class Resolver(NameLookup):
         axis = StrandRef(owner, "k")
         members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
         return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
-
-
-def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
-    """The error for an expression over bundles that do not have as many members."""
-    return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
-                 second.span, "bundles in one expression need as many members; take one with [0], or use sum(…)",
-                 [(first.span, f"{len(one)} here")])  # fmt: skip
-
-
-def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:
-    """The error for a call for each member of a bundle, of a spindle that has several outputs."""
-    return error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with "
-                 "one can be called for each member of a bundle", span,
-                 "name the outputs on the left, or take one member with [0]")  # fmt: skip
 
 
 def _is_output(name: str, scope: Scope) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from weft.errors import Span, did_you_mean, error
+from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
@@ -575,3 +575,17 @@ def pick_hint(span: Span, group: StrandGroup) -> str:
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"
     return "take one of them with [0], or combine them with sum(…) or length(…)"
+
+
+def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
+    """The error for an expression over bundles that do not have as many members."""
+    return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
+                 second.span, "bundles in one expression need as many members; take one with [0], or use sum(…)",
+                 [(first.span, f"{len(one)} here")])  # fmt: skip
+
+
+def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:
+    """The error for a call for each member of a bundle, of a spindle that has several outputs."""
+    return error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with "
+                 "one can be called for each member of a bundle", span,
+                 "name the outputs on the left, or take one member with [0]")  # fmt: skip
