@@ -214,6 +214,11 @@ class Resolver(NameLookup):
         name = call.name
         match self.called(call, scope):
             case SpindleDefinition() as spindle:
+                if scope.whole is not None:
+                    # A call in an expression over bundles is made once, and serves all members.
+                    once: StrandGroup | None = yield self._grouped(call, scope.whole)
+                    if not (once and isinstance(once.members[0], Closure) and once.members[0].value is call):
+                        return once if once is not None else StrandGroup(("",), (Closure(call, scope.whole),))
                 calls: StrandGroup | None = yield self._spindle_group(call, spindle, scope)
                 return calls
             case "word":

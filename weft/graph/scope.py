@@ -312,7 +312,7 @@ class Scope:
 
     def inner(self, locals: Mapping[str, Local]) -> Scope:
         """A scope inside this one, with these locals, which ends before this one goes on."""
-        return replace(self, bindings=Bindings(self, locals), seen=len(locals))
+        return replace(self, bindings=Bindings(self, locals), seen=len(locals), whole=None)
 
     def broadcast_over(self, broadcast: Broadcast | None) -> Scope:
         if broadcast is self.broadcast or broadcast == self.broadcast:
@@ -332,7 +332,9 @@ class Scope:
             if any(self.is_assigned_later(name) for name in body.assigned):
                 raise PoisonedError
             return self
-        return body.for_memory.get(self) or body.for_memory.setdefault(self, replace(self, ahead=True))
+        whole = None if self.whole is None else self.whole.for_memory()
+        ahead = replace(self, ahead=True, whole=whole)
+        return body.for_memory.get(self) or body.for_memory.setdefault(self, ahead)
 
 
 # --- what a local can be ------------------------------------------------------------------------------------------
