@@ -262,3 +262,11 @@ def test_the_size_of_a_picture(weft):
     )
     found = {s: weft.json("eval", "sized.weft", s, "--at", "x=6")["values"][0] for s in _SIZES}
     assert found == dict(zip(_SIZES, (5, 3, 5, 5 / 3 * 6, 3, 3, 4), strict=True))
+
+
+def test_a_member_of_a_bundle_as_a_patch_writes_it(weft):
+    weft.file("bundle.weft", "b = <1, 2, me@x>\nq<u, v> = <3, 4>\n")
+    found = [weft.json("eval", "bundle.weft", s, "--at", "x=5")["values"][0] for s in ("b[1]", "b@b", "q@v", "q[1]")]
+    assert found == [2, 5, 4, 4]
+    assert "b[0], b[1], b[2]" in weft("eval", "bundle.weft", "b", code=1).stderr
+    assert "it has b[0]" in weft("eval", "bundle.weft", "b[3]", code=1).stderr

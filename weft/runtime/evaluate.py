@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from weft.contexts import VISUAL, ContextTable
 from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect
 from weft.graph.nodes import Patch
+from weft.graph.scope import instance_group
 from weft.media.pictures import PictureError
 from weft.media.sampled import read
 from weft.names import StrandRef
@@ -44,9 +46,15 @@ def read_patch(source: Source, contexts: ContextTable) -> Patch:
     return patch
 
 
+# A member of a bundle without names.
+_BY_PLACE = re.compile(r"(\w+)\[(\d+)\]")
+
+
 def find_strand(patch: Patch, name: str) -> StrandRef:
-    """The strand that `instance@output` names, or the only one of a bare instance. Raises WeftError."""
-    instance, at, output = name.partition("@")
+    """The strand that `instance@output` names, or `instance[0]`, or the only one of a bare instance. Raises
+    WeftError."""
+    by_place = _BY_PLACE.fullmatch(name)
+    instance, at, output = by_place.expand(r"\1@\2").partition("@") if by_place else name.partition("@")
     found = patch.instances.get(instance)
     if found is None:
         names = list(patch.instances)
@@ -56,9 +64,12 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
     outputs = list(found.outputs)
     if not at and len(outputs) == 1:
         return StrandRef(instance, outputs[0])
-    listed = ", ".join(f"{instance}@{o}" for o in outputs)
+    listed = ", ".join(StrandRef(instance, o).short for o in outputs)
     if not at:
         raise error("unknown-strand", f'"{instance}" has several outputs', hint=f"name one of {listed}")
+    place = int(output) if by_place else instance_group(found).place(output)
+    if place is not None and place < len(outputs):
+        return StrandRef(instance, outputs[place])
     if output not in found.outputs:
         raise error("unknown-strand", f'"{instance}" has no output "{output}"',
                     hint=did_you_mean(output, outputs) or f"it has {listed}")  # fmt: skip
@@ -83,7 +94,7 @@ def compile_alone(
     while name in patch.instances or name in patch.spindles:
         name += "_"
     maps = ", ".join(f"{axis} ~ {value!r}" for axis, value in axes.items())
-    value = f"({strand})({maps})" if maps else str(strand)
+    value = f"({strand.short})({maps})" if maps else strand.short
     text = f"{name}<v> = {value}\n{consumer}({name}@v)\n"
     built = build(source, contexts, probe=probe, consume=text)
     ref = StrandRef(name, "v")
