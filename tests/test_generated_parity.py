@@ -27,7 +27,6 @@ from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report, shrunk
-from tests.support.together import all_but
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch, StateMemory
@@ -53,10 +52,10 @@ EXECUTORS: Mapping[str, Callable[[], Executor]] = {
 
 CHUNK = 100
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 2000)
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 1000)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {"native": COUNT, "second tier": ASKED or 300, "vector": ASKED or 500}
+COUNTS = {"native": COUNT, "second tier": ASKED or 200, "vector": ASKED or 300}
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:
@@ -394,13 +393,11 @@ def test_what_is_wrong_with_a_sound_is_not_explained(text: str, flaw: Callable[[
 
 @pytest.mark.parametrize(
     ("row", "flaw"),
-    all_but(3, [
+    [
         (Instruction("CALL", "max"), Instruction("CALL", "min")),
         (Instruction("SUB"), Instruction("ADD")),
         (Instruction("CALL", "floor"), Instruction("CALL", "abs")),
-        (POWER, Instruction("CALL", "exp2")),
-        (Instruction("LT"), Instruction("EQ")),
-    ]),
+    ],
     ids=lambda instruction: str(instruction.operand or instruction.op),
 )  # fmt: skip
 def test_a_wrong_row_is_found_by_the_first_generated_programs(row: Instruction, flaw: Instruction) -> None:

@@ -224,7 +224,7 @@ def test_a_file_has_a_line_for_every_tick(way, tmp_path: Path) -> None:
     way(f"file:{tmp_path / 'ticks.txt'}")
     (tmp_path / "ticks.txt").write_text("what was there before")
     Played("pair<x, y> = <0.5, me@time>\nhaptic(1 / 3, left: 0 / 0, arm: pair)").frames([0.0, 0.002])
-    rows = [f"0.00{n} 0=0.333333333 left=0 arm.x=0.5 arm.y={n / 1000:g}" for n in range(3)]
+    rows = [f"0.00{n} 0=0.333333333 left=0 arm@x=0.5 arm@y={n / 1000:g}" for n in range(3)]
     assert (tmp_path / "ticks.txt").read_text().splitlines() == rows
 
 

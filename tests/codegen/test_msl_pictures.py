@@ -28,7 +28,7 @@ from weft.runtime.build import build
 __all__ = ["device"]
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT, CHUNK = (1_000_000, ASKED, 30) if ASKED else (0, 300, 30)
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 30) if ASKED else (0, 150, 30)
 
 
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))

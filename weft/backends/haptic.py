@@ -167,7 +167,7 @@ def _pattern(names: tuple[str, ...]) -> _Pattern:
     # The length of each element of a bundle precedes it, in 4 bytes. A message ends with its value, in 4 bytes too.
     end = 4 + len(head)
     for name in names:
-        message = OscMessageBuilder("/haptic/" + name.replace(".", "/"))
+        message = OscMessageBuilder("/haptic/" + name.replace(".", "/").replace("@", "/"))
         message.add_arg(0.0)
         built = message.build()
         tick.add_content(built)

@@ -41,7 +41,7 @@ _ATTEMPTS = 5
 
 # One picture in so many is written with bundles, and one sound in so many.
 _EACH_BUNDLED = 4
-_EACH_SOUND_BUNDLED = 9
+_EACH_SOUND_BUNDLED = 30
 
 
 @dataclass(frozen=True)
