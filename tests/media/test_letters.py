@@ -65,7 +65,7 @@ def test_in_their_own_size_letters_are_as_pillow_draws_them() -> None:
 
 def test_edges_stay_sharp_where_letters_grow() -> None:
     width, height = own_size("Rg")
-    (found,) = shown(f'display(text("Rg", size: {LETTERS_EM / height!r})@v)', 4 * width, 4 * height)
+    (found,) = shown(f'display(text("Rg", size: {LETTERS_EM / height!r})@v)', 4 * width, 4 * height, NativeExecutor)
     large = by_pillow("Rg", 4, width, height)
     assert ((found > 0.5) != (large > 0.5)).mean() < 0.005
     assert ((found > 0.05) & (found < 0.95)).sum() < 1.5 * ((large > 0.05) & (large < 0.95)).sum()
