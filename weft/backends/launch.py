@@ -393,7 +393,7 @@ def ticks_back(k: float, depth: int, least: int = 1) -> int:
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
-    """Whether a slot can take over the state of another one. Images of one tick are computed anew."""
+    """Whether a slot can take over the state of another one. Images of one tick are computed again."""
     if old is None or not slot.outlives:
         return False
     return (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)

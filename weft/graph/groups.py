@@ -10,6 +10,7 @@ from dataclasses import replace
 from weft.errors import Span, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
+from weft.graph.loops import check_bound_calls
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import (
@@ -626,12 +627,14 @@ class Resolver(NameLookup):
             case Assignment(target, member=member) if member is not None:
                 return scope.bind(target.name, self.with_member(statement, member, scope))
             case Assignment(Ident(name)):
-                starts_at_0 = statement.op != "=" and scope.get(name) is None and _is_output(name, scope)
+                starts_at_0 = statement.op != "=" and scope.get(name) is None and any(
+                    output.name == name for output in scope.chain[-1].outputs
+                )  # fmt: skip
                 return scope.bind(name, Closure(assigned_value(statement, starts_at_0), scope, name))
             case CallBinding():
                 return scope.bind(statement.name.name, self.bound_call(statement, scope))
             case For():
-                self._check_groups(statement, scope.names())
+                check_bound_calls(statement, scope.names(), self.ordinals)
                 after = scope
                 for name, shape in self.loop_shapes(statement, scope).items():
                     results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
@@ -724,23 +727,6 @@ class Resolver(NameLookup):
                         scope = scope.bind(inner, as_local([Opaque()] * len(shape or "1"), shape))
         return {name: each for name, each in found.items() if name in shapes}
 
-    def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
-        """Raises WeftError for a bound call in a loop whose name is also used outside of the step."""
-        beyond = {*outside, *self.ordinals.carried(loop.body)}
-        bound: set[str] = set()
-        for statement in loop.body:
-            match statement:
-                case For():
-                    self._check_groups(statement, beyond | bound)
-                case CallBinding(name=name):
-                    if name.name in beyond:
-                        raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
-                                    "is bound to belongs to one step", name.span,
-                                    "give it a name of its own here, or write name = …")  # fmt: skip
-                    bound.add(name.name)
-                case _:
-                    pass
-
     def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
         """The strands that `f(x)::n<a, b>` binds inside a body."""
         value = statement.value
@@ -781,11 +767,6 @@ class Resolver(NameLookup):
         axis = StrandRef(owner, "k")
         members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
         return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
-
-
-def _is_output(name: str, scope: Scope) -> bool:
-    """Whether a name is an output of the spindle to which a scope belongs."""
-    return any(output.name == name for output in scope.chain[-1].outputs)
 
 
 def _is_plain(node: Expression) -> bool:

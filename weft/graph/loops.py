@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error
-from weft.graph.bodies import STEP_SIZE
+from weft.graph.bodies import STEP_SIZE, Ordinals
 from weft.graph.domain import Coordinates
 from weft.graph.recursion import Task
 from weft.graph.resolve import assigned_value
@@ -153,6 +153,25 @@ def _step(
         members = local.members if isinstance(local, StrandGroup) else (local,) * len(values)
         last[key] = [member.value if isinstance(member, Fixed) else e.domain.unknown() for member in members]
     return last
+
+
+def check_bound_calls(loop: For, outside: Iterable[str], ordinals: Ordinals) -> None:
+    """Raises WeftError for a bound call in a loop whose name is also used outside of the step. `outside` are the names
+    that are known before it."""
+    beyond = {*outside, *ordinals.carried(loop.body)}
+    bound: set[str] = set()
+    for statement in loop.body:
+        match statement:
+            case For():
+                check_bound_calls(statement, beyond | bound, ordinals)
+            case CallBinding(name=name):
+                if name.name in beyond:
+                    raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
+                                "is bound to belongs to one step", name.span,
+                                "give it a name of its own here, or write name = …")  # fmt: skip
+                bound.add(name.name)
+            case _:
+                pass
 
 
 def state_in_varying_loop(span: Span) -> WeftError:

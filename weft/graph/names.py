@@ -16,7 +16,7 @@ from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import bound_planes, source_shape, without_size
 from weft.graph.shapes import shaped
 from weft.ops import BUILTINS, STATE
-from weft.sources import SOURCES
+from weft.sources import SOURCES, SourceSpec
 from weft.syntax.ast import (
     Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutAssignment, OutputStatement,
     Parameter, Program, Quantize, Setting, SpindleDefinition, Statement, Text, walk
@@ -62,9 +62,9 @@ class _NameCollector:
             case Setting():
                 self._setting(statement)
             case Binding(name, outputs, value, _, doc):
-                if outputs is None and isinstance(value, Call) and self._loads(value):
-                    shape, _ = source_shape(value, SOURCES[value.name])
-                    self._source(name, tuple(Ident(n, name.span) for n in shape), value, doc)
+                if outputs is None and isinstance(value, Call) and (spec := self._called_source(value)) and spec.media:
+                    shape, _ = source_shape(value, spec)
+                    self._source(name, tuple(Ident(n, name.span) for n in shape), value, spec, doc)
                 elif outputs is None:
                     self._bind(name, (Ident("val", name.span),), [Unshaped(value)], doc=doc)
                 else:
@@ -114,8 +114,8 @@ class _NameCollector:
             called = ""
         definitions: Sequence[Definition]
         axes: tuple[str, ...] = ()
-        if isinstance(value, Call) and called in SOURCES and statement.count is None:
-            self._source(statement.name, outputs, value, statement.doc)
+        if isinstance(value, Call) and statement.count is None and (spec := self._called_source(value)):
+            self._source(statement.name, outputs, value, spec, statement.doc)
             return
         if statement.count is not None:
             check_copies(statement, self.spindles)
@@ -131,14 +131,15 @@ class _NameCollector:
             definitions = [BundlePart(value, i, path) for i in range(len(outputs))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
 
-    def _loads(self, value: Call) -> bool:
-        """Whether a call is that of a source that reads files."""
+    def _called_source(self, value: Call) -> SourceSpec | None:
+        """The source that is called, unless a spindle or builtin has its name."""
         is_hidden = value.name in self.spindles or value.name in BUILTINS
-        return not is_hidden and value.name in SOURCES and bool(SOURCES[value.name].media)
+        return None if is_hidden else SOURCES.get(value.name)
 
-    def _source(self, name: Ident, outputs: Sequence[Ident], call: Call, doc: str | None) -> None:
+    def _source(
+        self, name: Ident, outputs: Sequence[Ident], call: Call, spec: SourceSpec, doc: str | None
+    ) -> None:
         """Binds the outputs of a source, and perhaps its size."""
-        spec = SOURCES[call.name]
         shape, over = source_shape(call, spec)
         outputs, sizes = without_size(spec, outputs)
         planes = bound_planes(spec, shape, outputs)

@@ -184,8 +184,9 @@ SIZES = ("w", "h")
 def without_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[Ident], tuple[str, ...]]:
     """The outputs to which a source is bound, and the names of its size, if those are bound at the end."""
     names = tuple(output.name for output in outputs)
-    has_size = spec.media and names[3:] in (SIZES, (names[3], *SIZES) if len(names) > 3 else None)
-    return (outputs[: -len(SIZES)], SIZES) if has_size else (outputs, ())
+    if spec.media and names[-2:] == SIZES and len(names) in (5, 6):  # after r g b, or r g b a
+        return outputs[:-2], SIZES
+    return outputs, ()
 
 
 def sizes_of(call: Call, spec: SourceSpec, bound: tuple[str, ...]) -> dict[str, PictureSize]:
