@@ -36,13 +36,15 @@ _EDGE = RATE // 20
 
 @dataclass(frozen=True)
 class Evening:
-    """The result: the number of swaps, the seconds of sound, its frequency, its flaws, the last event about the sound,
-    the number of stalls of the machine, and the probability that these explain a flaw by coincidence."""
+    """The result: the number of swaps, the seconds of sound, its frequency, its flaws, those among them that weft may
+    be to blame for, the last event about the sound, the number of stalls of the machine, and the probability that these
+    explain a flaw by coincidence."""
 
     swaps: int
     seconds: float
     hertz: float
     flaws: list[Flaw]
+    unexplained: list[Flaw]
     audio: Event
     stalls: int
     chance: float
@@ -50,11 +52,6 @@ class Evening:
     def count(self, kind: str) -> int:
         """The number of flaws of this kind."""
         return sum(flaw.kind == kind for flaw in self.flaws)
-
-    @property
-    def unexplained(self) -> list[Flaw]:
-        """The flaws that no stall of the machine explains."""
-        return [flaw for flaw in self.flaws if not flaw.is_explained]
 
 
 def spend(folder: Path, loudspeaker: SoundServer, seconds: float, every: float = 1.0) -> Evening:
@@ -71,13 +68,15 @@ def spend(folder: Path, loudspeaker: SoundServer, seconds: float, every: float =
                 save += 1
                 _save(patch, save)
                 time.sleep(every)
+                listening.note_late(performance.latest("audio")["late"])
             events = performance.events
         time.sleep(0.5)
     swaps = sum(event["event"] == "swap" for event in events)
     heard = sounding(listening.heard()[1])
+    audio = [event for event in events if event["event"] == "audio"][-1]
     return Evening(
         swaps, sum(map(len, heard)) / RATE, frequency(max(heard, key=len)), listening.flaws(HERTZ),
-        [event for event in events if event["event"] == "audio"][-1], len(listening.stalls.times), listening.chance(),
+        listening.unexplained(HERTZ), audio, len(listening.stalls.times), listening.chance(),
     )  # fmt: skip
 
 

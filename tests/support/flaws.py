@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +26,10 @@ _GLANCE = 0.005
 _NOTES = 2 * RATE
 # Two breaks that are this many samples apart are two.
 _APART = RATE // 200
+# The samples on both sides of a gap that show whether any are missing.
+_EDGE = 20
+# The seconds until a late block is in an event at the latest; there is one a second.
+_BELATED = 1.5
 
 
 class Timeline:
@@ -68,13 +72,18 @@ def _timed(recording: Path) -> Iterator[Timeline]:
 @dataclass(frozen=True)
 class Flaw:
     """A gap, or a break, where the tone does not continue: its time in the recording, its duration, and how long the
-    machine stood still around it, in seconds."""
+    machine stood still around it, in seconds.
+
+    `is_inserted`: no sample is missing. The tone goes on after a gap with the sample that follows the last one before
+    it, as when a device has to wait for the next block. Silence that weft plays takes the place of samples.
+    """
 
     kind: str
     at: float
     lasts: float
     lost: float
     is_explained: bool
+    is_inserted: bool = False
 
     def __str__(self) -> str:
         still = f"the machine stood still for {self.lost * 1e3:.1f} ms around it"
@@ -89,6 +98,8 @@ class Listening:
         self._timeline = timeline
         self._watch = watch
         self._edge = edge
+        self._late: list[tuple[float, int]] = []
+        self._noted = 0.0
 
     @property
     def stalls(self) -> Stalls:
@@ -106,11 +117,33 @@ class Listening:
         first, samples = self.heard()
         return self.stalls.chance(self._timeline.moment(first), self._timeline.moment(first + len(samples)))
 
+    def note_late(self, blocks: int, moment: float | None = None) -> None:
+        """Notes that weft has said by a moment, now if none is given, that so many blocks were late."""
+        moment = time.monotonic() if moment is None else moment
+        if not self._late or self._late[-1][1] != blocks:
+            self._late.append((moment, blocks))
+        self._noted = moment
+
+    def unexplained(self, hertz: float) -> list[Flaw]:
+        """The flaws of a tone that weft may be to blame for."""
+        return [flaw for flaw in self.flaws(hertz) if not (flaw.is_explained or self._waits_for_others(flaw))]
+
+    def _waits_for_others(self, flaw: Flaw) -> bool:
+        """Whether the device had to wait, but not for weft, none of whose blocks was late then."""
+        begin = self._timeline.moment(round(flaw.at * RATE))
+        known_after = begin + flaw.lasts + _BELATED
+        changes = [moment for moment, _ in self._late[1:] if begin - _BEFORE < moment < known_after]
+        return flaw.is_inserted and bool(self._late) and known_after < self._noted and not changes
+
     def flaws(self, hertz: float) -> list[Flaw]:
         """All flaws of a tone of this frequency in the first channel."""
         first, samples = self.heard()
         parts = stretches(samples)
-        found = [self._flaw("gap", first, one.stop, other.start) for one, other in pairwise(parts)]
+        found = []
+        for one, other in pairwise(parts):
+            joined = np.concatenate([samples[one][-_EDGE:], samples[other][:_EDGE]])
+            gap = self._flaw("gap", first, one.stop, other.start)
+            found.append(replace(gap, is_inserted=not len(breaks(joined, hertz))))
         for part in parts:
             places = part.start + breaks(samples[part], hertz)
             groups = np.split(places, np.flatnonzero(np.diff(places) > _APART) + 1)
@@ -130,8 +163,8 @@ def listened(loudspeaker: SoundServer, file: Path, edge: int) -> Iterator[Listen
         yield Listening(file, timeline, watch, edge)
 
 
-# It only asks to be woken every millisecond, with priority over all others, and notes the times during which it was
-# not. It is bound to one processor: if it could move to another, it would not notice a stall.
+# It only asks to be woken every half millisecond, with priority over all others, and notes the times during which it
+# was not. It is bound to one processor: if it could move to another, it would not notice a stall.
 _WATCH = """
 import os, sys, time
 try:
@@ -140,10 +173,10 @@ try:
 except (OSError, AttributeError):
     pass
 while True:
-    due = time.monotonic() + 0.001
-    time.sleep(0.001)
+    due = time.monotonic() + 0.0005
+    time.sleep(0.0005)
     now = time.monotonic()
-    if now - due > 0.001:
+    if now - due > 0.00025:
         print(due, now, flush=True)
 """
 

@@ -90,6 +90,10 @@ class Performance:
             time.sleep(0.005)
         raise AssertionError(f"no event {name!r} in time; events: {self.events}\n{self.stderr}")
 
+    def latest(self, name: str) -> Event:
+        """The last event of a name; there has to be one."""
+        return next(event for event in reversed(self.events) if event["event"] == name)
+
     def count(self, name: str) -> int:
         """How many events of a name there were so far."""
         return sum(event["event"] == name for event in self.events)

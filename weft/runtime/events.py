@@ -355,7 +355,9 @@ class Reporter:
         self.notices.figures = (frames, *facts)
         if heard is not None:
             load = round(heard.load, 4)
-            self.events.emit("audio", blocks=heard.blocks, load=load, underruns=heard.underruns)
+            self.events.emit(
+                "audio", blocks=heard.blocks, load=load, underruns=heard.underruns, late=heard.late
+            )  # fmt: skip
 
     def swapped(self, outcome: LoadResult, loaded: LoadedProgram, waited_ms: float) -> None:
         """Reports the first visible frame of a new program."""

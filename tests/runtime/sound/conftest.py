@@ -56,10 +56,12 @@ class Player:
             assert self.now() < deadline, self.events
             self.frame()
 
-    def play(self, seconds: float) -> None:
-        """Plays on for a time."""
+    def play(self, seconds: float, look: Callable[[], None] = lambda: None) -> None:
+        """Plays on for a time, and looks after each frame."""
         end = self.now() + seconds
-        self.until(lambda: self.now() >= end)
+        while self.now() < end:
+            self.frame()
+            look()
 
     def hears(self, *kinds: str) -> bool:
         """Whether these are the events so far."""

@@ -49,10 +49,10 @@ class Stage:
         options = SoundOptions(None, RATE, 2, FRAMES)
         self.blocks = Blocks(options, Controls(self._controls.bytes), FiguresMemory(self._figures.bytes), self.ones)
 
-    def block(self, underflow: bool = False) -> NDArray[np.float32]:
+    def block(self, underflow: bool = False, waited: float = 0.0) -> NDArray[np.float32]:
         """The next block, one channel of it."""
         block = np.full((FRAMES, 2), np.nan, np.float32)
-        self.blocks.fill(block, LATENCY, underflow)
+        self.blocks.fill(block, LATENCY, underflow, waited)
         assert np.array_equal(block[:, 0], block[:, 1])
         return block[:, 0]
 
@@ -186,15 +186,22 @@ def test_underruns_count_where_they_are_heard(loader: Stage) -> None:
     assert loader.figures.underruns == 2
 
 
+def test_a_block_that_the_device_waits_long_for_is_late(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    for share in (0.0, 0.5, 1.01, 1.5):
+        loader.block(waited=share * FRAMES / RATE)
+    assert loader.figures.late == 2
+
+
 def test_counts_go_on_in_the_process_that_follows(loader: Stage) -> None:
     loader.writer.write(10.0, {})
     for underflow in (False, True):
-        loader.block(underflow)
+        loader.block(underflow, waited=1.0)
     loader.follow()
     assert loader.figures.state is SoundState.STARTING
     for underflow in (False, True):
-        loader.block(underflow)
-    assert (loader.figures.blocks, loader.figures.underruns) == (4, 2)
+        loader.block(underflow, waited=1.0)
+    assert (loader.figures.blocks, loader.figures.underruns, loader.figures.late) == (4, 2, 4)
     assert loader.ones.times[2] == pytest.approx(loader.ones.times[0], abs=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from contextlib import closing
 
@@ -66,7 +67,7 @@ def test_a_sound_server_that_does_not_answer_is_told(silent_loudspeaker: SoundSe
 def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:
     blocks: list[tuple[tuple[int, ...], float, str]] = []
 
-    def fill(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+    def fill(block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
         block[:] = 0
         blocks.append((block.shape, latency, threading.current_thread().name))
 
@@ -84,11 +85,25 @@ def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:
     assert threading.current_thread().name not in {name for _, _, name in blocks}
 
 
+def test_a_stream_tells_how_long_it_waited_for_python(loudspeaker: SoundServer) -> None:
+    waits: list[float] = []
+    with closing(Devices()) as devices:
+        there = chosen(devices.listed("Output"), None)
+        stream = devices.open_output(there, 48000, 2, 256, lambda block, latency, underflow, wait: waits.append(wait))
+        stream.start()
+        eventually(lambda: len(waits) > 10)
+        # Unlike CDLL, this keeps Python's lock while it sleeps.
+        ctypes.PyDLL(None).usleep(200_000)
+        eventually(lambda: max(waits) > 0.1)
+        stream.close()
+    assert 0 <= min(waits) < 0.1
+
+
 def test_a_stream_that_the_device_refuses(loudspeaker: SoundServer) -> None:
     with closing(Devices()) as devices:
         there = chosen(devices.listed("Output"), None)
         with pytest.raises(WeftError) as refused:
-            devices.open_output(there, 48000, there.channels + 1, 256, lambda block, latency, underflow: None)
+            devices.open_output(there, 48000, there.channels + 1, 256, lambda block, latency, underflow, waited: None)
     (problem,) = refused.value.diagnostics
     assert problem.code == "sound-device-failed"
     assert there.name in problem.message
@@ -96,10 +111,10 @@ def test_a_stream_that_the_device_refuses(loudspeaker: SoundServer) -> None:
 
 
 def test_channels_without_a_loudspeaker_of_their_own_share_one() -> None:
-    def fill(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+    def fill(block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
         block[:] = np.arange(block.shape[1])
 
     block = np.zeros((4, 2), np.float32)
-    folded(fill, 5, 2)(block, 0.0, False)
+    folded(fill, 5, 2)(block, 0.0, False, 0.0)
     assert np.unique(block, axis=0).tolist() == [[(0 + 2 + 4) / 3, (1 + 3) / 2]]
     assert folded(fill, 2, 2) is fill

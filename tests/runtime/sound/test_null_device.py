@@ -22,7 +22,7 @@ class Listener:
         self._slow = slow
         self._seconds = seconds
 
-    def fill(self, block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+    def fill(self, block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
         self.asked.append("block")
         if len(self.asked) == self._slow:
             time.sleep(self._seconds)

@@ -6,6 +6,7 @@ import importlib.util
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -143,9 +144,9 @@ def _translating_errors(what: str) -> Iterator[None]:
         raise error(code, f"{what}: {words}", hint=_REMEDIES.get(number or 0)) from failure
 
 
-Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool], None]
+Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool, float], None]
 """Fills a block [frames, channels] that is heard after a number of seconds; true means that samples were missing before
-it."""
+it. The last number says how many seconds ago the device asked for it: the thread may have waited for Python's lock."""
 
 
 def folded(fill: Fill, channels: int, fewer: int) -> Fill:
@@ -154,11 +155,11 @@ def folded(fill: Fill, channels: int, fewer: int) -> Fill:
         return fill
     whole = np.zeros((0, channels), np.float32)
 
-    def filled(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+    def filled(block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
         nonlocal whole
         if len(whole) != len(block):
             whole = np.zeros((len(block), channels), np.float32)
-        fill(whole, latency, underflow)
+        fill(whole, latency, underflow, waited)
         for channel in range(fewer):
             block[:, channel] = whole[:, channel::fewer].mean(axis=1)
 
@@ -174,6 +175,7 @@ class OutputStream:
         self.device = device
         self._fill = fill
         self._block = np.zeros((frames, channels), np.float32)
+        self._clock: Callable[[], float] | None = None
         self._stream: Any = audio.open(
             rate=rate, channels=channels, format=pyaudio.paFloat32, output=True, output_device_index=device.index,
             frames_per_buffer=frames, stream_callback=self._called, start=False,
@@ -205,8 +207,12 @@ class OutputStream:
         block = self._block
         if len(block) != frames:
             self._block = block = np.zeros((frames, block.shape[1]), np.float32)
-        ahead = times["output_buffer_dac_time"] - times["current_time"]
-        self._fill(block, ahead if 0 < ahead < 1 else self.latency, bool(status & _UNDERFLOW))
+        asked = times["current_time"]
+        # PortAudio's clock is one of these two, depending on its version.
+        self._clock = self._clock or min((time.monotonic, time.time), key=lambda clock: abs(clock() - asked))
+        waited, ahead = self._clock() - asked, times["output_buffer_dac_time"] - asked
+        latency = ahead if 0 < ahead < 1 else self.latency
+        self._fill(block, latency, bool(status & _UNDERFLOW), waited if 0 < waited < 1 else 0.0)
         return block, _CONTINUE
 
 

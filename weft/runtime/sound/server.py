@@ -54,7 +54,7 @@ class NullAudioDevice:
             if time.monotonic() - due > _LONGEST_STALL:
                 self._restart()
                 due = time.monotonic()
-            self._fill(self._block, 0.0, False)
+            self._fill(self._block, 0.0, False, 0.0)
             due += self._seconds
 
 
@@ -84,7 +84,7 @@ class Blocks:
         self._renderer = renderer
         self._memory = memory
         before = memory.read()
-        self.count, self._underruns = before.blocks, before.underruns
+        self.count, self._underruns, self._late = before.blocks, before.underruns, before.late
         self._load = _Load()
         # A fade is not longer than a block, which would cut it off with a click.
         steps = min(round(_RAMP * options.rate), options.frames)
@@ -115,10 +115,11 @@ class Blocks:
         """Lets the renderer fail again, as it has another program to play."""
         self._has_failed = False
 
-    def fill(self, block: NDArray[np.float32], latency: float, underflow: bool) -> None:
-        """Fills a block, [frames, channels], that is heard after `latency` seconds. Never raises."""
+    def fill(self, block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
+        """Fills a block, [frames, channels]. The device asked for it `waited` seconds ago, to be heard `latency`
+        seconds later. Never raises."""
         began = time.monotonic()
-        heard = began + latency
+        heard = began - waited + latency
         self.count += 1
         # Samples that are missing in silence do not count.
         self._underruns += underflow and self._sounds
@@ -132,10 +133,13 @@ class Blocks:
             heard = self._heard.at(sample / self._rate, heard)
         if not self._is_heard:
             state = SoundState.LOST
-        self._load.add(time.monotonic() - began, len(block) / self._rate)
+        took, lasts = time.monotonic() - began, len(block) / self._rate
+        self._load.add(took, lasts)
+        # The device has at least one more block in hand.
+        self._late += waited + took > lasts
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
-            self._restarts,
+            self._restarts, self._late,
         )  # fmt: skip
         self._memory.write(self._figures)
 

@@ -288,9 +288,12 @@ class Figures(NamedTuple):
     state: SoundState = SoundState.STARTING
     restarts: int = 0
     """The number of restarts of the performance by then."""
+    late: int = 0
+    """The number of blocks that took longer than they last, from the moment at which the device asked for them, so
+    with the wait for Python's lock."""
 
 
-_TYPES = (int, float, float, float, float, int, int, float, SoundState, int)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int)
 
 
 class FiguresMemory:
