@@ -1,5 +1,5 @@
 """The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
-another context computes, and letters. All other such names are paths of files."""
+another context computes, letters, and live pictures. All other such names are paths of files."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ LETTERS_REACH = 48
 """How far the distances reach on both sides of the outlines, in pixels; also the margin around the letters."""
 
 _LETTERS = "text:"
+_LIVE = "live:"
 
 
 class Letters(NamedTuple):
@@ -71,6 +72,40 @@ def letters_of(picture: str) -> Letters:
     return Letters(*json.loads(picture.removeprefix(_LETTERS)))
 
 
+class LiveName(NamedTuple):
+    """A picture that changes while a program plays: its source, and the arguments of the call, which are constant."""
+
+    source: str
+    args: tuple[str | float, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name among pictures."""
+        return _LIVE + json.dumps([self.source, *self.args])
+
+
+def is_live(picture: str) -> bool:
+    """Whether a picture changes while a program plays."""
+    return picture.startswith(_LIVE)
+
+
+def live_of(picture: str) -> LiveName:
+    """The source and the arguments of a live picture."""
+    source, *args = json.loads(picture.removeprefix(_LIVE))
+    return LiveName(source, tuple(args))
+
+
+def shown(picture: str) -> str:
+    """What messages call a picture."""
+    if not is_live(picture):
+        return picture
+    source, args = live_of(picture)
+    return f"{source}({', '.join(json.dumps(arg) if isinstance(arg, str) else f'{arg:g}' for arg in args)})"
+
+
 def file_of(picture: str) -> str | None:
-    """The path of the file that a picture or its letters are read from; None if they need none."""
+    """The path of the file that a picture or its letters are read from; None if they need none, and for live pictures,
+    which look after their files themselves."""
+    if is_live(picture):
+        return None
     return letters_of(picture).font if is_letters(picture) else picture

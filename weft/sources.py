@@ -12,8 +12,8 @@ NOT_READABLE = "cannot be read by this version of weft yet"
 
 LEFT_OUT = "the statements that need it are left out"
 
-# The kind of an argument: a constant string, a constant number, or a strand that is analysed.
-ArgumentKind: TypeAlias = Literal["text", "number", "strand"]
+# The kind of an argument: a constant string, a constant number, one of both, or a strand that is analysed.
+ArgumentKind: TypeAlias = Literal["text", "number", "text or number", "strand"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,15 @@ class SourceSpec:
     """Whether it reads nothing from outside: the text that it is called with determines its outputs."""
     is_drawn: bool = False
     """Whether weft draws a picture for it, of the text that it is called with."""
+    is_live: bool = False
+    """Whether it is a picture that changes while a program plays; its outputs are red, green, blue and alpha."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        return self.is_computed or self.is_drawn or any(media.is_readable for media in self.media)
+        return self.is_computed or self.is_drawn or self.is_live or any(media.is_readable for media in self.media)
 
 
 PICTURE = MediaKind(
@@ -85,8 +87,10 @@ _ROWS = (
                    ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, [0 7] group, <0 7> one a cycle"),
                    ("suffixes", "0*2 faster, 0/2 slower, 0@3 longer, 0!2 twice, 0(3,8) Euclidean, 0?0.3 left out"),
                )),
-    SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
-               "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),
+    SourceSpec("camera", (SourceParam("index", "text or number", 0),), ("r", "g", "b"), ("x", "y"),
+               "the picture of a camera, by its number, or of anything that PyAV opens, by its address",
+               "camera(index: 0)::cam<r, g, b>", owner="visual", is_live=True,
+               facts=(("addresses", '"lavfi:testsrc2" test pattern, "rtsp://…" network camera, "/dev/video2"'),)),
     SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),
     SourceSpec("text",
                (SourceParam("text", "text"), SourceParam("size", "number", 0.1), SourceParam("font", "text", ""),

@@ -20,7 +20,7 @@ from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
 from weft.media.sampled import size_of
-from weft.names import is_view
+from weft.names import is_view, shown
 
 # Placement of subgraphs on devices: whether one is worth the transfer to a graphics card.
 
@@ -106,7 +106,7 @@ def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
     for path in sorted(paths):
         size = size_of(path)
         if not isinstance(size, str):
-            yield Need(path, _SAMPLED * size[0] * size[1])
+            yield Need(shown(path), _SAMPLED * size[0] * size[1])
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:

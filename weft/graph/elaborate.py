@@ -26,7 +26,7 @@ from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern,
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_live, called_pattern,
     match_arguments, media_kind, media_path, positional_axes, source_text
 )
 from weft.names import LETTERS_EM, LETTERS_REACH, StrandRef
@@ -502,6 +502,11 @@ class Elaborator(Generic[V]):
             references.sources.setdefault(call.name, call.span)
         if spec.is_drawn:
             return self._letters(call, plane, at)
+        if spec.is_live:
+            name = called_live(call, spec).name
+            if self.patch.media.get(name, (1, 1)) is None:
+                raise PoisonedError
+            return self.domain.picture(name, plane, at.x, at.y, call.span)
         axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 

@@ -13,7 +13,7 @@ from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import Letters, StrandRef
+from weft.names import Letters, LiveName, StrandRef
 from weft.ops import WORDS
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
@@ -91,7 +91,7 @@ def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[s
     """Outputs and axes of a source call; for `load` these depend on the kind of file, for `pattern` on the text."""
     if spec.is_computed:
         return called_pattern(call, spec).names, spec.axes
-    if not any(param.kind == "text" for param in spec.params):
+    if spec.is_live or not any(param.kind == "text" for param in spec.params):
         return spec.outputs, spec.axes
     path = source_text(call, spec)
     if not spec.media:
@@ -149,6 +149,24 @@ def called_letters(call: Call, spec: SourceSpec) -> tuple[Letters, float]:
         raise error("unknown-alignment", f'"{texts["align"]}" is no way to align', align.span if align else call.span,
                     "write " + " or ".join(f'"{each}"' for each in ALIGNED))  # fmt: skip
     return Letters(texts["text"], texts["font"] or None, texts["align"]), size
+
+
+def called_live(call: Call, spec: SourceSpec) -> LiveName:
+    """The live picture of a call. Raises WeftError for arguments that are not constant."""
+    args: list[str | float] = []
+    values = match_arguments(spec.name, spec.params, call.args, call.span)
+    for param, value in zip(spec.params, values, strict=True):
+        number = None if value is None else literal_number(value)
+        if value is None:
+            args.append(param.default if param.default is not None else "")
+        elif isinstance(value, Text) and "text" in param.kind:
+            args.append(value.value)
+        elif number is not None and "number" in param.kind:
+            args.append(number)
+        else:
+            raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
+                        f"for example {spec.example}")  # fmt: skip
+    return LiveName(spec.name, tuple(args))
 
 
 MAX_EM = 100

@@ -1,21 +1,40 @@
-"""What kernels sample, by its name among pictures: files, and letters. Pillow is imported when something is opened."""
+"""What kernels sample, by its name among pictures: files, letters, and live pictures. Pillow and the modules of live
+sources are imported when something is opened."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.names import is_letters, letters_of
+from weft.media.source import LiveSource
+from weft.names import LiveName, is_letters, is_live, letters_of, live_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+# What opens the live pictures of each source. Imported when it is needed.
+_OPENERS = {"camera": ("weft.media.capture", "Capture")}
+
+
+def opener(picture: str) -> tuple[LiveSource, LiveName]:
+    """What opens a live picture, and its name taken apart."""
+    name = live_of(picture)
+    module, kind = _OPENERS[name.source]
+    found: LiveSource = getattr(importlib.import_module(module), kind)()
+    return found, name
+
+
 def read(name: str) -> NDArray[np.float32]:
-    """The picture, [height, width, 4]. Raises `PictureError`. Any thread may call it."""
+    """The picture, [height, width, 4], for a live one what stands for it. Raises `PictureError`. Any thread may call
+    it."""
     from weft.media import letters, pictures
 
+    if is_live(name):
+        source, live = opener(name)
+        return source.still(live.args)
     return letters.distances(letters_of(name)) if is_letters(name) else pictures.load_picture(Path(name))
 
 
@@ -24,6 +43,9 @@ def size_of(name: str) -> tuple[int, int] | str:
     file."""
     from weft.media import letters, pictures
 
+    if is_live(name):
+        source, live = opener(name)
+        return source.size(live.args)
     try:
         if is_letters(name):
             return letters.size_of(letters_of(name))

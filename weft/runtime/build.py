@@ -9,7 +9,7 @@ import gc
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -22,14 +22,14 @@ from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import called_letters, media_kind, media_path
+from weft.graph.scope import called_letters, called_live, media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
-from weft.names import file_of, is_letters
+from weft.names import file_of
 from weft.runtime.compiled import CompiledProgram
 from weft.sources import PICTURE, SOURCES
-from weft.syntax.ast import Call, OutputStatement, Program, Text, walk_statement
+from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
@@ -186,22 +186,27 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
             continue
         for node in walk_statement(statement):
             if isinstance(node, Call) and node.name in _OPENED and (named := _sampled(node)) is not None:
-                name, text = named
-                look = probe or (size_of if is_letters(name) else None)
+                name, place = named
+                look = probe or (None if file_of(name) else size_of)
                 known = look(name) if look else None
                 if isinstance(known, str):
-                    report.error("unreadable-source", f'"{text.value}" cannot be read: {known}', text.span)
+                    shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
+                    report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
                 found[name] = None if isinstance(known, str) else known
     return found
 
 
 # The sources that are pictures for kernels.
-_OPENED = ("load", "text")
+_OPENED = ("load", "text", *(name for name, spec in SOURCES.items() if spec.is_live))
 
 
-def _sampled(call: Call) -> tuple[str, Text] | None:
+def _sampled(call: Call) -> tuple[str, Expression] | None:
     """The name among pictures of what a call opens, and its place in the text; None for calls with mistakes, which are
     told elsewhere, and for what is no picture."""
+    if SOURCES[call.name].is_live:
+        with suppress(WeftError):
+            return called_live(call, SOURCES[call.name]).name, call
+        return None
     texts = [argument.value for argument in call.args if isinstance(argument.value, Text)]
     if not texts:
         return None

@@ -285,6 +285,7 @@ class Reporter:
     notices: Notices = field(default_factory=Notices)
     _reported_loops: set[str] = field(default_factory=set)
     _mentioned: set[str] = field(default_factory=set)
+    _ailing: dict[str, str | None] = field(default_factory=dict)
 
     def begin(self) -> None:
         """A new program begins to play."""
@@ -332,6 +333,14 @@ class Reporter:
             if change.subgraph is None:
                 moved = {"context": change.context, "from": change.origin, "to": change.target}
                 self.events.emit("backend", **moved, reason=change.reason)
+
+    def sources(self, problems: Mapping[str, str | None]) -> None:
+        """Reports what is wrong with live sources now, by what they are called, once until it changes."""
+        for name, problem in problems.items():
+            if problem != self._ailing.get(name):
+                self._ailing[name] = problem
+                self.events.emit("source", source=name, problem=problem)
+                self.mention(f"{name}: {problem or 'it is back'}")
 
     def heard(self, event: SoundEvent) -> None:
         """Reports what happened to the sound."""

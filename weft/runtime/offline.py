@@ -89,7 +89,7 @@ class Offline:
         self._fps = settings["fps"]
         self._clips = clips
         self._has_shown = False
-        self._loader = loader = ProgramLoader(choices)
+        self._loader = loader = ProgramLoader(choices, offline=True)
         # The best tier for every frame: tiers may differ in how they round numbers.
         compiled = loader.translate_best(build.compiled)
         inputs = initial_inputs(build.patch)
@@ -264,7 +264,8 @@ class Offline:
 
     def _run(self, number: int, time: float) -> list[TickResult]:
         """Runs one frame of all but the sound, and hands the sound what it reads from there."""
-        env = replace(self._env, tick=number, abstime=time)
+        pictures = self._program.pictures_at(time, exactly=True)
+        env = replace(self._env, tick=number, abstime=time, pictures=pictures)
         results = self._program.runner.run(env)
         if self._sound is not None and self._program.runner.feeds_streams:
             self._sound.feed(self._program.runner.feeds(env))

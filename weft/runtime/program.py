@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
@@ -21,8 +22,9 @@ from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError
-from weft.media.sampled import read
-from weft.names import StrandRef, file_of, is_view
+from weft.media.sampled import opener, read
+from weft.media.source import LivePicture
+from weft.names import StrandRef, file_of, is_live, is_view, shown
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
@@ -47,12 +49,21 @@ class LoadedProgram:
     compiled: CompiledProgram
     runner: ProgramRunner
     pictures: Mapping[str, Picture]
+    """Those that stay the same, and for each live one what stands for it."""
     size: tuple[int, int]
     changed: tuple[str, ...]
     kept: tuple[str, ...]
     left_out: tuple[Diagnostic, ...] = ()
     elsewhere: tuple[Unit, ...] = ()
     """The units that stream, and are played elsewhere."""
+    live: Mapping[str, LivePicture] = field(default_factory=dict)
+
+    def pictures_at(self, seconds: float, exactly: bool = False) -> Mapping[str, Picture]:
+        """The pictures that it samples at a time of the performance; `exactly` those, however long that takes."""
+        if not self.live:
+            return self.pictures
+        now = {name: live.exactly(seconds) if exactly else live.at(seconds) for name, live in self.live.items()}
+        return {**self.pictures, **now}
 
     def tier(self, codes: Collection[str] = ()) -> int:
         """The lowest tier among the subgraphs that run here and have tiers. If there are none, it is that of those that
@@ -98,8 +109,12 @@ class ProgramLoader:
     """The contexts without an available device, each with a device whose `reason` says why."""
     rehearses: bool = False
     """Whether programs are only tried out: then no device is opened."""
+    offline: bool = False
+    """Whether programs are rendered, which is not in a hurry."""
     _assignment: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
+    _live: WeakValueDictionary[str, LivePicture] = field(default_factory=WeakValueDictionary)
+    """Live pictures are open for as long as a program has them."""
 
     def __post_init__(self) -> None:
         # A copy of this one, made by `replace`, shares the assignment.
@@ -241,7 +256,8 @@ class ProgramLoader:
         runner.parts = tuple(parts)
         runner.views = compiled.views if self.stream_getter is not None else ()
         return LoadedProgram(
-            compiled, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
+            compiled, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere),
+            self._open_live(pictures),
         )
 
     def _running(self, before: LoadedProgram | None, size: tuple[int, int]) -> dict[str, RunningSubgraph]:
@@ -362,11 +378,8 @@ class ProgramLoader:
             file = file_of(path)
             stamp = None if file is None else stat_media(Path(file)).stamp
             if path not in self._pictures or self._pictures[path][0] != stamp:
-                try:
+                with _translating(path):
                     self._pictures[path] = (stamp, read(path))
-                except PictureError as failure:
-                    words = f"{path} cannot be read: {failure.reason}"
-                    raise error("unreadable-source", words, hint=failure.hint) from failure
             loaded[path] = self._pictures[path][1]
         others = {path: known for path, known in self._pictures.items() if path not in loaded}
         self._pictures = {**others, **{path: self._pictures[path] for path in loaded}}
@@ -374,6 +387,32 @@ class ProgramLoader:
             oldest = next(iter(others))
             del others[oldest], self._pictures[oldest]
         return loaded
+
+
+    def _open_live(self, names: Iterable[str]) -> dict[str, LivePicture]:
+        """The live pictures among these, opened if no program has them."""
+        if self.rehearses:
+            return {}
+        opened: dict[str, LivePicture] = {}
+        for name in filter(is_live, names):
+            live = self._live.get(name)
+            if live is None:
+                source, asked = opener(name)
+                with _translating(name):
+                    live = source.open(asked.args, self.offline)
+                self._live[name] = live
+            opened[name] = live
+        return opened
+
+
+@contextmanager
+def _translating(name: str) -> Iterator[None]:
+    """Turns the error of a picture that cannot be read into WeftError."""
+    try:
+        yield
+    except PictureError as failure:
+        words = f"{shown(name)} cannot be read: {failure.reason}"
+        raise error("unreadable-source", words, hint=failure.hint) from failure
 
 
 def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:

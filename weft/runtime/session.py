@@ -21,6 +21,7 @@ import numpy as np
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
+from weft.names import shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
@@ -58,7 +59,7 @@ class Ticker:
         tick = self.clock.latest
         return Env(
             *loaded.size, tick.number, tick.time, tick.dt, {**self.inputs.frame(), **loaded.compiled.parameters},
-            loaded.pictures, threads=self.threads, warn=self.reporter.warn,
+            loaded.pictures_at(tick.time), threads=self.threads, warn=self.reporter.warn,
             loop_stopped=partial(self.reporter.loop_stopped, loaded.compiled),
         )  # fmt: skip
 
@@ -462,6 +463,8 @@ class Session:
         figures = stats.shown(time.monotonic())
         if figures is not None:
             self.reporter.frames(figures, self.sound.figures, self._facts())
+            if (running := self.programs.running) is not None:
+                self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
 

@@ -82,7 +82,7 @@ class PictureFade:
             return leaving
         with suppress(Exception):  # then it is gone at once
             inputs = {**env.inputs, **leaving.compiled.parameters}
-            own = replace(env, inputs=inputs, pictures=leaving.pictures)
+            own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
             shown = main_picture(leaving.runner.run_aside(own, done))
             return None if shown is None else shown.array
         self._leaving = None
@@ -277,7 +277,8 @@ class TransitionScheduler:
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound, as far as they are known before its first frame."""
         given = {**InputState(), **loaded.compiled.parameters}
-        env = Env(*loaded.size, abstime=self._clock.now(), inputs=given, pictures=loaded.pictures)
+        now = self._clock.now()
+        env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))
         with suppress(Exception):  # values that cannot be read yet come with the first frame
             given |= loaded.runner.feeds(env)
         return given

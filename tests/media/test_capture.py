@@ -1,0 +1,132 @@
+"""Cameras: pictures that change while a program plays. What generates them here is a test source of FFmpeg."""
+
+from __future__ import annotations
+
+import gc
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.forks import ran
+from tests.support.performance import Performance
+from tests.support.sound import eventually
+from weft.media.capture import Capture, CapturedPicture
+from weft.media.pictures import PictureError
+from weft.runtime.program import ProgramLoader
+
+BARS = "lavfi:smptebars=size=64x48"
+MOVING = "lavfi:testsrc2=size=64x48:rate=60"
+PATCH = 'camera("{address}")::c<r, g, b>\ndisplay(c@r, c@g, c@b)\n'
+
+
+def bars() -> np.ndarray:
+    """The picture of the first address, in bytes."""
+    with av.open(BARS.removeprefix("lavfi:"), format="lavfi") as container:
+        return next(container.decode(video=0)).to_ndarray(format="rgb24")
+
+
+def children() -> set[int]:
+    """The processes that this process has started."""
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+def test_a_patch_shows_what_the_camera_sees(tmp_path: Path) -> None:
+    patch, out = tmp_path / "patch.weft", tmp_path / "out.png"
+    patch.write_text(PATCH.format(address=BARS))
+    outcome = ran(["render", str(patch), "-o", str(out), "--size", "64x48"], tmp_path, os.environ)
+    assert outcome.returncode == 0, outcome.stderr
+    assert np.array_equal(np.asarray(Image.open(out))[..., :3], bars())
+
+
+def test_what_was_given_stays_the_same_while_a_newer_picture_comes() -> None:
+    camera = Capture().open((MOVING,), offline=False)
+    try:
+        for _ in range(20):
+            first = newer = camera.at(0.0)
+            before = first.copy()
+            while newer is first:
+                newer = camera.at(0.0)
+            assert newer.shape == first.shape == (48, 64, 4)
+            assert np.array_equal(first, before)
+        eventually(lambda: not np.array_equal(camera.at(0.0), before), "a change in the picture")
+        assert camera.problem() is None
+    finally:
+        camera.close()
+
+
+def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
+    before = children()
+    with pytest.raises(PictureError, match="No such file"):
+        Capture().open((str(tmp_path / "nothing.mkv"),), offline=False)
+    assert children() == before
+
+
+def test_a_camera_is_closed_with_the_last_program_that_reads_it() -> None:
+    before, files = children(), len(os.listdir("/proc/self/fd"))
+    loader = ProgramLoader({})
+    name = 'live:["camera", "' + MOVING + '"]'
+    one, other = loader._open_live([name]), loader._open_live([name])
+    assert one[name] is other[name], "it goes on over a save"
+    (process,) = children() - before
+    one.clear()
+    assert process in children()
+    other.clear()
+    gc.collect()
+    assert children() == before
+    eventually(lambda: len(os.listdir("/proc/self/fd")) == files, "the end of its files")
+
+
+def test_a_camera_that_is_unplugged_keeps_its_last_picture_and_comes_back(tmp_path: Path) -> None:
+    camera = Capture().open((MOVING,), offline=False)
+    assert isinstance(camera, CapturedPicture)
+    try:
+        assert camera._child is not None
+        camera._child.kill()
+        eventually(lambda: camera.problem() is not None, "a warning")
+        assert camera.at(1.0).any()
+        moment = camera.at(1.0)
+        eventually(lambda: camera.problem() is None and camera.at(2.0) is not moment, "its return")
+    finally:
+        camera.close()
+
+
+def test_arguments_are_constant(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text("camera(me@time)::c<r>\ndisplay(c@r)\n")
+    outcome = ran(["check", str(patch)], tmp_path, os.environ)
+    assert outcome.returncode == 1
+    assert "patch.weft:1:8: error:" in outcome.stderr
+    assert "needs-a-constant" in outcome.stderr
+
+
+def decoders(address: str) -> int:
+    """How many processes decode what is at an address."""
+    found = 0
+    for process in Path("/proc").iterdir():
+        # It may end in the meantime.
+        with suppress(OSError):
+            found += process.name.isdecimal() and address.encode() in (process / "cmdline").read_bytes().split(b"\0")
+    return found
+
+
+def test_a_performance_goes_on_while_cameras_come_and_go(tmp_path: Path) -> None:
+    address = f"lavfi:testsrc2=size=64x48:rate={os.getpid() % 40 + 20}/1"
+    patch = tmp_path / "patch.weft"
+    with_camera, without = PATCH.format(address=address), "display(me@x, me@y, 0)\n"
+    patch.write_text(with_camera)
+    # A fork would not show the arguments of its own children.
+    new = ("-X", "utf8", "-m", "weft")
+    with Performance(patch, "--headless", "--size", "64x48", "--no-audio", python=new) as performance:
+        performance.wait_for("frames")
+        assert decoders(address) == 1
+        performance.save(without)
+        performance.wait_for("swap")
+        performance.save("// again\n" + with_camera)
+        performance.wait_for("swap", 2)
+        assert decoders(address) == 1, "the one that was kept while the program before may come back"
+    eventually(lambda: decoders(address) == 0, "the end of the decoder")

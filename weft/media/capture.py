@@ -1,0 +1,278 @@
+"""Cameras, and whatever else PyAV plays as it comes: the newest picture, decoded by a process of its own.
+
+That process writes pictures into memory that both processes map, in turn into one of several places. It never writes
+into the place that is being read, and no queue can grow: what nobody has read is overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import mmap
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from weft.child import Child, Pulse
+from weft.media.pictures import PictureError
+from weft.media.source import Arguments, LivePicture, LiveSource
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Picture = NDArray[np.float32]
+
+MAX_PIXELS = 3840 * 2160
+"""The most pixels of a captured picture; larger ones are made smaller."""
+
+# What is reported before anything is open; most cameras give something like it.
+_USUAL = (720, 1280)
+_ENDED = "the process that reads it has ended"
+# The places for pictures: the newest, the one that is read, the one that was read before, and one that is written.
+_PLACES = 4
+_BYTES = MAX_PIXELS * 4 * 4
+# The places of the newest picture, of the one that is read and of the one before, from 1; then, for each place, height,
+# width and number of its picture. All int64.
+_HEADER = 4096
+# Seconds that the first picture may take; without a picture before something is said; before another try.
+_TO_OPEN = 10.0
+_SILENT = 2.0
+_AGAIN = 1.0
+
+
+class Capture(LiveSource):
+    """The source `camera`."""
+
+    def size(self, args: Arguments) -> tuple[int, int] | str:
+        return missing_library() or (_USUAL[1], _USUAL[0])
+
+    def still(self, args: Arguments) -> Picture:
+        import numpy as np
+
+        return np.zeros((9, 16, 4), np.float32)
+
+    def open(self, args: Arguments, offline: bool) -> LivePicture:
+        reason = missing_library()
+        if reason is not None:
+            raise PictureError(reason)
+        return CapturedPicture(str(args[0]) if isinstance(args[0], str) else str(int(args[0])))
+
+
+def missing_library() -> str | None:
+    """Why films and cameras cannot be read here, with a remedy; None if nothing is known to prevent it."""
+    if importlib.util.find_spec("av") is None:
+        return "PyAV is not installed (pip install 'weft[media]')"
+    return None
+
+
+class CapturedPicture(LivePicture):
+    """The newest picture of a camera."""
+
+    def __init__(self, address: str) -> None:
+        """Waits for the first picture. Raises PictureError if there is none."""
+        self._address = address
+        self._memory = _Memory.new()
+        self._child: Child | None = self._started()
+        self._shown: tuple[int, Picture] | None = None
+        self._problem: str | None = None
+        self._last = time.monotonic()
+        try:
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def _started(self) -> Child:
+        memory = self._memory.descriptor
+        return Child("weft.media.capture:main", str(memory), self._address, descriptors=[memory])
+
+    def _wait(self) -> None:
+        until = time.monotonic() + _TO_OPEN
+        while not self._memory.last:
+            self._listen()
+            if self._problem is not None:
+                raise PictureError(self._problem)
+            if self._child is None or self._child.poll() is not None:
+                raise PictureError(_ENDED)
+            if time.monotonic() > until:
+                raise PictureError(f"no picture has come within {_TO_OPEN:g} seconds")
+            time.sleep(0.005)
+
+    def at(self, seconds: float) -> Picture:
+        newest = self._memory.last
+        if newest and (self._shown is None or newest != self._shown[0]):
+            self._shown = self._memory.read()
+            self._last = time.monotonic()
+        assert self._shown is not None, "it waited for the first picture"
+        return self._shown[1]
+
+    def problem(self) -> str | None:
+        if self._child is not None and self._child.poll() is not None:
+            self._child.end()
+            self._child = self._started()
+            self._last = time.monotonic()
+            return _ENDED
+        self._listen()
+        if self._problem is None and time.monotonic() - self._last > _SILENT:
+            return "no picture comes any more"
+        return self._problem
+
+    def _listen(self) -> None:
+        """Takes what the process says: a problem, or that there is none any more."""
+        if self._child is None:
+            return
+        with contextlib.suppress(EOFError, OSError):
+            while self._child.connection.poll():
+                self._problem = self._child.connection.recv()
+
+    def close(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
+            self._memory.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Memory:
+    """Places for pictures that both processes map."""
+
+    def __init__(self, descriptor: int) -> None:
+        import numpy as np
+
+        self.descriptor = descriptor
+        self._map = mmap.mmap(descriptor, _HEADER + _PLACES * _BYTES)
+        self._numbers = np.frombuffer(self._map, np.int64, _HEADER // 8)
+
+    @classmethod
+    def new(cls) -> _Memory:
+        """Memory that takes space only where something has been written."""
+        if sys.platform == "linux":
+            descriptor = os.memfd_create("weft-capture")
+        else:
+            descriptor, path = tempfile.mkstemp(prefix="weft-capture-")
+            os.unlink(path)
+        os.ftruncate(descriptor, _HEADER + _PLACES * _BYTES)
+        return cls(descriptor)
+
+    @property
+    def last(self) -> int:
+        """The number of the newest picture, from 1; 0 if there is none yet."""
+        place = int(self._numbers[0]) - 1
+        return 0 if place < 0 else int(self._numbers[6 + 4 * place])
+
+    def read(self) -> tuple[int, Picture]:
+        """The newest picture and its number; there has to be one. It is not written any more until two others have been
+        read."""
+        self._numbers[2] = self._numbers[1]
+        while True:
+            place = int(self._numbers[0]) - 1
+            self._numbers[1] = place + 1
+            # If it is still the newest, the other process cannot have begun to write there.
+            if int(self._numbers[0]) - 1 == place:
+                height, width, number = map(int, self._numbers[4 + 4 * place : 7 + 4 * place])
+                return number, self._picture(place, height, width)
+
+    def write(self, number: int, pixels: NDArray[np.uint8]) -> None:
+        """Writes a picture [height, width, 4] in bytes, which becomes the newest one."""
+        import numpy as np
+
+        busy = {int(number) - 1 for number in self._numbers[:3]}
+        place = next(place for place in range(_PLACES) if place not in busy)
+        height, width = pixels.shape[:2]
+        np.multiply(pixels, np.float32(1 / 255), out=self._picture(place, height, width))
+        self._numbers[4 + 4 * place : 7 + 4 * place] = height, width, number
+        self._numbers[0] = place + 1
+
+    def _picture(self, place: int, height: int, width: int) -> Picture:
+        import numpy as np
+
+        start = _HEADER + place * _BYTES
+        return np.frombuffer(self._map, np.float32, height * width * 4, start).reshape(height, width, 4)
+
+    def close(self) -> None:
+        """Closes the file; the memory is freed when no picture of it is in use any more."""
+        os.close(self.descriptor)
+
+
+# --- in the process that decodes --------------------------------------------------------------------------------------
+
+
+def main(descriptor: str, lifeline: str, memory: str, address: str) -> None:
+    """Decodes pictures until the other end of the socket with this descriptor is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
+    decoder = threading.Thread(target=_capture, args=(_Memory(int(memory)), address, parent), daemon=True)
+    decoder.start()
+    # The device may be silent for as long as it likes; this thread shows that the process lives.
+    with contextlib.suppress(EOFError, OSError):
+        while not parent.poll(0.1):
+            pulse.beat()
+        parent.recv()
+    os._exit(0)
+
+
+def _capture(memory: _Memory, address: str, parent: Connection) -> None:
+    import av
+
+    number, said = memory.last, None
+    while True:
+        try:
+            for pixels in _pictures(address):
+                number += 1
+                memory.write(number, pixels)
+                if said is not None:
+                    parent.send(None)
+                    said = None
+            words = "it has ended"
+        except (OSError, ValueError, av.error.FFmpegError) as failure:
+            words = getattr(failure, "strerror", None) or str(failure)
+        if words != said:
+            said = words
+            parent.send(words)
+        time.sleep(_AGAIN)
+
+
+def _pictures(address: str) -> Iterator[NDArray[np.uint8]]:
+    """The pictures of a device, a film or a stream, in the pace in which they come."""
+    import av
+
+    place, form = _opened(address)
+    with av.open(place, format=form) as container:
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        # What is generated or read from a file comes at once, and has to be slowed down.
+        began: float | None = None
+        for frame in container.decode(stream):
+            if form == "lavfi" and frame.time is not None:
+                began = time.monotonic() - frame.time if began is None else began
+                time.sleep(max(0.0, frame.time - (time.monotonic() - began)))
+            yield _pixels(frame)
+
+
+def _pixels(frame: Any) -> NDArray[np.uint8]:
+    scale = min(1.0, (MAX_PIXELS / (frame.width * frame.height)) ** 0.5)
+    found: NDArray[np.uint8] = frame.to_ndarray(
+        format="rgba", width=int(frame.width * scale), height=int(frame.height * scale)
+    )
+    return found
+
+
+def _opened(address: str) -> tuple[str, str | None]:
+    """The address and the format by which PyAV opens it."""
+    if address.startswith("lavfi:"):
+        return address.removeprefix("lavfi:"), "lavfi"
+    device = address.isdecimal() or address.startswith("/dev/")
+    if not device:
+        return address, None
+    if sys.platform == "darwin":
+        return address, "avfoundation"
+    return (f"/dev/video{address}" if address.isdecimal() else address), "v4l2"
