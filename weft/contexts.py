@@ -167,7 +167,7 @@ def context_table() -> ContextTable:
     """All contexts, for commands that run nothing. Packages that cannot be loaded are left out; commands that run
     something report why."""
     specs: dict[str, ContextSpec] = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
-    alone = {point.name: point for point in _points("weft.contexts")}
+    alone = {point.name: point for point in points("weft.contexts")}
     for point in backend_points():
         try:
             spec: ContextSpec | None = alone[point.name].load() if point.name in alone else load_backend(point).spec
@@ -180,10 +180,11 @@ def context_table() -> ContextTable:
 
 def backend_points() -> list[EntryPoint]:
     """The backends of packages, by name."""
-    return _points("weft.backends")
+    return points("weft.backends")
 
 
-def _points(group: str) -> list[EntryPoint]:
+def points(group: str) -> list[EntryPoint]:
+    """The entry points of packages in a group, by name."""
     from importlib.metadata import entry_points  # it takes long to import, and most processes never ask
 
     return sorted(entry_points(group=group), key=lambda point: point.name)

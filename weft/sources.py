@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from weft.contexts import points
 
 NOT_READABLE = "cannot be read by this version of weft yet"
 """The message about a source, or a kind of file, that has no reader."""
@@ -113,4 +116,32 @@ _ROWS = (
                "midi_note()::n<note, velocity, gate>"),
 )  # fmt: skip
 
-SOURCES: Mapping[str, SourceSpec] = MappingProxyType({row.name: row for row in _ROWS})
+_TABLE = {row.name: row for row in _ROWS}
+
+SOURCES: Mapping[str, SourceSpec] = MappingProxyType(_TABLE)
+"""All sources by name: those of weft, and those of packages once `load_packages` has found them."""
+
+_OPENERS: dict[str, Any] = {}
+
+OPENERS: Mapping[str, Any] = MappingProxyType(_OPENERS)
+"""What opens the sources of packages, by their names: classes like those of `weft.media.source`, with a `spec`."""
+
+
+@cache
+def load_packages() -> tuple[str, ...]:
+    """Adds the sources of packages to the table; returns what is wrong with those that cannot be loaded. The source of
+    a package never replaces one of weft."""
+    problems = []
+    for point in points("weft.sources"):
+        try:
+            found = point.load()
+            spec: SourceSpec = replace(found.spec, name=point.name, is_live=True)
+        except Exception as failure:
+            problems.append(f"the source {point.name} ({point.value}) could not be loaded: {failure}")
+            continue
+        if point.name in _TABLE:
+            problems.append(f"the source {point.name} ({point.value}) is not used: weft has one of this name")
+            continue
+        _TABLE[point.name] = spec
+        _OPENERS[point.name] = found
+    return tuple(problems)

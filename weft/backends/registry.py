@@ -10,6 +10,7 @@ from weft.backends import hardware
 from weft.backends.base import Backend
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable, backend_points, load_backend
 from weft.errors import Diagnostic
+from weft.sources import load_packages
 
 # Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
 _OWN = {
@@ -88,6 +89,7 @@ def load_registry() -> Registry:
         except Exception as failure:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
             problems.append(Diagnostic("warning", "backend-not-loaded", words))
+    problems += [Diagnostic("warning", "source-not-loaded", words) for words in load_packages()]
     others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
     contexts = ContextTable([VISUAL, AUDIO, COMPUTE, *brought])

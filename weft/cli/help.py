@@ -23,7 +23,7 @@ from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
-from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec
+from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec, load_packages
 from weft.syntax.parser import FORMS
 
 Facts = tuple[tuple[str, str], ...]
@@ -86,6 +86,7 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 
 def _tabled() -> Iterator[Topic]:
+    load_packages()
     yield from map(_of_operation, (row for row in OPS.values() if row.kind != "internal"))
     for word in WORDS.values():
         shown = _call(word.name, (*word.params, *["…"] * word.variadic))

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 
 from weft.media.source import LiveSource
 from weft.names import LiveName, is_letters, is_live, letters_of, live_of
+from weft.sources import OPENERS, load_packages
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-# What opens the live pictures of each source. Imported when it is needed.
-_OPENERS = {"camera": ("weft.media.capture", "Capture")}
+# What opens the live pictures of weft's own sources. Imported when it is needed.
+_OWN = {"camera": ("weft.media.capture", "Capture")}
 
 
 def opener(picture: str) -> tuple[LiveSource, LiveName]:
     """What opens a live picture, and its name taken apart."""
     name = live_of(picture)
-    module, kind = _OPENERS[name.source]
+    if name.source not in _OWN:
+        load_packages()
+        return OPENERS[name.source](), name
+    module, kind = _OWN[name.source]
     found: LiveSource = getattr(importlib.import_module(module), kind)()
     return found, name
 

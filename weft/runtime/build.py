@@ -28,7 +28,7 @@ from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
 from weft.names import file_of
 from weft.runtime.compiled import CompiledProgram
-from weft.sources import PICTURE, SOURCES
+from weft.sources import PICTURE, SOURCES, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -68,6 +68,7 @@ def analyse(
     """
     report = Report()
     started = time.perf_counter()
+    load_packages()
     loaded = load(source, report, contexts.statements, read)
     parsed = time.perf_counter()
     program = loaded.program
@@ -181,11 +182,13 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
     """The pictures that a program names, with width and height. Those that cannot be read are reported as errors, and
     have none."""
     found: dict[str, tuple[int, int] | None] = {}
+    # The sources that are pictures for kernels.
+    opened = [name for name, spec in SOURCES.items() if spec.media or spec.is_drawn or spec.is_live]
     for statement in program.statements:
-        if not any(name in statement.span.text for name in _OPENED):
+        if not any(name in statement.span.text for name in opened):
             continue
         for node in walk_statement(statement):
-            if isinstance(node, Call) and node.name in _OPENED and (named := _sampled(node)) is not None:
+            if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
                 look = probe or (None if file_of(name) else size_of)
                 known = look(name) if look else None
@@ -195,9 +198,6 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
                 found[name] = None if isinstance(known, str) else known
     return found
 
-
-# The sources that are pictures for kernels.
-_OPENED = ("load", "text", *(name for name, spec in SOURCES.items() if spec.is_live))
 
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:
