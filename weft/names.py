@@ -95,6 +95,32 @@ def live_of(picture: str) -> LiveName:
     return LiveName(source, tuple(args))
 
 
+_MICROPHONE = "mic:"
+
+
+class MicrophoneName(NamedTuple):
+    """A channel of a microphone: its device, empty for the system's choice, and the number of the channel from 0."""
+
+    device: str
+    channel: int
+
+    @property
+    def name(self) -> str:
+        """Its name among the inputs of a sound."""
+        return f"{_MICROPHONE}{self.device}@{self.channel}"
+
+
+def is_microphone(name: str) -> bool:
+    """Whether an input of a sound is heard by a microphone."""
+    return name.startswith(_MICROPHONE)
+
+
+def microphone_of(name: str) -> MicrophoneName:
+    """The device and the channel of a microphone's name."""
+    device, _, channel = name.removeprefix(_MICROPHONE).rpartition("@")
+    return MicrophoneName(device, int(channel))
+
+
 def shown(picture: str) -> str:
     """What messages call a picture."""
     if not is_live(picture):

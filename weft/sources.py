@@ -60,13 +60,16 @@ class SourceSpec:
     """Whether weft draws a picture for it, of the text that it is called with."""
     is_live: bool = False
     """Whether it is a picture that changes while a program plays; its outputs are red, green, blue and alpha."""
+    is_heard: bool = False
+    """Whether it is a sound input, with an output for each channel."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        return self.is_computed or self.is_drawn or self.is_live or any(media.is_readable for media in self.media)
+        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard
+        return is_known or any(media.is_readable for media in self.media)
 
 
 PICTURE = MediaKind(
@@ -94,7 +97,11 @@ _ROWS = (
                "the picture of a camera, by its number, or of anything that PyAV opens, by its address",
                "camera(index: 0)::cam<r, g, b>", owner="visual", is_live=True,
                facts=(("addresses", '"lavfi:testsrc2" test pattern, "rtsp://…" network camera, "/dev/video2"'),)),
-    SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),
+    SourceSpec("mic", (SourceParam("device", "text or number", ""),),
+               ("l", "r", "c3", "c4", "c5", "c6", "c7", "c8"), ("abstime",),
+               "what a microphone hears now, or any other sound input", "mic()::m<l, r>", owner="audio", is_heard=True,
+               facts=(("device", "its number in weft devices, or a part of its name; else the system's choice"),
+                      ("earlier", "delay(m@l, 4800, 4800) in sounds; m@l(me@time ~ me@time - 0.1) in pictures"))),
     SourceSpec("text",
                (SourceParam("text", "text"), SourceParam("size", "number", 0.1), SourceParam("font", "text", ""),
                 SourceParam("align", "text", "center")),

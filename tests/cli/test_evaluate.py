@@ -164,8 +164,8 @@ def test_pictures_are_read(weft):
 
 
 def test_a_source_that_this_version_lacks(weft):
-    weft.file("mic.weft", "mic()::m<l, r>\n")
-    assert "m@l needs a source" in weft("eval", "mic.weft", "m@l", code=3).stderr
+    weft.file("osc.weft", "osc(\"/fader\")::o<v>\n")
+    assert "o@v needs a source" in weft("eval", "osc.weft", "o@v", code=3).stderr
 
 
 def test_trace_shows_every_instruction_with_the_stack(weft):

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +25,13 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.runtime.sound import device
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings
 
 RATE = 48000
 SINK = "weft_out"
+VOICE = "weft_in"
 Samples = NDArray[np.float64]
 
 # The bytes of a sample in a recording, of both channels.
@@ -45,6 +48,8 @@ _SERVER = """\
 load-module module-native-protocol-unix socket={folder}/socket auth-anonymous=1
 load-module module-null-sink sink_name={sink} rate={rate} channels=2 format=float32le norewinds=1
 set-default-sink {sink}
+load-module module-null-sink sink_name={voice} rate={rate} channels=2 format=float32le norewinds=1
+set-default-source {voice}.monitor
 """
 
 # PortAudio is to see this one device.
@@ -69,7 +74,7 @@ class SoundServer:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(mode=0o700)
-        (folder / "default.pa").write_text(_SERVER.format(folder=folder, sink=SINK, rate=RATE))
+        (folder / "default.pa").write_text(_SERVER.format(folder=folder, sink=SINK, voice=VOICE, rate=RATE))
         (folder / "asound.conf").write_text(_ALSA)
         self.environment = {
             "PULSE_SERVER": f"unix:{folder}/socket",
@@ -128,6 +133,22 @@ class SoundServer:
                 yield file
             finally:
                 recorder.terminate()
+
+
+    @contextmanager
+    def spoken(self, sound: Samples) -> Iterator[None]:
+        """Within this context, the microphone hears a sound, [samples, channels]."""
+        command = ["pacat", "-d", VOICE, "--format=float32le", f"--rate={RATE}", f"--channels={sound.shape[1]}"]
+        environment = {**os.environ, **self.environment}
+        with tempfile.NamedTemporaryFile() as file:
+            sound.astype(np.float32).tofile(file)
+            file.flush()
+            with subprocess.Popen([*command, file.name], env=environment, start_new_session=True) as speaker:
+                _serve_first(speaker)
+                try:
+                    yield
+                finally:
+                    speaker.terminate()
 
 
 def _serve_first(process: subprocess.Popen[bytes]) -> None:
@@ -242,7 +263,7 @@ class Tone:
         return []
 
 
-def tone(options: SoundOptions, controls: Controls, rings: Rings) -> Tone:
+def tone(options: SoundOptions, controls: Controls, rings: Rings, microphones: Microphones) -> Tone:
     return Tone(options.rate)
 
 

@@ -61,6 +61,7 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after N frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
+@click.option("--no-mic", is_flag=True, help="Open no microphone.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
@@ -90,6 +91,7 @@ class _RunOptions:
     frames: int | None
     events: str | None
     no_audio: bool
+    no_mic: bool
     audio_device: str | None
     buffer: int
     fade: float | None
@@ -110,12 +112,15 @@ class _RunOptions:
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events:
             session = Session(
                 path, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), Inputs(),
-                Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
+                Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize),
             )  # fmt: skip
             return self._play(session, ahead)
+
+    def _sound_options(self) -> SoundOptions:
+        return SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio, is_deaf=self.no_mic)
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self._for_a_window):

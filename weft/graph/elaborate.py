@@ -26,10 +26,10 @@ from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_live, called_pattern,
-    match_arguments, media_kind, media_path, positional_axes, source_text
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern,
+    constant_arguments, match_arguments, media_kind, media_path, positional_axes, source_text
 )
-from weft.names import LETTERS_EM, LETTERS_REACH, StrandRef
+from weft.names import LETTERS_EM, LETTERS_REACH, LiveName, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -503,7 +503,7 @@ class Elaborator(Generic[V]):
         if spec.is_drawn:
             return self._letters(call, plane, at)
         if spec.is_live:
-            name = called_live(call, spec).name
+            name = LiveName(spec.name, constant_arguments(call, spec)).name
             if self.patch.media.get(name, (1, 1)) is None:
                 raise PoisonedError
             return self.domain.picture(name, plane, at.x, at.y, call.span)

@@ -13,7 +13,7 @@ from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import Letters, LiveName, StrandRef
+from weft.names import Letters, StrandRef
 from weft.ops import WORDS
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
@@ -151,8 +151,8 @@ def called_letters(call: Call, spec: SourceSpec) -> tuple[Letters, float]:
     return Letters(texts["text"], texts["font"] or None, texts["align"]), size
 
 
-def called_live(call: Call, spec: SourceSpec) -> LiveName:
-    """The live picture of a call. Raises WeftError for arguments that are not constant."""
+def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
+    """The arguments of a call, in the order of the parameters. Raises WeftError for one that is not constant."""
     args: list[str | float] = []
     values = match_arguments(spec.name, spec.params, call.args, call.span)
     for param, value in zip(spec.params, values, strict=True):
@@ -166,7 +166,7 @@ def called_live(call: Call, spec: SourceSpec) -> LiveName:
         else:
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
                         f"for example {spec.example}")  # fmt: skip
-    return LiveName(spec.name, tuple(args))
+    return tuple(args)
 
 
 MAX_EM = 100

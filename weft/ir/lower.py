@@ -11,13 +11,13 @@ from weft.graph.build import sink_parts
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import media_kind, media_path, source_text
+from weft.graph.scope import constant_arguments, media_kind, media_path, source_text
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, expanded_size, topological
 )
 from weft.ir.rates import Rate, slots_over
-from weft.names import view_of
+from weft.names import MicrophoneName, view_of
 from weft.sources import LEFT_OUT, NOT_READABLE, SourceSpec
 from weft.syntax.ast import Call
 
@@ -218,6 +218,8 @@ class ExprDomain:
         return self.state(image, 0, self.const(0.0), at, image.span) if self.may_keep(image) else None
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
+        if spec.is_heard:
+            return self._heard(call, spec, plane, at)
         text = source_text(call, spec) if spec.media else None
         media = None if text is None else media_kind(text.value, spec)
         if text is None or media is None or not media.is_readable:
@@ -226,6 +228,14 @@ class ExprDomain:
                 Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
             )  # fmt: skip
         return self.picture(media_path(text), plane, at.x, at.y, call.span)
+
+    def _heard(self, call: Call, spec: SourceSpec, plane: int, at: Coordinates[Expr]) -> Expr:
+        if at.abstime is not self.own.abstime:
+            message = f"a map of the time cannot reach into {spec.name}, which is heard now"
+            raise error("map-reaches-state", message, call.span, "delay(…) reads what was heard earlier")
+        (device,) = constant_arguments(call, spec)
+        words = device if isinstance(device, str) else f"{device:g}"
+        return self.pool.make("uniform", (), MicrophoneName(words, plane).name, call.span)
 
     def picture(self, name: str, plane: int, x: Expr, y: Expr, span: Span) -> Expr:
         return self.pool.make("picture", (x, y), PicturePlane(name, plane), span)

@@ -22,11 +22,11 @@ from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import called_letters, called_live, media_kind, media_path
+from weft.graph.scope import called_letters, constant_arguments, media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
-from weft.names import file_of
+from weft.names import LiveName, file_of
 from weft.runtime.compiled import CompiledProgram
 from weft.sources import PICTURE, SOURCES, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
@@ -205,7 +205,7 @@ def _sampled(call: Call) -> tuple[str, Expression] | None:
     told elsewhere, and for what is no picture."""
     if SOURCES[call.name].is_live:
         with suppress(WeftError):
-            return called_live(call, SOURCES[call.name]).name, call
+            return LiveName(call.name, constant_arguments(call, SOURCES[call.name])).name, call
         return None
     texts = [argument.value for argument in call.args if isinstance(argument.value, Text)]
     if not texts:

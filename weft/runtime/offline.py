@@ -22,6 +22,7 @@ from weft.backends.select import Choice
 from weft.contexts import AUDIO, VISUAL
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
+from weft.names import is_microphone
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build
 from weft.runtime.clock import Moment
@@ -119,6 +120,9 @@ class Offline:
         places = places_of(self._build.patch)
         found = [*self._program.left_out, *(other_windows(self._build.patch) if self._has_shown else ())]
         loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
+        if any(is_microphone(name) for unit in self._program.elsewhere for name, _ in unit.kernel.coords):
+            words = "the microphone is silent here: it is heard in a performance only"
+            found.append(Diagnostic("warning", "microphone-silent", words))
         found += [loop_of(self._program.compiled.units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
         for label, (count, missing, first) in self._planes.items():

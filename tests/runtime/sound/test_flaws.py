@@ -11,6 +11,7 @@ import pytest
 from tests.runtime.sound.conftest import Player
 from tests.support.flaws import Listening, Timeline, Watch, listened
 from tests.support.sound import RATE, SoundServer, Tone
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.sound.shared import Controls, Rings
 
@@ -73,7 +74,7 @@ class Selfish(Tone):
         super().take(message)
 
 
-def selfish(options: SoundOptions, controls: Controls, rings: Rings) -> Selfish:
+def selfish(options: SoundOptions, controls: Controls, rings: Rings, microphones: Microphones) -> Selfish:
     return Selfish(options.rate)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
 from weft.runtime.program import Setup
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Play, Player, ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings, SharedMemory
 
@@ -22,7 +23,7 @@ class Room:
     def __init__(self, backend: str = "vector") -> None:
         controls, rings = SharedMemory(Controls.SIZE), SharedMemory(Rings.SIZE)
         sound = SoundOptions(None, RATE, 2, BLOCK)
-        self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes))
+        self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes), Microphones(RATE, BLOCK))
         self._setup = Setup("sound.weft", backend)
         self._number = 0
         self._played = 0

@@ -109,6 +109,12 @@ class Devices:
             return OutputStream(self._audio, device, rate, channels, frames, fill)
 
 
+    def open_input(self, device: SoundDevice, rate: int, channels: int, frames: int, heard: Heard) -> InputStream:
+        """A stream from a device, not started yet. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
+        with suppress_stderr(), _translating_errors(f'"{device.name}" cannot be opened'):
+            return InputStream(self._audio, device, rate, channels, frames, heard)
+
+
 def chosen(found: Sequence[SoundDevice], wanted: str | int | None) -> SoundDevice:
     """The device with a number, or the first with these words in its name; None: the choice of the system.
 
@@ -166,22 +172,16 @@ def folded(fill: Fill, channels: int, fewer: int) -> Fill:
     return filled
 
 
-class OutputStream:
-    """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` must not raise."""
+Heard: TypeAlias = Callable[[NDArray[np.float32]], None]
+"""Takes a block [frames, channels] that a device has heard, which is only valid during the call."""
 
-    def __init__(self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> None:
-        import pyaudio
 
+class SoundStream:
+    """A stream of PortAudio, which calls back by a thread of its own."""
+
+    def __init__(self, device: SoundDevice) -> None:
         self.device = device
-        self._fill = fill
-        self._block = np.zeros((frames, channels), np.float32)
-        self._clock: Callable[[], float] | None = None
-        self._stream: Any = audio.open(
-            rate=rate, channels=channels, format=pyaudio.paFloat32, output=True, output_device_index=device.index,
-            frames_per_buffer=frames, stream_callback=self._called, start=False,
-        )  # fmt: skip
-        self.latency = float(self._stream.get_output_latency())
-        """Seconds from `fill` until a block is heard, as the device estimates them."""
+        self._stream: Any = None
 
     def start(self) -> None:
         """Starts the stream. Raises WeftError (`sound-device-failed`)."""
@@ -200,6 +200,43 @@ class OutputStream:
         """Ends the stream at once. May be called twice."""
         with suppress_stderr(), suppress(OSError):
             self._stream.close()
+
+
+class InputStream(SoundStream):
+    """A stream from a device: PortAudio's thread calls `heard` for each block. `heard` must not raise."""
+
+    def __init__(self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, heard: Heard) -> None:
+        import pyaudio
+
+        super().__init__(device)
+        self._heard = heard
+        self._channels = channels
+        self._stream = audio.open(
+            rate=rate, channels=channels, format=pyaudio.paFloat32, input=True, input_device_index=device.index,
+            frames_per_buffer=frames, stream_callback=self._called, start=False,
+        )  # fmt: skip
+
+    def _called(self, samples: bytes, frames: int, times: Mapping[str, float], status: int) -> tuple[None, int]:
+        self._heard(np.frombuffer(samples, np.float32).reshape(-1, self._channels))
+        return None, _CONTINUE
+
+
+class OutputStream(SoundStream):
+    """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` must not raise."""
+
+    def __init__(self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> None:
+        import pyaudio
+
+        super().__init__(device)
+        self._fill = fill
+        self._block = np.zeros((frames, channels), np.float32)
+        self._clock: Callable[[], float] | None = None
+        self._stream = audio.open(
+            rate=rate, channels=channels, format=pyaudio.paFloat32, output=True, output_device_index=device.index,
+            frames_per_buffer=frames, stream_callback=self._called, start=False,
+        )  # fmt: skip
+        self.latency = float(self._stream.get_output_latency())
+        """Seconds from `fill` until a block is heard, as the device estimates them."""
 
     def _called(
         self, _input: bytes | None, frames: int, times: Mapping[str, float], status: int

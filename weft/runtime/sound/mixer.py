@@ -18,7 +18,7 @@ import numpy.typing as npt
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
 from weft.contexts import CHANNELS, is_smoothed
-from weft.names import StrandRef
+from weft.names import StrandRef, is_microphone
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
@@ -370,15 +370,17 @@ class Mixer:
 
     def __init__(
         self, rate: float, channels: int, given: Callable[[str], float], rings: npt.NDArray[np.float32],
-        clips: bool = True,
+        clips: bool = True, microphone: Callable[[str, int, int], Floats] | None = None,
     ) -> None:
-        """`rings` [strands, samples] take the strands that others read. Without `clips`, samples that are too loud,
+        """`rings` [strands, samples] take the strands that others read. `microphone` gives what an input of this name
+        hears, from a sample on, and how many; without one they are silent. Without `clips`, samples that are too loud,
         infinite or NaN are left as they are, and `not_numbers` is updated."""
         self._rate = rate
         self._channels = channels
         self._smoother = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
+        self._microphone = microphone
         # Another thread appends, the one that renders pops.
         self._coming: deque[ScheduledProgram] = deque(maxlen=1)
         self.latest: ScheduledProgram | None = None
@@ -466,7 +468,12 @@ class Mixer:
         """The sound of each subgraph, [channels, samples]."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
         read = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
-        controls = self._smoother.smoothed(read, samples, left)
+        heard = set(filter(is_microphone, read))
+        controls = self._smoother.smoothed(read - heard, samples, left)
+        for name in heard:
+            controls[name] = (
+                np.zeros(samples) if self._microphone is None else self._microphone(name, first, samples)
+            )
         audible = self._fade.voices
         sounds: dict[Hashable, Floats] = {}
         values: dict[Hashable, Floats] = {}

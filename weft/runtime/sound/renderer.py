@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader, Setup
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.mixer import Mixer, ScheduledProgram
 from weft.runtime.sound.shared import Controls, Rings
 
@@ -32,9 +33,13 @@ class SoundOptions:
     """`module:name` of a `RendererFactory`."""
     is_silent: bool = False
     """Whether no device is opened."""
+    is_deaf: bool = False
+    """Whether no microphone is opened."""
 
 
-Kind: TypeAlias = Literal["playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop"]
+Kind: TypeAlias = Literal[
+    "playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop", "microphone"
+]
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class SoundEvent:
     goes on. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and
     opening a device was tried; it is not reported to people. `moved`: the backend `origin` that computed sounds has
     failed, for the reason in `words`, and its fallback goes on; `code` is the context. `placed`: a subgraph runs
-    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps.
+    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps. `microphone`:
+    what is to be said about one.
     """
 
     kind: Kind
@@ -88,7 +94,7 @@ class Renderer(Protocol):
         ...
 
 
-RendererFactory: TypeAlias = Callable[[SoundOptions, Controls, Rings], Renderer]
+RendererFactory: TypeAlias = Callable[[SoundOptions, Controls, Rings, Microphones], Renderer]
 """Makes the renderer, in the sound process."""
 
 
@@ -125,8 +131,9 @@ class Better:
 class Player:
     """The `Renderer` of the sound process. It goes back from a program that fails to the previous one."""
 
-    def __init__(self, options: SoundOptions, controls: Controls, rings: Rings) -> None:
+    def __init__(self, options: SoundOptions, controls: Controls, rings: Rings, microphones: Microphones) -> None:
         self._options = options
+        self._microphones = microphones
         self._loader: ProgramLoader | None = None
         self._rings = rings
         self._controls = controls
@@ -221,7 +228,10 @@ class Player:
         self._went_back = True
 
     def _empty(self) -> Mixer:
-        return Mixer(self._options.rate, self._options.channels, self._given, self._rings.samples)
+        options = self._options
+        return Mixer(
+            options.rate, options.channels, self._given, self._rings.samples, microphone=self._microphones.sample
+        )
 
     def _given(self, name: str) -> float:
         found = self._controls.find(name)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, inherited
 from weft.runtime.stderr import suppress_stderr
@@ -283,8 +284,9 @@ class SoundServer:
         sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE
         controls, figures, rings = (inherited(int(memory), size) for memory, size in zip(memories, sizes, strict=True))
         given = Controls(controls)
+        self._microphones = Microphones(options.rate, options.frames, options.is_deaf)
         try:
-            self._renderer = _factory(options.renderer)(options, given, Rings(rings))
+            self._renderer = _factory(options.renderer)(options, given, Rings(rings), self._microphones)
         except Exception as failure:
             self._send_failure(failure)
             self._renderer = _Silence()
@@ -342,6 +344,8 @@ class SoundServer:
             self._send_failure(failure)
         for event in self._renderer.news():
             self._player.send(event)
+        for words in self._microphones.look_after(self._opened_devices):
+            self._player.send(SoundEvent("microphone", "", words))
         now = time.monotonic()
         if self._options.is_silent:
             self._open_null_device()
@@ -356,10 +360,19 @@ class SoundServer:
                 words = f'the sound device "{self._stream.device.name}" does not answer any more'
                 self._lose(Diagnostic("error", "sound-device-lost", words))
 
+    def _opened_devices(self) -> Devices:
+        """The devices, for another stream. Raises WeftError."""
+        with self._patience(_TO_OPEN), _urgently():
+            self._devices = self._devices or Devices()
+        return self._devices
+
     def _open(self) -> None:
         options = self._options
         try:
             with self._patience(_TO_OPEN), _urgently():
+                self._microphones.close()
+                if self._devices is not None:
+                    self._devices.close()
                 self._devices = Devices()
                 device = chosen(self._devices.listed("Output"), options.device)
                 channels = min(options.channels, device.channels)
@@ -399,6 +412,7 @@ class SoundServer:
             self._is_lost = True
             self._player.send(_event("lost", reason))
         with self._patience(_TO_CLOSE):
+            self._microphones.close()
             if self._stream is not None:
                 self._stream.close()
             if self._devices is not None:
