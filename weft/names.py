@@ -1,5 +1,5 @@
 """The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
-another context computes, letters, and live pictures. All other such names are paths of files."""
+another context computes, sounds, letters, and live pictures. All other such names are paths of files."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ LETTERS_REACH = 48
 
 _LETTERS = "text:"
 _LIVE = "live:"
+_SOUND = "sound:"
 
 
 class Letters(NamedTuple):
@@ -121,8 +122,34 @@ def microphone_of(name: str) -> MicrophoneName:
     return MicrophoneName(device, int(channel))
 
 
+class SoundFile(NamedTuple):
+    """A sound by the path of its file, in samples at a rate."""
+
+    path: str
+    rate: int
+
+    @property
+    def name(self) -> str:
+        """Its name among pictures, and that of the uniform that is the number of its samples. It contains no `@`, which
+        the names of inputs do."""
+        return f"{_SOUND}{self.rate}:{self.path.replace('%', '%25').replace('@', '%40')}"
+
+
+def is_sound(picture: str) -> bool:
+    """Whether what a kernel samples is a sound: [1, samples, 2], left and right."""
+    return picture.startswith(_SOUND)
+
+
+def sound_of(picture: str) -> SoundFile:
+    """The file and the rate of a sound."""
+    rate, _, path = picture.removeprefix(_SOUND).partition(":")
+    return SoundFile(path.replace("%40", "@").replace("%25", "%"), int(rate))
+
+
 def shown(picture: str) -> str:
-    """What messages call a picture."""
+    """What messages call a picture or a sound."""
+    if is_sound(picture):
+        return sound_of(picture).path
     if not is_live(picture):
         return picture
     source, args = live_of(picture)
@@ -130,8 +157,10 @@ def shown(picture: str) -> str:
 
 
 def file_of(picture: str) -> str | None:
-    """The path of the file that a picture or its letters are read from; None if they need none, and for live pictures,
-    which look after their files themselves."""
+    """The path of the file that a picture, a sound or letters are read from; None if they need none, and for live
+    pictures, which look after their files themselves."""
     if is_live(picture):
         return None
+    if is_sound(picture):
+        return sound_of(picture).path
     return letters_of(picture).font if is_letters(picture) else picture

@@ -76,7 +76,10 @@ PICTURE = MediaKind(
     "picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"), is_readable=True
 )
 FILM = MediaKind("film", ("mp4", "webm", "mov", "mkv", "avi", "m4v"), ("r", "g", "b", "a"), ("x", "y", "abstime"))
-SOUND = MediaKind("sound", ("wav", "flac", "ogg", "mp3"), ("l", "r"), ("abstime",))
+SOUND = MediaKind(
+    "sound", ("wav", "flac", "ogg", "mp3", "opus", "m4a", "aac", "aif", "aiff", "wv"), ("l", "r"), ("abstime",),
+    is_readable=True,
+)
 
 _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),

@@ -78,6 +78,11 @@ CASES = {
         [("LOAD_COORD", "x"), ("PUSH", 0.25), ("SAMPLE_PICTURE", PicturePlane("p.png", 2))],
         [[2, 4, 6]], pictures=("p.png",), inputs={"pictures": {"p.png": PICTURE}},
     ),
+    "FETCH": case(
+        [("LOAD_COORD", "x"), ("PUSH", 3.0), ("MUL",), ("FETCH", PicturePlane("k", 1)), ("PUSH", 4.0),
+         ("FETCH", PicturePlane("k", 0))],
+        [[1, 3, 5]], 0, pictures=("k",), inputs={"pictures": {"k": np.arange(8, dtype=np.float32).reshape(1, 4, 2)}},
+    ),
     "LOAD_STRAND": case(
         [("LOAD_COORD", "x"), ("LOAD_COORD", "y"), ("LOAD_STRAND", StrandCall("a", "b", 2))],
         [[1 / 6 + 2.5, 3, 5 / 6 + 2.5], [1 / 6 + 7.5, 8, 5 / 6 + 7.5]],

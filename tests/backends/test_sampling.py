@@ -1,4 +1,4 @@
-"""Bilinear sampling: the same for single places and for arrays."""
+"""Bilinear sampling, and samples by their numbers: the same for single places and for arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of
 from weft.backends.executor import Executable
-from weft.backends.launch import StateMemory, resample, sample
+from weft.backends.launch import StateMemory, fetch, fetch_all, resample, sample
 
 PLANE = np.array([[0.0, 1, 2], [10, 11, 12]])
 
@@ -71,3 +71,36 @@ def test_pictures_need_not_lie_in_one_piece():
     for name, machine in MACHINES.items():
         got = machine.load(made).planes(StateMemory(()), launch_of((3, 5), pictures={"p": picture}))
         assert agree(name, got[0], picture[:, :, 2])
+
+
+SOUND = np.random.default_rng(3).uniform(-1, 1, (1, 7, 2)).astype(np.float32)
+NUMBERS = [0.0, -0.0, 0.9, 1.0, 5.999, 6.0, 6.9, 7.0, 7.1, -1e-9, -1.0, 1e9, -1e9, 1e30, -1e30, np.inf, -np.inf, np.nan]
+
+
+def test_a_sample_by_its_number():
+    samples = SOUND[0, :, 1]
+    wanted = [samples[int(number)] if 0 <= number < 7 else 0.0 for number in NUMBERS]
+    assert [fetch(samples, number) for number in NUMBERS] == wanted
+    np.testing.assert_array_equal(fetch_all(samples, np.array(NUMBERS)), wanted)
+
+
+@cache
+def fetching(machine: str) -> Executable:
+    """What reads samples by numbers that vary by element, by row, and that do not."""
+    e = Exprs()
+    number = e.uniform("n")
+    by_element, by_row = number + e.coord("x") * 0 + e.coord("y") * 0, number + e.coord("y") * 0
+    return MACHINES[machine].load(
+        compiled(lowered(e.fetch("s", by_element, 1), e.fetch("s", by_row), e.fetch("s", number, 1)))
+    )
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_machines_agree_about_samples(machine, number):
+    found = fetching(machine).planes(
+        StateMemory(()), launch_of((2, 9), uniforms={"n": number}, pictures={"s": SOUND})
+    )  # fmt: skip
+    near = np.float32(number) if MACHINES[machine].widest == np.float32 else number
+    wanted = [fetch(SOUND[0, :, 1], near), fetch(SOUND[0, :, 0], near), fetch(SOUND[0, :, 1], number)]
+    np.testing.assert_array_equal(found, np.broadcast_to(np.array(wanted)[:, None, None], (3, 2, 9)))

@@ -42,6 +42,9 @@ class Exprs:
     def picture(self, path: str, x: Any, y: Any, plane: int = 0) -> Term:
         return self.node("picture", (x, y), PicturePlane(path, plane))
 
+    def fetch(self, sound: str, number: Any, channel: int = 0) -> Term:
+        return self.node("fetch", (number,), PicturePlane(sound, channel))
+
     def strand(self, name: str, *places: Any) -> Term:
         return self.node("strand", places, StrandRef(*name.split("@")))
 

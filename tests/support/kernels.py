@@ -105,8 +105,9 @@ def run(
 
 _PLAIN = {
     "PUSH": "const", "PUSH_BITS": "u32", "LOAD_STATE": "state", "SAMPLE_STATE": "sample", "SAMPLE_PICTURE": "picture",
+    "FETCH": "fetch",
 }  # fmt: skip
-_OPERANDS = {"LOAD_STATE": 1, "SAMPLE_STATE": 3, "SAMPLE_PICTURE": 2}
+_OPERANDS = {"LOAD_STATE": 1, "SAMPLE_STATE": 3, "SAMPLE_PICTURE": 2, "FETCH": 1}
 
 
 def kernel_of(bytecode: Bytecode) -> Kernel:

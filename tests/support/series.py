@@ -13,6 +13,7 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.series import suits_series
 from weft.contexts import ContextTable
 from weft.errors import Source
+from weft.names import is_sound
 from weft.runtime.build import build
 
 RATE = 48_000
@@ -21,6 +22,7 @@ RATE = 48_000
 SIZES = (100, 1, 2, 3, 255, 256, 257, 16, 17, 600, 800, 31)
 
 _PICTURE = np.random.default_rng(7).random((3, 5, 4), np.float32)
+_SOUND = np.random.default_rng(8).uniform(-1, 1, (1, 90, 2)).astype(np.float32)
 
 PROGRAMS = {
     "nothing": "play(0.25)",
@@ -55,6 +57,11 @@ PROGRAMS = {
     "picture": (
         'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\n'
         "play(y@v, img@g(me@x ~ mouse@x))"
+    ),
+    "sound": (
+        'load("a.wav")::k<l, r>\nload("b.wav", loop: 1)::b<l, r>\n'
+        "y<v> = prev(y@v) * 0.5 + k@l(me@time ~ prev(y@v) * 0.001)\n"
+        "play(y@v + k@l, b@r(me@time ~ me@time * 1.3) + k@r(me@time ~ mouse@x * 0.001) + b@seconds)"
     ),
     "channels": "play(sin(me@time * (440 + me@channel)))",
 }  # fmt: skip
@@ -116,10 +123,10 @@ def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -
         "x": 0.5, "y": 0.5, "channel": 1.0, "abstime": start + (first + np.arange(count)) / RATE,
         "mouse@x": 0.6 + 0.1 * np.sin(first + np.arange(count)),
     }  # fmt: skip
-    values = {"dt": 1 / RATE}
+    values = {"dt": 1 / RATE, **{name: float(_SOUND.shape[1]) for name in filter(is_sound, made.uniforms)}}
     return Launch(
         (1, count), coords, {name: values.get(name, 0.0) for name in made.uniforms},
-        pictures=dict.fromkeys(made.pictures, _PICTURE), **fields,
+        pictures={name: _SOUND if is_sound(name) else _PICTURE for name in made.pictures}, **fields,
     )  # fmt: skip
 
 

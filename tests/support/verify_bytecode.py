@@ -122,6 +122,8 @@ class _CodeCheck:
                 self._require(strand.ref in self.kernel.strands, "is no strand of the kernel")
             case "SAMPLE_PICTURE", PicturePlane(picture, plane):
                 self._require(picture in self.kernel.pictures and 0 <= plane < 4, "is no plane of its pictures")
+            case "FETCH", PicturePlane(sound, channel):
+                self._require(sound in self.kernel.pictures and 0 <= channel < 2, "is no channel of its sounds")
             case (("LOAD_STATE" | "SAMPLE_STATE" | "STORE_STATE"), SlotPlane() as place):
                 self._check_state(op, place)
             case "LOAD_INDEX", level:

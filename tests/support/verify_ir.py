@@ -23,6 +23,7 @@ _STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
     "uniform": (str, (0,)),
     "state": (SlotPlane, (1, 3)),
     "picture": (PicturePlane, (2,)),
+    "fetch": (PicturePlane, (1,)),
     "strand": (StrandRef, None),
     "loop": (LoopShape, None),
     "loop_out": (int, (1,)),
@@ -117,6 +118,8 @@ def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
             _require(0 <= value < 1 << 32, node, "does not fit into 32 bits")
         case "picture", PicturePlane(_, plane):
             _require(0 <= plane < 4, node, "a picture has the planes 0…3")
+        case "fetch", PicturePlane(_, channel):
+            _require(0 <= channel < 2, node, "a sound has the channels 0 and 1")
         case "state", SlotPlane(slot, plane):
             _check_state(node, slots.get(slot), plane)
         case "loop", LoopShape(level, carried):

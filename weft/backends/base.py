@@ -18,7 +18,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
 from weft.ir.rates import Rate
-from weft.names import StrandRef
+from weft.names import StrandRef, is_sound
 
 Scope: TypeAlias = Literal["thread", "block", "device", "system"]
 
@@ -179,7 +179,10 @@ class Env:
     warn: Callable[[Diagnostic], None] = lambda problem: None
 
     def uniform(self, name: str) -> float:
-        """The value of a uniform; 0 for an input that is absent, such as an unknown key."""
+        """The value of a uniform; 0 for an input that is absent, such as an unknown key. That of a sound is the number
+        of its samples."""
+        if is_sound(name):
+            return float(self.pictures[name].shape[1])
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 

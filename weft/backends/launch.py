@@ -34,7 +34,7 @@ Value: TypeAlias = float | Floats
 # keep nor change. Gives a number, or an array of the broadcast shape. Several threads may call it at once.
 Getter: TypeAlias = Callable[..., Value]
 
-# A picture: [height, width, 4], single precision, 0…1.
+# A picture: [height, width, 4], single precision, 0…1; or a sound: [1, samples, 2], left and right.
 Picture: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -138,6 +138,18 @@ def _locate(coordinate: float, size: int) -> tuple[int, float]:
         return 0, 0.0
     position = min(position, size - 1.0)
     return int(position), position - int(position)
+
+
+def fetch(samples: Floats, number: float) -> float:
+    """A sample by its number, rounded down; 0 where there is none, and for NaN."""
+    return float(samples[int(number)]) if 0 <= number < len(samples) else 0.0
+
+
+def fetch_all(samples: Floats, numbers: npt.ArrayLike) -> Floats:
+    """The same for many numbers."""
+    given = np.asarray(numbers)
+    inside = (given >= 0) & (given < len(samples))  # false for NaN
+    return np.where(inside, samples[np.where(inside, given, 0).astype(np.intp)], np.float32(0))
 
 
 # Arrays of one shape that `locate` fills for many coordinates along an axis: the index in memory of the pixel at or

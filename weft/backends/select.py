@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -20,7 +19,8 @@ from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
 from weft.media.sampled import size_of
-from weft.names import is_view, shown
+from weft.media.sounds import AHEAD, SAMPLE_BYTES, cache_folder
+from weft.names import is_sound, is_view, shown, sound_of
 
 # Placement of subgraphs on devices: whether one is worth the transfer to a graphics card.
 
@@ -100,12 +100,19 @@ def needs_of(unit: Unit, shape: tuple[int, int], copies: int = 1) -> Iterator[Ne
         yield Need(back, copies * slot_bytes(slot, shape))
 
 
-def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
-    """The pictures that kernels sample, each once, with sizes from their files; unreadable ones count as nothing."""
+def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
+    """The pictures and sounds that kernels sample, each once, with sizes from their files; unreadable ones count as
+    nothing. Of a sound, the CPU needs what it reads of the file at once; the rest is there while there is room."""
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
         size = size_of(path)
-        if not isinstance(size, str):
+        if isinstance(size, str):
+            continue
+        if is_sound(path):
+            sound = sound_of(path)
+            length = SAMPLE_BYTES * size[0] * sound.rate // 1000
+            yield Need(shown(path), min(length, AHEAD) if on_cpu else length)
+        else:
             yield Need(shown(path), _SAMPLED * size[0] * size[1])
 
 
@@ -184,15 +191,7 @@ def chain_of(context: str) -> tuple[BackendRequest, ...]:
 
 def costs_file() -> Path:
     """The path of the file, which need not exist."""
-    home = Path.home()
-    match sys.platform:
-        case "darwin":
-            folder = home / "Library" / "Caches"
-        case "win32":
-            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-        case _:
-            folder = home / ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft" / "costs.json"
+    return cache_folder() / "costs.json"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from weft.backends.executor import NOTHING, Executable, Refusals, check, load_stages
-from weft.backends.launch import Floats, Launch, StateMemory, channels, sample, ticks_back
+from weft.backends.launch import Floats, Launch, StateMemory, channels, fetch, sample, ticks_back
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.ir.expr import LoopShape, PicturePlane, SlotPlane
@@ -230,6 +230,8 @@ def _step(kernel: Kernel, loops: _Loops, at: int, op: str, operand: Any) -> Step
             return _store_state(kernel, operand)
         case "SAMPLE_PICTURE":
             return _sample_picture(operand)
+        case "FETCH":
+            return _fetch(operand)
         case "LOAD_STRAND":
             return _load_strand(operand)
         case "LOOP":
@@ -295,6 +297,14 @@ def _sample_picture(place: PicturePlane) -> Step:
     def step(machine: Machine) -> None:
         x, y = _pop(machine.stack, 2)
         machine.stack.append(sample(machine.launch.pictures[place.picture][:, :, place.plane], x, y))
+
+    return step
+
+
+def _fetch(place: PicturePlane) -> Step:
+    def step(machine: Machine) -> None:
+        samples = machine.launch.pictures[place.picture][0, :, place.plane]
+        machine.stack.append(fetch(samples, machine.stack.pop()))
 
     return step
 

@@ -75,6 +75,7 @@ _GENERAL: Mapping[str, tuple[type | None, int | None, int | None]] = {
     "SAMPLE_STATE": (SlotPlane, 3, 1),
     "STORE_STATE": (SlotPlane, 1, 0),  # the new value of a slot, which it has from the next tick on
     "SAMPLE_PICTURE": (PicturePlane, 2, 1),  # x y: bilinearly, clamped at the edge
+    "FETCH": (PicturePlane, 1, 1),  # number: a sample of a sound, rounded down; 0 outside of it, and for NaN
     "LOAD_STRAND": (StrandCall, None, 1),  # a strand of another subgraph at coordinates
     # first last v …: a loop from first to last, both included, in steps of 1; v … are what it carries before the first
     # step. Jumps past NEXT if there is no step.
@@ -178,6 +179,7 @@ _OPERATIONS: Mapping[str, Instruction] = {row.name: opcode_of(row) for row in OP
 _STRUCTURAL = {
     "const": "PUSH", "u32": "PUSH_BITS", "loop_index": "LOAD_INDEX", "loop_value": "LOAD_CARRIED",
     "state": "LOAD_STATE", "sample": "SAMPLE_STATE", "picture": "SAMPLE_PICTURE",
+    "fetch": "FETCH",
 }  # fmt: skip
 
 _GIVEN = {"uniform": "LOAD_UNIFORM", "coord": "LOAD_COORD", "local": "LOAD_LOCAL"}

@@ -21,6 +21,7 @@ from weft.ir.expr import (
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, Rate, RateAnalysis, long_loops
+from weft.names import is_sound
 from weft.ops.spec import ValueType
 
 # Placement: in which section each expression is computed, and inside or before which loop.
@@ -565,6 +566,8 @@ class _SectionWriter:
                 made = self._coord(name, self._program.rate[node])
             case "uniform", str(name):
                 self._program.uniforms.add(name)
+                if is_sound(name):
+                    self._program.pictures.add(name)  # the number of its samples
                 made = builder.leaf("scalar", Scalar("uniform", name, "float"))
             case _:
                 made = builder.leaf(node.op, node.attr)

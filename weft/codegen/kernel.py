@@ -160,7 +160,8 @@ def content_hash(kernel: Kernel) -> str:
 
 _ATTRIBUTES: Mapping[str, Callable[..., Any]] = {
     "scalar": Scalar, "line": lambda source, key, rate, kind: Line(source, key, Rate(rate), kind), "state": SlotPlane,
-    "sample": SlotPlane, "picture": PicturePlane, "strand": StrandRef, "loop": LoopShape, "loop_value": LoopValue,
+    "sample": SlotPlane, "picture": PicturePlane, "fetch": PicturePlane, "strand": StrandRef, "loop": LoopShape,
+    "loop_value": LoopValue,
 }  # fmt: skip
 
 
@@ -204,8 +205,8 @@ VISIBLE: Mapping[Rate, frozenset[Rate]] = {
 
 # The number of operands of each structural operation (None: any), and the type of its attribute.
 _STRUCTURE: Mapping[str, tuple[int | None, type]] = {
-    "state": (1, SlotPlane), "sample": (3, SlotPlane), "picture": (2, PicturePlane), "strand": (None, StrandRef),
-    "loop": (None, LoopBody), "loop_out": (1, int),
+    "state": (1, SlotPlane), "sample": (3, SlotPlane), "picture": (2, PicturePlane), "fetch": (1, PicturePlane),
+    "strand": (None, StrandRef), "loop": (None, LoopBody), "loop_out": (1, int),
 }  # fmt: skip
 
 
@@ -332,10 +333,10 @@ class _ValueCheck:
                 self._require(not image or here, node, "has no element here to be read at")
             case "sample":
                 self._require(self._check_plane(node, node.attr), node, "is no image")
-            case "picture":
+            case "picture" | "fetch":
                 path, plane = node.attr
-                is_known = path in self.kernel.pictures and 0 <= plane < 4
-                self._require(is_known, node, "is no plane of its pictures")
+                is_known = path in self.kernel.pictures and 0 <= plane < (4 if node.op == "picture" else 2)
+                self._require(is_known, node, f"is no plane of its {'pictures' if node.op == 'picture' else 'sounds'}")
             case "strand":
                 self._require(node.attr in self.kernel.strands, node, "is no strand of the kernel")
             case "loop":

@@ -385,6 +385,9 @@ class Domain(Protocol[V]):
     def picture(self, name: str, plane: int, x: V, y: V, span: Span) -> V:
         """A plane of a picture at a place."""
 
+    def fetch(self, name: str, channel: int, number: V, span: Span) -> V:
+        """A sample of a sound by its number, rounded down; 0 where the sound has none."""
+
     def external(self, ref: StrandRef, at: Coordinates[V], span: Span) -> V | None:
         """A strand that is evaluated elsewhere and read across; None if it is evaluated here."""
 
@@ -490,6 +493,9 @@ class ShapeDomain:
 
     def picture(self, name: str, plane: int, x: Shape, y: Shape, span: Span) -> Shape:
         return Shape(UNIFORM | x.over | y.over)
+
+    def fetch(self, name: str, channel: int, number: Shape, span: Span) -> Shape:
+        return Shape(UNIFORM | number.over)
 
     def external(self, ref: StrandRef, at: Coordinates[Shape], span: Span) -> Shape | None:
         return None

@@ -26,10 +26,10 @@ from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern,
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern, called_sound,
     constant_arguments, match_arguments, media_kind, media_path, positional_axes, source_text
 )
-from weft.names import LETTERS_EM, LETTERS_REACH, LiveName, StrandRef
+from weft.names import LETTERS_EM, LETTERS_REACH, LiveName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -77,6 +77,9 @@ _STEPS = 6
 _STEPS_OF_A_SLOT = 30
 _STEPS_OF_A_CHOICE = 6
 _STEPS_OF_READING = 30  # between two ticks
+
+# Places in a sound are multiples of one sample by this: 2⁻²⁰ samples move a sine of 20 kHz by less than −120 dB.
+_FINEST = 2.0**20
 
 # What is nested less deeply is evaluated on Python's stack, which is faster than a task for each operation.
 _DEEPEST = 24
@@ -260,8 +263,10 @@ class Elaborator(Generic[V]):
         raise no_member(group, node)
 
     def _size(self, size: PictureSize, node: Access, at: Coordinates[V]) -> V:
-        """The width or height of a picture, which is known from the header of its file."""
-        spec = SOURCES[size.call.name]
+        """The width or height of a picture, which is known from the header of its file; or the seconds of a sound."""
+        spec, rate = SOURCES[size.call.name], self.patch.settings["rate"]
+        if (called := called_sound(size.call, spec, rate)) is not None:
+            return self.domain.op("div", self.domain.uniform(called[0].name), self.domain.const(rate))
         text = source_text(size.call, spec)
         if (kind := media_kind(text.value, spec)) is not None and not kind.is_readable:
             return self._source(size.call, 0, at, None)
@@ -507,6 +512,8 @@ class Elaborator(Generic[V]):
             if self.patch.media.get(name, (1, 1)) is None:
                 raise PoisonedError
             return self.domain.picture(name, plane, at.x, at.y, call.span)
+        if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
+            return self._sound(call, *called, plane, at)
         axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 
@@ -535,6 +542,38 @@ class Elaborator(Generic[V]):
             return distance
         covered = op("sub", half, op("mul", distance, self.env.field("height", at)))
         return op("min", op("max", covered, const(0.0)), const(1.0))
+
+    def _sound(self, call: Call, sound: SoundFile, repeats: bool, channel: int, at: Coordinates[V]) -> V:
+        """A channel of a sound at a time: through the four samples around it, by a cubic that goes through the middle
+        two with the slopes of their neighbours (E. Catmull, R. Rom, A class of local interpolating splines, 1974)."""
+        op, const = self.domain.op, self.domain.const
+        count = self.domain.uniform(sound.name)
+        place = op("mul", at.abstime, const(float(sound.rate)))
+        if repeats:
+            place = op("mod", place, count)
+        else:
+            # What is far outside is as silent as what is near, and the time may be infinite, or no number.
+            place = op("min", op("max", place, const(-2.0)), op("add", count, const(1.0)))
+        # The time of a sample is rounded, and has to find that very sample.
+        place = op("mul", op("floor", op("add", op("mul", place, const(_FINEST)), const(0.5))), const(1 / _FINEST))
+        number = op("floor", place)
+        way = op("sub", place, number)
+        if repeats:
+            number = op("select", op("lt", number, count), number, const(0.0))
+            before = op("sub", op("select", op("lt", number, const(1.0)), count, number), const(1.0))
+            numbers = [before, number]
+            for _ in range(2):
+                following = op("add", numbers[-1], const(1.0))
+                numbers.append(op("select", op("lt", following, count), following, const(0.0)))
+        else:
+            numbers = [op("add", number, const(float(step))) if step else number for step in (-1, 0, 1, 2)]
+        is_mono = (self.patch.media.get(sound.path) or (0, 2))[1] == 1
+        p, a, b, q = (self.domain.fetch(sound.name, 0 if is_mono else channel, n, call.span) for n in numbers)
+        half = const(0.5)
+        first = op("mul", op("sub", b, p), half)
+        third = op("add", op("mul", op("sub", q, p), half), op("mul", op("sub", a, b), const(1.5)))
+        second = op("sub", op("sub", op("sub", b, a), first), third)
+        return op("add", op("mul", op("add", op("mul", op("add", op("mul", third, way), second), way), first), way), a)
 
     # --- remaps ---------------------------------------------------------------------------------------------------
 

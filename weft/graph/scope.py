@@ -13,9 +13,9 @@ from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import Letters, StrandRef
+from weft.names import Letters, SoundFile, StrandRef
 from weft.ops import WORDS
-from weft.sources import MediaKind, SourceSpec
+from weft.sources import SOUND, MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
 
@@ -169,6 +169,21 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
     return tuple(args)
 
 
+def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, bool] | None:
+    """The sound that a call loads, in samples at a rate, and whether it is repeated; None if it loads something else.
+    Raises WeftError for arguments that are not written out."""
+    path = source_text(call, spec)
+    if media_kind(path.value, spec) is not SOUND:
+        return None
+    given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
+    loop = next(value for param, value in given.items() if param.name == "loop")
+    number = 0.0 if loop is None else literal_number(loop)
+    if number is None:
+        raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', loop.span if loop else call.span,
+                    "what repeats at times is a remap: k@l(me@time ~ me@time % 2)")  # fmt: skip
+    return SoundFile(media_path(path), int(rate)), number != 0
+
+
 MAX_EM = 100
 ALIGNED = ("left", "center", "right")
 
@@ -208,8 +223,10 @@ def without_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[I
 
 
 def sizes_of(call: Call, spec: SourceSpec, bound: tuple[str, ...]) -> dict[str, PictureSize]:
-    """The width and height of a picture or film by the names that read them."""
+    """The width and height of a picture or film by the names that read them, or the length of a sound."""
     kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
+    if kind is SOUND:
+        return {"seconds": PictureSize(call, 0)}
     if kind is None or "x" not in kind.axes:
         return {}
     return {name: PictureSize(call, k) for names in (("width", "height"), bound) for k, name in enumerate(names)}

@@ -12,6 +12,8 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | `uniform`    |                                     | name             | a number that is the same in a whole tick    |
 | `state`      | (k,) or (k, x, y)                   | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
 | `picture`    | (x, y)                              | (picture, plane) | a picture sampled at a place                 |
+| `fetch`      | (number,)                           | (sound, channel) | a sample of a sound by its number, rounded   |
+|              |                                     |                  | down; 0 where there is none, and for NaN     |
 | `strand`     | the coordinates it is read at       | StrandRef        | a strand of another subgraph                 |
 | `loop`       | (first, last, n inits…, n nexts…)   | (level, n)       | a loop; only `loop_out` may use it           |
 | `loop_out`   | (loop,)                             | k                | the k-th carried value after the loop        |
@@ -59,7 +61,7 @@ class SlotPlane(NamedTuple):
 
 
 class PicturePlane(NamedTuple):
-    """One channel of a picture; `picture` is the path it was read from."""
+    """One channel of a picture, or of a sound; `picture` is the name it is read by."""
 
     picture: str
     plane: int

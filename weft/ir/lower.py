@@ -240,6 +240,9 @@ class ExprDomain:
     def picture(self, name: str, plane: int, x: Expr, y: Expr, span: Span) -> Expr:
         return self.pool.make("picture", (x, y), PicturePlane(name, plane), span)
 
+    def fetch(self, name: str, channel: int, number: Expr, span: Span) -> Expr:
+        return self.pool.make("fetch", (number,), PicturePlane(name, channel), span)
+
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)
         if owner is None:

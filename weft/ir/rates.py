@@ -50,7 +50,7 @@ def _rate_of(varies: int) -> Rate:
 _RATES = tuple(map(_rate_of, range(16)))
 
 # These change with each frame, whatever their operands are.
-_FRAME_OPS = frozenset({"uniform", "picture", "strand"})
+_FRAME_OPS = frozenset({"uniform", "picture", "fetch", "strand"})
 
 
 def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:

@@ -106,7 +106,7 @@ def _orientation(image: Image.Image) -> int:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The picture, opened by Pillow, with its size checked. Any failure in the block becomes a `PictureError`."""
-    _require_file(path)
+    require_file(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's, about large pictures and damaged metadata
@@ -128,7 +128,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise PictureError(f"it is damaged or incomplete ({problem})") from problem
 
 
-def _require_file(path: Path) -> None:
+def require_file(path: Path) -> None:
     """Raises PictureError for anything but a plain file: reading a named pipe, for instance, might never end."""
     try:
         mode = os.stat(path).st_mode

@@ -28,7 +28,7 @@ from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
 from weft.names import LiveName, file_of
 from weft.runtime.compiled import CompiledProgram
-from weft.sources import PICTURE, SOURCES, load_packages
+from weft.sources import PICTURE, SOUND, SOURCES, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -202,7 +202,7 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:
     """The name among pictures of what a call opens, and its place in the text; None for calls with mistakes, which are
-    told elsewhere, and for what is no picture."""
+    told elsewhere, and for what is neither picture nor sound."""
     if SOURCES[call.name].is_live:
         with suppress(WeftError):
             return LiveName(call.name, constant_arguments(call, SOURCES[call.name])).name, call
@@ -211,7 +211,8 @@ def _sampled(call: Call) -> tuple[str, Expression] | None:
     if not texts:
         return None
     if call.name == "load":
-        return (media_path(texts[0]), texts[0]) if media_kind(texts[0].value, SOURCES["load"]) is PICTURE else None
+        kind = media_kind(texts[0].value, SOURCES["load"])
+        return (media_path(texts[0]), texts[0]) if kind in (PICTURE, SOUND) else None
     try:
         letters, _ = called_letters(call, SOURCES[call.name])
     except WeftError:

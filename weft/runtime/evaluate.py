@@ -191,7 +191,7 @@ class Evaluation:
     ) -> Launch:
         width, height = (int(self._settings[name]) for name in ("width", "height"))
         dt = 1 / self._settings["fps"] if dt is None else dt
-        env = Env(width, height, moment.tick, moment.abstime, dt, moment.inputs)
+        env = Env(width, height, moment.tick, moment.abstime, dt, moment.inputs, self._pictures)
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
         return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)

@@ -111,6 +111,8 @@ class ProgramLoader:
     """Whether programs are only tried out: then no device is opened."""
     offline: bool = False
     """Whether programs are rendered, which is not in a hurry."""
+    decodes: bool = True
+    """Whether sounds are decoded here; else another process has done so."""
     _assignment: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
     _live: WeakValueDictionary[str, LivePicture] = field(default_factory=WeakValueDictionary)
@@ -308,8 +310,8 @@ class ProgramLoader:
                 device = placed[0].device
                 differs = any(name == "channel" for name, _ in unit.kernel.coords)
                 needs = needs_of(unit, _shape(unit, compiled, size), channels if differs else 1)
-                where = HERE if device.unified else device.name
-                found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel]))
+                where, on_cpu = HERE if device.unified else device.name, isinstance(placed[0].backend, CpuBackend)
+                found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel], on_cpu))
         return found
 
     def room(self) -> dict[str, int]:
@@ -379,7 +381,7 @@ class ProgramLoader:
             stamp = None if file is None else stat_media(Path(file)).stamp
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 with _translating(path):
-                    self._pictures[path] = (stamp, read(path))
+                    self._pictures[path] = (stamp, read(path, self.decodes))
             loaded[path] = self._pictures[path][1]
         others = {path: known for path, known in self._pictures.items() if path not in loaded}
         self._pictures = {**others, **{path: self._pictures[path] for path in loaded}}

@@ -19,9 +19,7 @@ import numpy.typing as npt
 from weft.backends.executor import RefusedError
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.target import (
-    CHANNELS, ISAS, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
-)
+from weft.codegen.native.target import ISAS, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
 from weft.ir.expr import StateSlot
 
 
@@ -211,7 +209,7 @@ class ArgumentBlock:
                     raise ValueError(f"{path} is empty")
                 height, width, *_ = picture.shape
                 if what == "pixels":
-                    self.set_array(field, np.ascontiguousarray(picture), np.float32, height * width * CHANNELS)
+                    self.set_array(field, np.ascontiguousarray(picture), np.float32, picture.size)
                 else:
                     self.set_number(field, width if what == "width" else height)
 

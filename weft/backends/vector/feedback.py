@@ -14,7 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from weft.backends.launch import Array, Floats, Launch, StateMemory, gather, locate, located_arrays, sample, ticks_back
+from weft.backends.launch import (
+    Array, Floats, Launch, StateMemory, fetch, fetch_all, gather, locate, located_arrays, sample, ticks_back
+)
 from weft.backends.vm import Machine, RunningLoop
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
@@ -96,6 +98,10 @@ class Calls:
                 return self._reads(node)
             case "picture":
                 return lambda values: _sampled(values.machine.launch, attr, *(values[arg] for arg in args))
+            case "fetch":
+                return lambda values: fetch_all(
+                    values.machine.launch.pictures[attr.picture][0, :, attr.plane], values[args[0]]
+                ).astype(np.float64)
             case "strand":
                 return lambda values: np.asarray(
                     values.machine.launch.strands[attr](*(values[arg] for arg in args)), np.float64
@@ -310,6 +316,7 @@ called. A bool is a Python bool, a u32 an int."""
 # The globals of a function besides the folds that it calls.
 _GIVEN = MappingProxyType({
     "__builtins__": {}, "range": range, "zip": zip, "divide": ieee.divide, "ticks_back": ticks_back, "sample": sample,
+    "fetch": fetch,
     "INFINITY": math.inf, "NAN": math.nan,
 })  # fmt: skip
 
@@ -322,7 +329,7 @@ _WIDTH = 110
 @dataclass(frozen=True, slots=True)
 class SerialRecurrence:
     """Loops of feedback as a function. The other fields say what its parameters are: numbers that are the same at all
-    samples, rows, slots, and channels of pictures; and for which values it gives rows (`leaves`)."""
+    samples, rows, slots, and channels of pictures and sounds; and for which values it gives rows (`leaves`)."""
 
     text: str
     function: Callable[..., tuple[list[list[Any]], list[tuple[float, float]]]]
@@ -428,7 +435,7 @@ class RecurrenceWriter:
             elif slot.key not in self._rings:
                 name = self._rings[slot.key] = self._name(slot.kind)
                 self._head += [f"# {slot.key!r}", f"{name}, {name}_at = rings[{len(self._rings) - 1}]"]
-        for place in dict.fromkeys(node.attr for node in nodes if node.op == "picture"):
+        for place in dict.fromkeys(node.attr for node in nodes if node.op in ("picture", "fetch")):
             name = self._pictures[place] = self._name("picture")
             self._head += [f"# {place.picture!r}", f"{name} = pictures[{len(self._pictures) - 1}]"]
 
@@ -462,6 +469,8 @@ class RecurrenceWriter:
                 return self._state(node.attr, node.args[0])
             case "picture":
                 return f"sample({self._pictures[node.attr]}, {{0}}, {{1}})"
+            case "fetch":
+                return f"fetch({self._pictures[node.attr]}[0], {{0}})"
             case "div" if node.args[1].op == "const" and node.args[1].attr != 0:
                 return "{0} / {1}"
         if node.op in INLINE:

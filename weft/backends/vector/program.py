@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Array, Floats, Launch, Located, StateMemory, gather, locate, ticks_back
+from weft.backends.launch import Array, Floats, Launch, Located, StateMemory, fetch_all, gather, locate, ticks_back
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
 
@@ -388,6 +388,11 @@ def sample_picture(
     locate(x, width, planes, place.plane, columns)
     locate(y, height, width * planes, 0, rows)
     gather(tile.task.flat_pictures[place.picture], columns, rows, out, rest)
+
+
+def fetch_samples(tile: Tile, place: PicturePlane, number: Array, out: Array) -> None:
+    samples = tile.task.launch.pictures[place.picture][0, :, place.plane]
+    np.copyto(out, fetch_all(samples, number), casting="same_kind")
 
 
 def load_strand(tile: Tile, strand: StrandRef, out: Array, *coordinates: Array) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from weft.backends.vector.program import (
     HERE, NUMPY, ArrayValue, ConstantArray, Extent, Kept, Kind, LineArray, LoopSteps, Nest, Operand, OperandGroup,
-    Register, ScalarArray, Step, VectorProgram, copy_narrowed, copy_where, joined, load_state, load_strand, run_loop,
-    run_masked_loop, sample_picture, sample_state, store_state
+    Register, ScalarArray, Step, VectorProgram, copy_narrowed, copy_where, fetch_samples, joined, load_state,
+    load_strand, run_loop, run_masked_loop, sample_picture, sample_state, store_state
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import LEAVES as GIVEN, LoopBody, Node, Section, operands
@@ -236,6 +236,10 @@ class Translator(Emitter):
                 out = self._sample(sample_state, source, [x, y, k])
             case "picture":
                 out = self._sample(sample_picture, node.attr, node.args)
+            case "fetch":
+                number = self._value(node.args[0])
+                out = self.allocate("float", number.extent)
+                self.emit(fetch_samples, HERE, node.attr, number, out)
             case "strand":
                 args = [self._value(arg) for arg in node.args]
                 out = self.allocate("float", _extent_of(args))

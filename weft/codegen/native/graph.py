@@ -14,7 +14,7 @@ from weft.ops.intervals import ANYWHERE, Interval, number
 
 # Rough costs of values, in additions. They decide what is worth a branch or another thread. These are the costs of
 # operations that are not in the table of operators and builtins.
-_COSTS = {"picture": 40, "sample": 40, "state": 4}
+_COSTS = {"picture": 40, "sample": 40, "fetch": 8, "state": 4}
 
 # The steps assumed for a loop whose bounds are unknown.
 _SOME_STEPS = 16

@@ -23,7 +23,7 @@ from weft.ir.rates import Rate
 # caller computes the whole section beforehand, a line at a time.
 
 # Operations that only machine code can compute; a section with one cannot be left to the caller.
-_BOUND = frozenset({"state", "sample", "picture", "loop"})
+_BOUND = frozenset({"state", "sample", "picture", "fetch", "loop"})
 
 
 def sections_that_read(kernel: Kernel) -> frozenset[Rate]:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.codegen.native.graph import cost
-from weft.codegen.native.target import CHANNELS, DOUBLE, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
+from weft.codegen.native.target import (
+    CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
+)
 from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import Line, LoopBody, Node, operands
 from weft.ir.expr import StateSlot
@@ -188,6 +190,17 @@ def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
     address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
     x, y = node.args
     return _between_four(w, raster, x, y, lambda at: w.gather(address, at))
+
+
+def write_fetch(w: FunctionWriter, node: Node) -> LlvmValue:
+    """A sample of a sound by its number. Numbers are compared as floats, because what does not fit into 32 bits is
+    converted to anything. That is right in single precision too: no float is between the count of samples and the
+    nearest float to it."""
+    sound, channel = node.attr
+    number = w.value(node.args[0])
+    inside = w.both(w.le(w.real(0), number), w.lt(number, w.word_as_real(PictureWord(sound, "width"))))
+    place = w.bits_add(w.bits_mul(w.whole(w.select(inside, number, w.real(0))), w.bits(SIDES)), w.bits(channel))
+    return w.select(inside, w.gather(w.word(PictureWord(sound, "pixels")), place), w.real(0))
 
 
 # Ticks.
@@ -421,7 +434,7 @@ def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> Conditi
 _WORTH_A_LANE = 8
 
 _WRITERS: Mapping[str, Callable[[FunctionWriter, Node], LlvmValue]] = {
-    "state": write_state, "sample": write_sample, "picture": write_picture,
+    "state": write_state, "sample": write_sample, "picture": write_picture, "fetch": write_fetch,
 }  # fmt: skip
 
 

@@ -153,6 +153,9 @@ TIERS: Mapping[int, Tier] = MappingProxyType({
 CHANNELS = 4
 """A pixel of a picture is four consecutive floats: red, green, blue and alpha."""
 
+SIDES = 2
+"""A sample of a sound is two consecutive floats: left and right."""
+
 
 class Word(Enum):
     """Words with the same meaning in every block."""
@@ -218,7 +221,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class PictureWord:
-    """The address of the pixels of a picture [height, width, 4], as floats; or one of its extents."""
+    """The address of the pixels of a picture [height, width, 4], as floats; or one of its extents. The width of a sound
+    is the number of its samples."""
 
     path: str
     what: Literal["pixels", "width", "height"]

@@ -201,7 +201,8 @@ class Player:
 
     def _prepared(self, play: Play) -> ScheduledProgram:
         if self._loader is None:
-            contexts, self._loader = play.setup.open()
+            contexts, loader = play.setup.open()
+            self._loader = replace(loader, decodes=False)
             self._loader.open_devices(spec.name for spec in contexts if spec.streams)
         views = {name: self._rings.views[row] for name, row in play.views.items()}
         return self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number)

@@ -1,0 +1,302 @@
+"""Sounds from files: wav, flac, ogg, mp3 and whatever else PyAV decodes, in samples at the rate of a performance.
+
+A file is decoded once, to a file of floats in the user's cache folder, which every process maps. So an hour of sound
+takes no memory of its own, and a process that only plays never decodes. PyAV is imported when a file is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.media.pictures import PictureError, require_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_SAMPLES = 2**29
+"""The most samples of a sound: 3.1 hours at 48 kHz. Machine code counts its floats, two a sample, in 32 bits."""
+
+KEPT_BYTES = 4_000_000_000
+"""How much the cache folder keeps. The sounds that were not used for longest are deleted first."""
+
+SIDES = 2
+SAMPLE_BYTES = 4 * SIDES
+
+# The resampler of libswresample: a windowed sinc of 256 taps in 2¹⁰ phases, or as many as a ratio of whole numbers has.
+# benchmarks/sounds.py measures what it leaves and lets through.
+_RESAMPLER = "filter_size=256:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
+
+# Part of the names in the cache folder; to be increased when the same file would be decoded to other samples.
+_VERSION = 1
+
+# A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
+_SHORTER, _SHORTER_SHARE = 0.5, 0.02
+
+# Formats without a header that says how long they are.
+_ESTIMATED = frozenset({"mp3", "aac"})
+
+AHEAD = 64_000_000
+"""How many bytes of a sound are fetched from the disk when it is opened."""
+
+_SECONDS_UNIT = 1_000_000  # of the duration of a container
+
+
+@dataclass(frozen=True, slots=True)
+class SoundInfo:
+    """The header of a sound: its channels, its seconds, which may be estimated (0: unknown), and its format."""
+
+    channels: int
+    seconds: float
+    format: str
+
+
+def probe_sound(path: Path) -> SoundInfo:
+    """Reads the header of a sound. Raises `PictureError`. Any thread may call it."""
+    with _opened(path) as (container, stream):
+        return SoundInfo(stream.codec_context.channels, _seconds(container, stream), container.format.name)
+
+
+def load_sound(path: Path, rate: int, decodes: bool = True) -> NDArray[np.float32]:
+    """The sound at a rate, [1, samples, 2], read-only. Of more than two channels, the first two are left and right; one
+    channel is both. Raises `PictureError`: also if the sound is not in the cache folder and the caller never `decodes`.
+    Any thread may call it."""
+    require_file(path)
+    for folder in _folders():
+        kept = folder / f"{_key(path, rate)}.f32"
+        if kept.exists():
+            with suppress(OSError):
+                return _mapped(kept)
+    if not decodes:
+        raise PictureError("it has not been decoded yet")
+    problem: OSError | None = None
+    for folder in _folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return _decoded_to(folder / f"{_key(path, rate)}.f32", path, rate)
+        except OSError as failure:
+            problem = failure
+    why = problem.strerror if problem else "there is no folder"
+    raise PictureError(f"it cannot be decoded to a file ({why})", f"free some space in {_folders()[0]}")
+
+
+def cache_folder() -> Path:
+    """Where weft keeps what can be made again. The folder need not exist."""
+    home = Path.home()
+    match sys.platform:
+        case "darwin":
+            folder = home / "Library" / "Caches"
+        case "win32":
+            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+        case _:
+            folder = home / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft"
+
+
+def _folders() -> tuple[Path, ...]:
+    """Where decoded sounds are, in order of preference."""
+    return cache_folder() / "sounds", Path(tempfile.gettempdir()) / f"weft-sounds-{os.environ.get('USER', 'user')}"
+
+
+def _key(path: Path, rate: int) -> str:
+    """The name of a decoded sound. It changes with the file."""
+    found = path.stat()
+    what = (_VERSION, str(path.resolve()), found.st_mtime_ns, found.st_size, found.st_ino, rate)
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+
+
+def _mapped(kept: Path) -> NDArray[np.float32]:
+    """A decoded sound in the memory that all processes share."""
+    import mmap
+
+    import numpy as np
+
+    with kept.open("rb") as file:
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with suppress(OSError):
+        os.utime(kept)
+    if hasattr(memory, "madvise"):
+        memory.madvise(mmap.MADV_WILLNEED, 0, min(len(memory), AHEAD))
+    return np.frombuffer(memory, np.float32).reshape(1, -1, SIDES)
+
+
+def _decoded_to(kept: Path, path: Path, rate: int) -> NDArray[np.float32]:
+    """Decodes a sound to a file, whole or not at all, and makes room for it among the others."""
+    handle, name = tempfile.mkstemp(suffix=".part", dir=kept.parent)
+    partial = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            count = 0
+            for samples in _decoded(path, rate):
+                count += len(samples)
+                if count > MAX_SAMPLES:
+                    hours = MAX_SAMPLES / rate / 3600
+                    raise PictureError(f"it is longer than {hours:.1f} hours", "cut it into parts")
+                file.write(samples.data)
+        if not count:
+            raise PictureError("there is no sound in it")
+        partial.replace(kept)
+    finally:
+        partial.unlink(missing_ok=True)
+    found = _mapped(kept)
+    _make_room(kept)
+    return found
+
+
+def _make_room(newest: Path) -> None:
+    """Deletes what was not used for longest until the folder keeps no more than it should. Those who map a deleted file
+    go on reading it."""
+    with suppress(OSError):
+        others = [(p.stat().st_mtime, p.stat().st_size, p) for p in newest.parent.glob("*.f32") if p != newest]
+        room = KEPT_BYTES - newest.stat().st_size
+        for _, size, path in sorted(others, reverse=True):
+            room -= size
+            if room < 0:
+                path.unlink(missing_ok=True)
+
+
+# Decoding.
+
+
+def _decoded(path: Path, rate: int) -> Iterator[NDArray[np.float32]]:
+    """The samples [samples, 2] of a sound at a rate, piece by piece. What is no number is 0."""
+    import numpy as np
+
+    with _opened(path) as (container, stream):
+        from av.error import InvalidDataError
+
+        resampler: _Resampler | None = None
+        heard = 0.0
+        for packet in container.demux(stream):
+            try:
+                frames = packet.decode()
+            except InvalidDataError:
+                continue  # the length shows how much was lost
+            for frame in frames:
+                heard += frame.samples / frame.sample_rate
+                if resampler is None or resampler.given != frame.sample_rate:
+                    if resampler is not None:
+                        yield from resampler.rest()
+                    resampler = _Resampler(frame.sample_rate, rate)
+                yield from resampler.take(np.nan_to_num(_sides(frame), posinf=0.0, neginf=0.0))
+        if resampler is not None:
+            yield from resampler.rest()
+        expected = _seconds(container, stream)
+        if container.format.name not in _ESTIMATED and heard < expected * (1 - _SHORTER_SHARE) - _SHORTER:
+            words = f"it breaks off after {heard:.1f} of {expected:.1f} seconds"
+            raise PictureError(f"it is damaged or incomplete: {words}")
+
+
+def _sides(frame: Any) -> NDArray[np.float32]:
+    """The left and right samples of a decoded frame, full scale being 1."""
+    import numpy as np
+
+    given = frame.to_ndarray()
+    count = frame.layout.nb_channels
+    channels = given.T if frame.format.is_planar else given.reshape(-1, count)
+    if given.dtype == np.uint8:
+        scaled = (channels[:, :SIDES].astype(np.float32) - 128) / 128
+    elif np.issubdtype(given.dtype, np.integer):
+        full = -float(np.iinfo(given.dtype).min)
+        scaled = (channels[:, :SIDES] / full).astype(np.float32)
+    else:
+        scaled = channels[:, :SIDES].astype(np.float32)
+    return np.ascontiguousarray(np.broadcast_to(scaled, (len(scaled), SIDES)))
+
+
+class _Resampler:
+    """Resamples pieces of a sound from one rate to another, by libswresample."""
+
+    def __init__(self, given: int, wanted: int) -> None:
+        import av
+
+        self.given = given
+        self._graph = None
+        if given == wanted:
+            return
+        graph = self._graph = av.filter.Graph()
+        what = f"sample_rate={given}:sample_fmt=flt:channel_layout=stereo:time_base=1/{given}"
+        self._source = graph.add("abuffer", what)
+        resampler = graph.add("aresample", f"{wanted}:{_RESAMPLER}")
+        self._sink = graph.add("abuffersink")
+        self._source.link_to(resampler)
+        resampler.link_to(self._sink)
+        graph.configure()
+        self._count = 0
+
+    def take(self, samples: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+        """What can be computed with the next samples [samples, 2]."""
+        import av
+
+        if self._graph is None:
+            yield samples
+            return
+        frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="flt", layout="stereo")
+        frame.sample_rate, frame.pts, frame.time_base = self.given, self._count, Fraction(1, self.given)
+        self._count += len(samples)
+        self._source.push(frame)
+        yield from self._ready()
+
+    def rest(self) -> Iterator[NDArray[np.float32]]:
+        """The last samples."""
+        if self._graph is not None:
+            self._source.push(None)
+            yield from self._ready()
+
+    def _ready(self) -> Iterator[NDArray[np.float32]]:
+        import av
+        import numpy as np
+
+        while True:
+            try:
+                frame = self._sink.pull()
+            except (av.error.BlockingIOError, av.error.EOFError):
+                return
+            assert isinstance(frame, av.AudioFrame)
+            yield np.asarray(frame.to_ndarray(), np.float32).reshape(-1, SIDES)
+
+
+# Opening.
+
+_READABLE = "weft reads wav, flac, ogg, mp3 and others that PyAV decodes"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+    """A container and its first stream of sound. Any failure of PyAV in the block becomes a `PictureError`."""
+    require_file(path)
+    if not path.stat().st_size:
+        raise PictureError("it is empty")
+    try:
+        import av
+    except ImportError:
+        raise PictureError("sounds are read by PyAV, which is not installed", "pip install 'weft[media]'") from None
+    try:
+        # No name of a file may be taken for another protocol, and no playlist may lead to other files.
+        with av.open(f"file:{path}", options={"protocol_whitelist": "file"}) as container:
+            if not container.streams.audio:
+                kinds = "only pictures" if container.streams.video else "no sound"
+                raise PictureError(f"there is {kinds} in it", _READABLE)
+            yield container, container.streams.audio[0]
+    except PermissionError:
+        raise PictureError("it cannot be read (Permission denied)") from None
+    except MemoryError:
+        raise PictureError("there is not enough memory for it") from None
+    except av.error.FFmpegError as problem:
+        raise PictureError("it is not a sound, or a damaged one", _READABLE) from problem
+
+
+def _seconds(container: Any, stream: Any) -> float:
+    """How long a sound is, by its header; 0 if that is unknown."""
+    if stream.duration is not None:
+        return float(stream.duration * stream.time_base)
+    return float(container.duration or 0) / _SECONDS_UNIT
