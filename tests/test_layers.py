@@ -27,7 +27,7 @@ LAYERS = (
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "AppKit", "Metal", "Quartz", "objc", "llvmlite",
-                    "av", "soundfile", "mido", "pythonosc", "watchdog")  # fmt: skip
+                    "soundfile", "mido", "pythonosc", "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {
@@ -117,8 +117,9 @@ def test_a_device_library_is_imported_in_one_place(library):
     assert len(users_of(library)) <= 1
 
 
-def test_pillow_is_for_media_alone():
-    assert {package_of(path) for path in users_of("PIL")} == {"media"}
+@pytest.mark.parametrize("library", ["PIL", "av"])
+def test_what_reads_files_is_for_media_alone(library):
+    assert {package_of(path) for path in users_of(library)} == {"media"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,14 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.support.exprs import Exprs, lowered
+from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.kernels import compiled as compiled_ir
+from tests.support.metal.executor import MetalExecutor, device
 from tests.support.sounds import between, cache, write_coded, write_wav
 from weft.backends.base import Env
 from weft.backends.executor import Executor
-from weft.backends.launch import Floats, Launch, StateMemory, picture_coords
+from weft.backends.launch import Floats, Launch, StateMemory, fetch, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
@@ -29,7 +34,7 @@ from weft.media.sounds import SoundInfo, load_sound, probe_sound
 from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.build import build
 
-__all__ = ["cache"]
+__all__ = ["cache", "device", "graphics"]
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -223,6 +228,18 @@ def test_names_of_sounds(path: str) -> None:
 # In the language.
 
 
+@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl"])
+def machine(request: pytest.FixtureRequest) -> Executor:
+    """What computes pictures. Cards are made when they are needed."""
+    name = request.param
+    if name == "msl":
+        return MetalExecutor(request.getfixturevalue("device"))
+    if name.startswith("gl"):
+        made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=name == "gl 4.30")
+        return made
+    return MACHINES[name]
+
+
 def compiled(text: str) -> Kernel:
     (unit,) = build(Source("patch.weft", text), ContextTable(), probe=size_of).units
     verify(unit.kernel)
@@ -289,18 +306,33 @@ def test_a_loop_goes_round_without_a_seam(machine: str, count: int, tmp_path: Pa
     np.testing.assert_allclose(length, count / RATE)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-def test_pictures_read_sounds(machine: str, noise: tuple[str, NDArray[np.float32]]) -> None:
+def test_pictures_read_sounds(machine: Executor, noise: tuple[str, NDArray[np.float32]]) -> None:
     call, stored = noise
     over = "k@l(me@time ~ me@x * 0.014), k@r(me@time ~ me@time + me@y * 0.01), k@l"
     kernel = compiled(f"{call}::k<l, r>\ndisplay({over})")
     coords = picture_coords(40, 6, 0.003)
-    found = MACHINES[machine].load(kernel).planes(StateMemory(()), launch_of(kernel, (6, 40), coords))
+    found = machine.load(kernel).planes(StateMemory(()), launch_of(kernel, (6, 40), coords))
     x, y = np.asarray(coords["x"]), np.asarray(coords["y"])[:, None]
     over_x = between(stored[:, 0], x * 0.014 * RATE)
     over_y = between(stored[:, 1], (0.003 + y * 0.01) * RATE)
     for plane, wanted in zip(found, (over_x, over_y, np.full(1, stored[144, 0])), strict=True):
         np.testing.assert_allclose(plane, np.broadcast_to(wanted, (6, 40)), atol=3e-4)
+
+
+EDGES = [0.0, 0.99, 1.0, 699.0, 699.99, 700.0, 750.0, 4095.9, 1e9, 3e38, -1e-9, -1.0, -3e38, np.inf, -np.inf, np.nan]
+
+
+def test_numbers_of_samples_are_checked_on_every_machine(machine: Executor) -> None:
+    """They vary by element, so that cards compute them too."""
+    e = Exprs()
+    number = e.uniform("n") + e.coord("x") * 0 + e.coord("y") * 0
+    made = machine.load(compiled_ir(lowered(e.fetch("sound:1:s", number), e.fetch("sound:1:s", number, 1))))
+    sound = NOISE.astype(np.float32)[np.newaxis]
+    for edge in np.array(EDGES, np.float32).tolist():
+        launch = Launch((2, 9), picture_coords(9, 2), {"n": edge}, pictures={"sound:1:s": sound})
+        found = made.planes(StateMemory(()), launch)
+        wanted = [fetch(sound[0, :, channel], edge) for channel in (0, 1)]
+        np.testing.assert_array_equal(found, np.broadcast_to(np.array(wanted)[:, None, None], (2, 2, 9)))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -360,3 +392,20 @@ def test_a_process_that_plays_does_not_import_the_decoder(noise: tuple[str, NDAr
         "assert 'av' not in sys.modules and 'weft.runtime.build' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_sound_in_rows_of_a_texture(
+    graphics: Graphics, noise: tuple[str, NDArray[np.float32]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card that takes 60 pixels a side holds 3600 samples, in rows of 60."""
+    call, stored = noise
+    kernel = compiled(f"{call}::k<l, r>\ndisplay(k@l(me@time ~ me@px / {RATE}), k@r(me@time ~ me@px / {RATE}), 0)")
+    monkeypatch.setattr(graphics, "about", replace(graphics.about, side=60))
+    launch = launch_of(kernel, (1, 710), picture_coords(710, 1))
+    monkeypatch.setattr("weft.backends.gl.textures.check_side", lambda *_: None)
+    found = GlExecutor(graphics).load(kernel).planes(StateMemory(()), launch)[:2, 0]
+    np.testing.assert_allclose(found[:, :700], stored.T, atol=1e-4)
+    np.testing.assert_array_equal(found[:, 702:], 0)
+    monkeypatch.setattr(graphics, "about", replace(graphics.about, side=26))
+    with pytest.raises(WeftError, match="cannot hold a sound of 700 samples"):
+        GlExecutor(graphics).load(kernel).planes(StateMemory(()), launch)

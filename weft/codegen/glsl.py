@@ -94,6 +94,15 @@ vec4 picture(sampler2D image, float x, float y) {
     return upper + (lower - upper) * across.y;
 }
 
+// A sample of a sound by its number, left and right; 0 where there is none. The last row is filled up with zeros.
+vec2 fetched(sampler2D sound, float number) {
+    ivec2 size = textureSize(sound, 0);
+    float given = number_or(number, -1.0);
+    bool is_there = given >= 0.0 && given < float(size.x * size.y);
+    int at = is_there ? int(given) : 0;
+    return is_there ? texelFetch(sound, ivec2(at % size.x, at / size.x), 0).rg : vec2(0.0, 0.0);
+}
+
 // a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
 float share(float a, float b) {
     float ratio = a / b;
@@ -125,7 +134,8 @@ _RESERVED = frozenset(
     abs sign floor trunc round roundEven ceil fract mod modf min max clamp mix step smoothstep isnan isinf
     floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward
     reflect refract transpose inverse determinant outerProduct lessThan equal any all not texture textureSize texelFetch
-    textureLod imageStore noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture share
+    textureLod imageStore noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture fetched
+    share
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 
@@ -143,6 +153,7 @@ class Glsl(Language):
 
     name: ClassVar[str] = "glsl"
     four: ClassVar[str] = "vec4"
+    two: ClassVar[str] = "vec2"
     has_fract: ClassVar[bool] = True
 
     reserved: ClassVar[frozenset[str]] = _RESERVED
@@ -176,6 +187,10 @@ class Glsl(Language):
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         parts.helpers.add("picture")
         return f"picture({picture.name}, {x}, {y})"
+
+    def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
+        parts.helpers.add("fetched")
+        return f"fetched({sound.name}, {number})"
 
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         columns = parts.frame.read(LaunchExtent.COLUMNS, LaunchExtent.COLUMNS.value, "int") if len(over) > 1 else ""

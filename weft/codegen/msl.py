@@ -24,6 +24,7 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
+from weft.names import is_sound
 
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
@@ -46,6 +47,13 @@ T between(const device T *image, uint columns, uint rows, float x, float y) {
     T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
     T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
     return above + (below - above) * (down - floor(down));
+}
+
+// A sample of a sound by its number, left and right; 0 where there is none.
+float2 fetched(const device float2 *sound, uint samples, float number) {
+    float given = number_or(number, -1.0);
+    bool is_there = given >= 0.0 && given < float(samples);
+    return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
 }
 
 // A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
@@ -101,6 +109,7 @@ class Msl(Language):
 
     name: ClassVar[str] = "msl"
     four: ClassVar[str] = "float4"
+    two: ClassVar[str] = "float2"
 
     ring: ClassVar[str] = "ring"
     reserved: ClassVar[frozenset[str]] = _RESERVED
@@ -141,6 +150,11 @@ class Msl(Language):
             for what in ("width", "height")
         )
         return f"between({picture.name}, {size}, {x}, {y})"
+
+    def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
+        parts.helpers.add("fetched")
+        size = parts.frame.read(PictureWord(sound.key, "width"), f"{sound.name}_width", "u32")
+        return f"fetched({sound.name}, {size}, {number})"
 
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         if not over:
@@ -214,7 +228,9 @@ def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
         access = "device" if image.key in written else "const device"
         given.append((BufferSpec(BufferUse.RING, image.key), f"{access} float *{image.name}"))
     given += [(BufferSpec(BufferUse.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
-    given += [(BufferSpec(BufferUse.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
+    for picture in parts.pictures.values():
+        four = "float2" if is_sound(picture.key) else "float4"
+        given.append((BufferSpec(BufferUse.PICTURE, picture.key), f"const device {four} *{picture.name}"))
     reads = parts.external_reads.values()
     given += [(BufferSpec(BufferUse.EXTERNAL_READ, b.key), f"const device float *{b.name}") for b in reads]
     if parts.stops:

@@ -19,7 +19,9 @@ from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 from weft.backends.executor import RecentlyUsed, Stillness
 from weft.backends.gl.graphics import GL, ContextState, Graphics, linked
-from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, Texture, TextureArray, bind, check_row
+from weft.backends.gl.textures import (
+    Buffer, BufferTexture, GlPicture, SoundTexture, Texture, TextureArray, bind, check_row
+)
 from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
@@ -29,11 +31,15 @@ from weft.codegen.glsl import TILE, VERTEX, resampling
 from weft.codegen.kernel import Kernel, Unit
 from weft.errors import WeftError, error
 from weft.ir.expr import StateSlot
+from weft.media.sounds import SIDES
 from weft.names import StrandRef
 
 # Compiling and linking. An error names the line of the patch.
 
 _Parts: TypeAlias = list[tuple[Any, "bytes | str"]]
+
+# The pictures and sounds that a program samples, by their names.
+_Sources: TypeAlias = Mapping[str, "Texture | SoundTexture"]
 
 # Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
 _LINE = re.compile(r"\b0[:(](\d+)")
@@ -213,7 +219,7 @@ class GlProgram:
         machine = self.prologue.begin(memory, launch)
         return Begun(machine, self.strands.answers(machine, self.graphics))
 
-    def bind(self, begun: Begun | None, memory: GlMemory, pictures: Mapping[str, Texture]) -> None:
+    def bind(self, begun: Begun | None, memory: GlMemory, pictures: _Sources) -> None:
         """Makes the program current, and binds its inputs: `pictures` by their paths, and zeros without a launch."""
         shader, units, rows = self.shader, self._program.units, dict(self._rows)
         words = self._words.empty() if begun is None else self._words.packed(begun.machine, self._finished)
@@ -272,7 +278,7 @@ class DrawPass(GlProgram):
         self._draw(place, None, memory, textures, Canvas(self.graphics, self.shader, small))
 
     def _draw(
-        self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: Mapping[str, Texture],
+        self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: _Sources,
         canvas: Canvas,
     ) -> None:
         shader = self.shader
@@ -388,18 +394,20 @@ def _attach(place: ContextState, targets: Sequence[_Target], shape: tuple[int, i
     GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
 
 
-class PictureTextures(CardPictures[Texture]):
-    """The pictures that programs sample, in textures."""
+class PictureTextures(CardPictures[Texture | SoundTexture]):
+    """The pictures and sounds that programs sample, in textures."""
 
     def __init__(self, graphics: Graphics) -> None:
         super().__init__(self._texture)
         self._graphics = graphics
 
-    def textures(self, shader: Shader, pictures: Mapping[str, Picture]) -> dict[str, Texture]:
-        """A program's pictures [height, width, 4] on the card, by their paths. In a context of the graphics."""
+    def textures(self, shader: Shader, pictures: Mapping[str, Picture]) -> _Sources:
+        """A program's pictures and sounds on the card, by their names. In a context of the graphics."""
         return {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
 
-    def _texture(self, pixels: Picture) -> Texture:
+    def _texture(self, pixels: Picture) -> Texture | SoundTexture:
+        if pixels.shape[2] == SIDES:
+            return SoundTexture(self._graphics, pixels)
         made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
         made.fill(pixels)
         return made
@@ -518,7 +526,7 @@ class Points(GlProgram):
         self._requested(None, memory, launch, {bound.key: black for bound in self.shader.pictures})
 
     def _requested(
-        self, begun: Begun | None, memory: GlMemory, launch: Launch, pictures: Mapping[str, Texture]
+        self, begun: Begun | None, memory: GlMemory, launch: Launch, pictures: _Sources
     ) -> Pending:
         shape = len(self.shader.outputs), launch.shape[1]
         self.bind(begun, memory, pictures)

@@ -17,11 +17,15 @@ from weft.backends.base import DeviceLostError, MemoryPool
 from weft.backends.card import CardPicture
 from weft.backends.gl.contexts import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
-from weft.backends.launch import Array
+from weft.backends.launch import Array, Picture
 from weft.errors import error
+from weft.media.sounds import SAMPLE_BYTES, SIDES
 
 Shape = tuple[int, int]
 """Height and width."""
+
+# How many bytes of a sound are uploaded at once.
+_PIECE = 16_000_000
 
 
 class Texture:
@@ -57,6 +61,41 @@ class Texture:
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
         GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, found)
         return found
+
+
+class SoundTexture:
+    """A sound, in rows as long as the card has them; the last one is filled up with zeros."""
+
+    def __init__(self, graphics: Graphics, sound: Picture) -> None:
+        """Uploads samples [1, samples, 2]. In a context of the graphics. Raises WeftError if there are too many."""
+        self.graphics = graphics
+        count, width = sound.shape[1], min(sound.shape[1], graphics.about.side)
+        if count > width * graphics.about.side:
+            words = f"the graphics card cannot hold a sound of {count} samples"
+            raise error("sound-too-long", words, hint=f"it takes up to {graphics.about.side**2}; the CPU takes more")
+        whole, rest = divmod(count, width)
+        self.nbytes = (whole + bool(rest)) * width * SAMPLE_BYTES
+        self.number: Any = _new(graphics, self)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        GL.glTexImage2D(
+            GL.GL_TEXTURE_2D, 0, GL.GL_RG32F, width, whole + bool(rest), 0, GL.GL_RG, GL.GL_FLOAT, None
+        )  # fmt: skip
+        _settle(GL.GL_TEXTURE_2D)
+        self._fill(0, whole, sound[0, : whole * width].reshape(-1, width, SIDES))
+        if rest:
+            last = np.zeros((1, width, SIDES), np.float32)
+            last[0, :rest] = sound[0, whole * width :]
+            self._fill(whole, 1, last)
+
+    def _fill(self, first: int, rows: int, samples: Array) -> None:
+        """Uploads rows, in pieces that a driver can take at once."""
+        width = samples.shape[1]
+        piece = max(1, _PIECE // (width * SAMPLE_BYTES))
+        for at in range(0, rows, piece):
+            given = np.ascontiguousarray(samples[at : at + piece])
+            GL.glTexSubImage2D(
+                GL.GL_TEXTURE_2D, 0, 0, first + at, width, len(given), GL.GL_RG, GL.GL_FLOAT, given
+            )  # fmt: skip
 
 
 class TextureArray:

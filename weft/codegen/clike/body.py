@@ -130,11 +130,25 @@ def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
 def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     """A channel of a picture, sampled. The channels at one place share one sample."""
     path, channel = node.attr
-    file_name = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
-    bound = _bound(w, w.parts.pictures, path, identifier(file_name or path))
+    bound = _picture(w, path)
     text = w.language.picture(w.parts, bound, *map(w.real, node.args))
     name = w.shared((path, *node.args), w.language.four, f"{bound.name}_colour", text)
     return ExpressionText(f"{name}.{'rgba'[channel]}")
+
+
+def write_fetch(w: ShaderWriter, node: Node) -> ExpressionText:
+    """A sample of a sound. Its channels share one read."""
+    sound, channel = node.attr
+    bound = _picture(w, sound)
+    text = w.language.fetched(w.parts, bound, w.real(node.args[0]))
+    name = w.shared((sound, *node.args), w.language.two, f"{bound.name}_sample", text)
+    return ExpressionText(f"{name}.{'xy'[channel]}")
+
+
+def _picture(w: ShaderWriter, path: str) -> Bound:
+    """A picture or a sound, with a name like that of its file."""
+    file_name = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    return _bound(w, w.parts.pictures, path, identifier(file_name or path))
 
 
 def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
@@ -145,7 +159,8 @@ def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
 
 
 _READS: Mapping[str, Callable[[ShaderWriter, Node], ExpressionText]] = MappingProxyType({
-    "state": write_state, "sample": write_sample, "picture": write_picture, "external_read": write_external_read,
+    "state": write_state, "sample": write_sample, "picture": write_picture, "fetch": write_fetch,
+    "external_read": write_external_read,
 })  # fmt: skip
 
 
@@ -273,7 +288,7 @@ _HINTS: Mapping[str, str] = MappingProxyType({
     "sinpi": "sine", "cospi": "cosine", "sin": "sine", "cos": "cosine", "sqrt": "root", "mul": "product",
     "div": "ratio", "add": "sum", "sub": "difference", "select": "choice", "min": "least", "max": "most",
     "bits_of": "whole", "bits_xor": "mixed", "bits_mul": "mixed", "bits_add": "mixed", "bits_top": "hash",
-    "picture": "colour", "state": "past", "sample": "past",
+    "picture": "colour", "fetch": "sample", "state": "past", "sample": "past",
 })  # fmt: skip
 
 

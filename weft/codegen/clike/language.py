@@ -121,6 +121,8 @@ class Language(ABC):
 
     four: ClassVar[str]
     """The type of four floats."""
+    two: ClassVar[str]
+    """The type of two floats."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
 
@@ -204,6 +206,10 @@ class Language(ABC):
     @abstractmethod
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         """The four channels of a picture at a place."""
+
+    @abstractmethod
+    def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
+        """Both channels of a sample of a sound."""
 
     @abstractmethod
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
