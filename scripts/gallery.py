@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/gallery.md and its pictures from the patches that ship with weft: .venv/bin/python scripts/gallery.py"""
+"""Writes docs/gallery.md and its pictures from the patches that ship with weft: .venv/bin/python scripts/gallery.py
+
+With names of patches, only their pictures are drawn.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ PICTURES = DOCS / "gallery"
 _MOMENTS = {
     "acid": 9, "aurora": 4, "bells": 12, "bloom": 4, "both": 3, "choir": 38, "drone": 2, "drums": 2.53, "dub": 24,
     "echoes": 9, "film": 3, "gamelan": 41, "garden": 9.1, "groove": 11.5, "ink": 14, "kaleidoscope": 13, "life": 7,
-    "mobile": 7, "musicbox": 3, "phases": 62, "pulse": 20, "reaction": 10, "ripple": 11, "sdf": 7, "strand": 9,
-    "touch": 8, "trails": 13, "voronoi": 2, "warp": 3,
+    "mirrors": 9, "mobile": 7, "musicbox": 3, "phases": 62, "pulse": 20, "reaction": 10, "ripple": 11, "sdf": 7,
+    "strand": 9, "touch": 8, "trails": 13, "voronoi": 2, "warp": 3,
 }  # fmt: skip
 
 _WIDTH = 480
@@ -66,6 +69,6 @@ if __name__ == "__main__":
     wanted = shipped()
     for old in set(PICTURES.glob("*.png")) - {PICTURES / f"{name}.png" for name in wanted}:
         old.unlink()
-    for name, path in wanted.items():
-        draw(name, path)
+    for name in sys.argv[1:] or wanted:
+        draw(name, wanted[name])
     PAGE.write_text(page(), encoding="utf-8")

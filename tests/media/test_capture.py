@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -130,3 +131,14 @@ def test_a_performance_goes_on_while_cameras_come_and_go(tmp_path: Path) -> None
         performance.wait_for("swap", 2)
         assert decoders(address) == 1, "the one that was kept while the program before may come back"
     eventually(lambda: decoders(address) == 0, "the end of the decoder")
+
+
+def test_a_render_of_what_is_generated_is_exact() -> None:
+    """The frame that is shown from its own time on, in any order."""
+    with av.open(MOVING.removeprefix("lavfi:"), format="lavfi") as container:
+        frames = [frame.to_ndarray(format="rgba") for frame in islice(container.decode(video=0), 40)]
+    generated = Capture().open((MOVING,), offline=True)
+    for number in (0, 1, 7, 39, 3, 3, 20):
+        shown = generated.at((number + 0.5) / 60)
+        assert np.array_equal(np.rint(shown * 255), frames[number]), number
+    generated.close()

@@ -34,6 +34,8 @@ MAX_PIXELS = 3840 * 2160
 
 # What is reported before anything is open; most cameras give something like it.
 _USUAL = (720, 1280)
+# Before what FFmpeg generates itself.
+_GENERATED = "lavfi:"
 _ENDED = "the process that reads it has ended"
 # The places for pictures: the newest, the one that is read, the one that was read before, and one that is written.
 _PLACES = 4
@@ -56,13 +58,24 @@ class Capture(LiveSource):
     def still(self, args: Arguments) -> Picture:
         import numpy as np
 
+        address = _address(args)
+        if address.startswith(_GENERATED) and missing_library() is None:
+            with contextlib.suppress(PictureError):
+                return GeneratedPicture(address).at(0.0)
         return np.zeros((9, 16, 4), np.float32)
 
     def open(self, args: Arguments, offline: bool) -> LivePicture:
         reason = missing_library()
         if reason is not None:
             raise PictureError(reason)
-        return CapturedPicture(str(args[0]) if isinstance(args[0], str) else str(int(args[0])))
+        address = _address(args)
+        if offline and address.startswith(_GENERATED):
+            return GeneratedPicture(address)
+        return CapturedPicture(address)
+
+
+def _address(args: Arguments) -> str:
+    return args[0] if isinstance(args[0], str) else str(int(args[0]))
 
 
 def missing_library() -> str | None:
@@ -70,6 +83,43 @@ def missing_library() -> str | None:
     if importlib.util.find_spec("av") is None:
         return "PyAV is not installed (pip install 'weft[media]')"
     return None
+
+
+class GeneratedPicture(LivePicture):
+    """What FFmpeg generates, by its own times, for a render."""
+
+    def __init__(self, address: str) -> None:
+        """Raises PictureError."""
+        self._address = address
+        self._frames: Iterator[tuple[float, NDArray[np.uint8]]] = iter(())
+        self._shown: tuple[float, Picture] | None = None
+        self._next: tuple[float, NDArray[np.uint8]] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        import av
+
+        self._frames, self._shown = _frames(self._address), None
+        try:
+            self._next = next(self._frames)
+        except (OSError, ValueError, av.error.FFmpegError) as failure:
+            raise PictureError(_words(failure)) from failure
+
+    def at(self, seconds: float) -> Picture:
+        if self._shown is not None and seconds < self._shown[0]:
+            self._begin()
+        newer: tuple[float, NDArray[np.uint8]] | None = None
+        while self._next is not None and (self._next[0] <= seconds or (self._shown is None and newer is None)):
+            newer, self._next = self._next, next(self._frames, None)
+        if newer is not None:
+            import numpy as np
+
+            self._shown = newer[0], np.multiply(newer[1], np.float32(1 / 255))
+        assert self._shown is not None, "there is a first picture"
+        return self._shown[1]
+
+    def close(self) -> None:
+        self._frames = iter(())
 
 
 class CapturedPicture(LivePicture):
@@ -234,28 +284,38 @@ def _capture(memory: _Memory, address: str, parent: Connection) -> None:
                     said = None
             words = "it has ended"
         except (OSError, ValueError, av.error.FFmpegError) as failure:
-            words = getattr(failure, "strerror", None) or str(failure)
+            words = _words(failure)
         if words != said:
             said = words
             parent.send(words)
         time.sleep(_AGAIN)
 
 
+def _words(failure: Exception) -> str:
+    return getattr(failure, "strerror", None) or str(failure)
+
+
 def _pictures(address: str) -> Iterator[NDArray[np.uint8]]:
-    """The pictures of a device, a film or a stream, in the pace in which they come."""
+    """The pictures of a device or a stream, in the pace in which they come."""
+    began: float | None = None
+    for seconds, pixels in _frames(address):
+        # What is generated comes at once, and has to be slowed down.
+        if address.startswith(_GENERATED):
+            began = time.monotonic() - seconds if began is None else began
+            time.sleep(max(0.0, seconds - (time.monotonic() - began)))
+        yield pixels
+
+
+def _frames(address: str) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    """Pictures with their times in seconds, as fast as they can be read."""
     import av
 
     place, form = _opened(address)
     with av.open(place, format=form) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
-        # What is generated or read from a file comes at once, and has to be slowed down.
-        began: float | None = None
         for frame in container.decode(stream):
-            if form == "lavfi" and frame.time is not None:
-                began = time.monotonic() - frame.time if began is None else began
-                time.sleep(max(0.0, frame.time - (time.monotonic() - began)))
-            yield _pixels(frame)
+            yield frame.time or 0.0, _pixels(frame)
 
 
 def _pixels(frame: Any) -> NDArray[np.uint8]:
@@ -268,8 +328,8 @@ def _pixels(frame: Any) -> NDArray[np.uint8]:
 
 def _opened(address: str) -> tuple[str, str | None]:
     """The address and the format by which PyAV opens it."""
-    if address.startswith("lavfi:"):
-        return address.removeprefix("lavfi:"), "lavfi"
+    if address.startswith(_GENERATED):
+        return address.removeprefix(_GENERATED), "lavfi"
     device = address.isdecimal() or address.startswith("/dev/")
     if not device:
         return address, None
