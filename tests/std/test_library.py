@@ -39,7 +39,7 @@ def code(made: Build) -> list[str]:
 
 def test_the_libraries_are_these() -> None:
     names = ("blend", "color", "control", "coord", "ease", "effects", "map", "music", "noise", "picture", "sdf",
-             "synth")  # fmt: skip
+             "letters", "synth")  # fmt: skip
     assert {f"std.{name}" for name in names} == set(LIBRARIES)
 
 

@@ -19,6 +19,8 @@ from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph
 from weft.graph.names import collect
+from weft.media.sampled import read
+from weft.runtime.build import check_media
 from weft.syntax.ast import Program
 from weft.syntax.includes import libraries, load
 from weft.syntax.parser import parse
@@ -46,7 +48,8 @@ def compiled(library: str, text: str) -> tuple[Unit, ...]:
     report = Report()
     contexts = ContextTable()
     own = parse(Source("test.weft", text), report, contexts.statements)
-    patch = collect(Program(parsed(library).statements + own.statements), contexts, report)
+    program = Program(parsed(library).statements + own.statements)
+    patch = collect(program, contexts, report, check_media(program, report))
     graph = build_graph(patch, contexts, report)
     assert not report.diagnostics, "\n".join(d.render() for d in report)
     return tuple(compile_unit(patch, graph, sub, contexts)[0] for sub in graph.subgraphs)
@@ -62,7 +65,8 @@ def planes(
     for kernel in (unit.kernel for unit in units):
         known = {**SETTINGS, "absframe": float(frame), "mouse@x": 0.4, "mouse@y": 0.3}
         uniforms = {name: known[name] for name in kernel.uniforms}
-        launch = Launch(shape, {**coords, "abstime": float(z), "channel": 0.0}, uniforms)
+        pictures = {name: read(name) for name in kernel.pictures}
+        launch = Launch(shape, {**coords, "abstime": float(z), "channel": 0.0}, uniforms, pictures=pictures)
         memory = StateMemory(kernel.slots, shape, executor.widest)
         made = executor.load(kernel).planes(memory, launch)
         found += [

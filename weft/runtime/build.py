@@ -77,7 +77,7 @@ def analyse(
         program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
     of_media = Report()
-    media = _check_media(loaded.program, of_media, probe)
+    media = check_media(loaded.program, of_media, probe)
     patch = collect(program, contexts, meaning, media)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
@@ -178,7 +178,9 @@ def _line(span: Span) -> tuple[str, int]:
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:[#\w]+[ \t]+)?|::\s*)(\w+)", re.MULTILINE)
 
 
-def _check_media(program: Program, report: Report, probe: Probe | None) -> dict[str, tuple[int, int] | None]:
+def check_media(
+    program: Program, report: Report, probe: Probe | None = None
+) -> dict[str, tuple[int, int] | None]:
     """The pictures that a program names, with width and height. Those that cannot be read are reported as errors, and
     have none."""
     found: dict[str, tuple[int, int] | None] = {}
