@@ -4,6 +4,7 @@ modules of live sources are imported when something is opened."""
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,18 +32,36 @@ def opener(picture: str) -> tuple[LiveSource, LiveName]:
     return found, name
 
 
-def read(name: str, decodes: bool = True) -> NDArray[np.float32]:
-    """The picture, [height, width, 4], for a live one what stands for it; or the sound, [1, samples, 2]. A process that
-    never `decodes` takes sounds that another one has decoded. Raises `PictureError`. Any thread may call it."""
+def read(name: str) -> NDArray[np.float32]:
+    """The picture, [height, width, 4], for a live one what stands for it; or the sound, [1, samples, 2]. Raises
+    `PictureError`. Any thread may call it."""
     from weft.media import letters, pictures, sounds
 
     if is_sound(name):
         path, rate = sound_of(name)
-        return sounds.load_sound(Path(path), rate, decodes)
+        return sounds.load_sound(Path(path), rate)
     if is_live(name):
         source, live = opener(name)
         return source.still(live.args)
     return letters.distances(letters_of(name)) if is_letters(name) else pictures.load_picture(Path(name))
+
+
+def decoded_files(names: Iterable[str]) -> dict[str, str]:
+    """The decoded files of the sounds among these that this process has read, by their names."""
+    from weft.media.sounds import decoded_file
+
+    found = {name: decoded_file(Path(sound_of(name).path), sound_of(name).rate) for name in names if is_sound(name)}
+    return {name: str(path) for name, path in found.items() if path is not None}
+
+
+def read_decoded(file: str) -> NDArray[np.float32]:
+    """The sound in a decoded file. Raises `PictureError`."""
+    from weft.media import pictures, sounds
+
+    try:
+        return sounds.map_sound(Path(file))
+    except OSError as problem:
+        raise pictures.PictureError(f"its samples are gone ({problem.strerror})", "save the patch again") from problem
 
 
 def size_of(name: str) -> tuple[int, int] | str:

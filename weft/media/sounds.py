@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ _ESTIMATED = frozenset({"mp3", "aac"})
 AHEAD = 64_000_000
 """How many bytes of a sound are fetched from the disk when it is opened."""
 
+# After so many seconds without a write, nobody decodes to a file any more.
+_ABANDONED = 600
+
 _SECONDS_UNIT = 1_000_000  # of the duration of a container
 
 
@@ -66,27 +70,41 @@ def probe_sound(path: Path) -> SoundInfo:
         return SoundInfo(stream.codec_context.channels, _seconds(container, stream), container.format.name)
 
 
-def load_sound(path: Path, rate: int, decodes: bool = True) -> NDArray[np.float32]:
+def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
     """The sound at a rate, [1, samples, 2], read-only. Of more than two channels, the first two are left and right; one
-    channel is both. Raises `PictureError`: also if the sound is not in the cache folder and the caller never `decodes`.
-    Any thread may call it."""
+    channel is both. Raises `PictureError`. Any thread may call it."""
     require_file(path)
     for folder in _folders():
         kept = folder / f"{_key(path, rate)}.f32"
         if kept.exists():
             with suppress(OSError):
-                return _mapped(kept)
-    if not decodes:
-        raise PictureError("it has not been decoded yet")
+                return _known(path, rate, kept)
     problem: OSError | None = None
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            return _decoded_to(folder / f"{_key(path, rate)}.f32", path, rate)
+            kept = folder / f"{_key(path, rate)}.f32"
+            _decode(kept, path, rate)
+            return _known(path, rate, kept)
         except OSError as failure:
             problem = failure
     why = problem.strerror if problem else "there is no folder"
     raise PictureError(f"it cannot be decoded to a file ({why})", f"free some space in {_folders()[0]}")
+
+
+# The decoded file of each sound that this process has loaded, by path and rate.
+_decoded_files: dict[tuple[Path, int], Path] = {}
+
+
+def _known(path: Path, rate: int, kept: Path) -> NDArray[np.float32]:
+    found = map_sound(kept)
+    _decoded_files[path, rate] = kept
+    return found
+
+
+def decoded_file(path: Path, rate: int) -> Path | None:
+    """The decoded file of a sound that this process has loaded, as it was then."""
+    return _decoded_files.get((path, rate))
 
 
 def cache_folder() -> Path:
@@ -114,8 +132,8 @@ def _key(path: Path, rate: int) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
 
 
-def _mapped(kept: Path) -> NDArray[np.float32]:
-    """A decoded sound in the memory that all processes share."""
+def map_sound(kept: Path) -> NDArray[np.float32]:
+    """A decoded file, [1, samples, 2], in memory that all processes share. Raises OSError."""
     import mmap
 
     import numpy as np
@@ -129,7 +147,7 @@ def _mapped(kept: Path) -> NDArray[np.float32]:
     return np.frombuffer(memory, np.float32).reshape(1, -1, SIDES)
 
 
-def _decoded_to(kept: Path, path: Path, rate: int) -> NDArray[np.float32]:
+def _decode(kept: Path, path: Path, rate: int) -> None:
     """Decodes a sound to a file, whole or not at all, and makes room for it among the others."""
     handle, name = tempfile.mkstemp(suffix=".part", dir=kept.parent)
     partial = Path(name)
@@ -147,15 +165,16 @@ def _decoded_to(kept: Path, path: Path, rate: int) -> NDArray[np.float32]:
         partial.replace(kept)
     finally:
         partial.unlink(missing_ok=True)
-    found = _mapped(kept)
     _make_room(kept)
-    return found
 
 
 def _make_room(newest: Path) -> None:
-    """Deletes what was not used for longest until the folder keeps no more than it should. Those who map a deleted file
-    go on reading it."""
+    """Deletes what was not used for longest until the folder keeps no more than it should, and what a process that was
+    killed has left. Those who map a deleted file go on reading it."""
     with suppress(OSError):
+        for partial in newest.parent.glob("*.part"):
+            if time.time() - partial.stat().st_mtime > _ABANDONED:
+                partial.unlink(missing_ok=True)
         others = [(p.stat().st_mtime, p.stat().st_size, p) for p in newest.parent.glob("*.f32") if p != newest]
         room = KEPT_BYTES - newest.stat().st_size
         for _, size, path in sorted(others, reverse=True):

@@ -258,7 +258,8 @@ class _ContextRig:
         elif self._spec.raster:
             even = SampleBlock(tick * width, width, self._rate).even
             coords = StreamCoords(even, width, {**coords, **self._env.constant_controls(kernel, width)})
-        uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
+        env = replace(self._env, tick=tick, pictures=pictures)
+        uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads, even)
 

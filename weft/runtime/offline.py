@@ -79,6 +79,15 @@ def _check_reach(number: int) -> None:
         raise error("too-far", f"{words}, and {_REACH:,} is the most")
 
 
+def _hash_of(path: Path) -> str:
+    """The hash of a file, which may be larger than memory."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
+
+
 class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
@@ -165,7 +174,7 @@ class Offline:
             "kernels": sorted(unit.hash for unit in compiled.units),
             "settings": sorted(compiled.settings.items()),
             "parameters": sorted(compiled.parameters.items()),
-            "media": [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in self._build.media],
+            "media": [_hash_of(Path(path)) for path in self._build.media],
             "backends": sorted(backends),
         }
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]

@@ -22,7 +22,7 @@ from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError
-from weft.media.sampled import opener, read
+from weft.media.sampled import opener, read, read_decoded
 from weft.media.source import LivePicture
 from weft.names import StrandRef, file_of, is_live, is_view, shown
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
@@ -111,8 +111,8 @@ class ProgramLoader:
     """Whether programs are only tried out: then no device is opened."""
     offline: bool = False
     """Whether programs are rendered, which is not in a hurry."""
-    decodes: bool = True
-    """Whether sounds are decoded here; else another process has done so."""
+    decoded: Mapping[str, str] = field(default_factory=dict)
+    """The files of sounds that another process has decoded, by their names."""
     _assignment: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
     _live: WeakValueDictionary[str, LivePicture] = field(default_factory=WeakValueDictionary)
@@ -310,7 +310,7 @@ class ProgramLoader:
                 device = placed[0].device
                 differs = any(name == "channel" for name, _ in unit.kernel.coords)
                 needs = needs_of(unit, _shape(unit, compiled, size), channels if differs else 1)
-                where, on_cpu = HERE if device.unified else device.name, isinstance(placed[0].backend, CpuBackend)
+                where, on_cpu = HERE if device.unified else device.name, issubclass(placed[0].backend, CpuBackend)
                 found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel], on_cpu))
         return found
 
@@ -377,11 +377,11 @@ class ProgramLoader:
         """The pictures that a program samples. Those that were read lately and have not changed are not read again."""
         loaded: dict[str, Picture] = {}
         for path in sorted({path for unit in compiled.units for path in unit.kernel.pictures if not is_view(path)}):
-            file = file_of(path)
-            stamp = None if file is None else stat_media(Path(file)).stamp
+            file, decoded = file_of(path), self.decoded.get(path)
+            stamp = decoded or (None if file is None else stat_media(Path(file)).stamp)
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 with _translating(path):
-                    self._pictures[path] = (stamp, read(path, self.decodes))
+                    self._pictures[path] = (stamp, read(path) if decoded is None else read_decoded(decoded))
             loaded[path] = self._pictures[path][1]
         others = {path: known for path, known in self._pictures.items() if path not in loaded}
         self._pictures = {**others, **{path: self._pictures[path] for path in loaded}}

@@ -17,6 +17,7 @@ from weft.backends.launch import Floats, Getter, Value
 from weft.child import Child
 from weft.contexts import is_smoothed
 from weft.errors import Diagnostic, WeftError, error, fault
+from weft.media.sampled import decoded_files
 from weft.names import StrandRef
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
@@ -300,7 +301,9 @@ class Stream(SoundProcess):
         # The previous program goes on for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
-        self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held))
+        sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
+        decoded = decoded_files(sampled)
+        self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded))
         self.start()
 
     def release(self, fade: float, at: float | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -108,7 +108,8 @@ _BACK = 0.005
 class Play:
     """The streaming part of a program to play. `setup` says what runs it; `at` is the time of the performance at which
     it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples;
-    `given` are the current inputs. One that is `held` is only prepared: another `Play` with its number starts it."""
+    `given` are the current inputs, `decoded` the files of its sounds. One that is `held` is only prepared: another
+    `Play` with its number starts it."""
 
     number: int
     setup: Setup
@@ -119,6 +120,7 @@ class Play:
     views: Mapping[str, int]
     given: Mapping[str, float]
     held: bool = False
+    decoded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -201,9 +203,9 @@ class Player:
 
     def _prepared(self, play: Play) -> ScheduledProgram:
         if self._loader is None:
-            contexts, loader = play.setup.open()
-            self._loader = replace(loader, decodes=False)
+            contexts, self._loader = play.setup.open()
             self._loader.open_devices(spec.name for spec in contexts if spec.streams)
+        self._loader.decoded = play.decoded
         views = {name: self._rings.views[row] for name, row in play.views.items()}
         return self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number)
 
