@@ -84,7 +84,9 @@ SOUND = MediaKind(
 _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
-               media=(PICTURE, FILM, SOUND)),
+               media=(PICTURE, FILM, SOUND),
+               facts=(("of pictures", "img@width and img@height: their size in pixels"),
+                      ("of sounds", "loop: 1 repeats them; k@seconds: length; k@l(me@time ~ since(hit)) plays them"))),
     SourceSpec("pattern",
                (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),
                ("value", "gate", "since", "index", "step"), ("abstime",),

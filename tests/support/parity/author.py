@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tests.support.parity.pieces import (  # fmt: skip
-    CONSTANTS, FIELDS, INPUTS, MAPPED, MAPS_OF_PLACES, MAPS_OF_TIME, PARAMETERS, PICTURE, PLACES, SETTINGS, Piece,
-    Spindle, Surroundings
+    CONSTANTS, FIELDS, INPUTS, MAPPED, MAPS_OF_PLACES, MAPS_OF_TIME, PARAMETERS, PICTURE, PLACES, SETTINGS, SOUND,
+    Piece, Spindle, Surroundings
 )
 from tests.support.parity.recipes import RECIPES, RESULTS, STATE_RECIPES, UNIT, WRITTEN, Interval, Recipe
 from weft.ops import OpSpec
@@ -65,15 +65,20 @@ class Author:
     # --- statements -----------------------------------------------------------------------------------------------
 
     def given(self) -> Surroundings:
-        """Parameters and pictures."""
+        """Parameters, pictures and sounds."""
         strands: list[Piece] = []
         if self.chance(0.2):
             form, outputs = self.pick(PARAMETERS)
             self.lines.append(form.format("knob"))
             strands += [Piece(f"knob@{output}") for output in outputs]
         if self.chance(0.25):
-            self.lines.append(f'load("{PICTURE}")::img<r, g, b, a>')
-            strands += [Piece(f"img@{output}", cost=20) for output in self.rng.sample("rgba", 2)]
+            first, second = self.rng.sample("rgba", 2)
+            if first == "a":
+                self.lines.append(f'load("{SOUND}"{", loop: 1" if second == "r" else ""})::snd<l, r>')
+                strands += [Piece(f"snd@{output}", Interval(-1, 1), cost=30) for output in "lr"]
+            else:
+                self.lines.append(f'load("{PICTURE}")::img<r, g, b, a>')
+                strands += [Piece(f"img@{output}", cost=20) for output in (first, second)]
         return Surroundings(tuple(strands))
 
     def statement(self, k: int, around: Surroundings) -> Surroundings:

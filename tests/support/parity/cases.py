@@ -15,6 +15,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
+from weft.names import is_sound
 from weft.runtime.build import build
 
 # Two rows, each of some vectors of 16 and a remainder.
@@ -122,6 +123,21 @@ def picture() -> Picture:
     return np.divide(levels, 255).astype(np.float32)
 
 
+def grain() -> Picture:
+    """The sound that programs load: chance, with 16 bits a sample."""
+    levels = np.random.default_rng(8).integers(-(2**15), 2**15, (1, 2000, 2))
+    return np.divide(levels, 2**15).astype(np.float32)
+
+
+def _sampled(kernel: Kernel) -> dict[str, Picture]:
+    return {name: grain() if is_sound(name) else picture() for name in kernel.pictures}
+
+
+def _count(name: str) -> float:
+    """The number of samples, if that is what a uniform is."""
+    return float(grain().shape[1]) if is_sound(name) else 0.0
+
+
 def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, shape: tuple[int, int]) -> Launch:
     """The launch of a tick, with mouse and keys that move."""
     height, width = shape
@@ -133,8 +149,8 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
     return Launch(
         shape=shape,
         coords=picture_coords(width, height, time),
-        uniforms={name: float(values.get(name, 0)) for name in kernel.uniforms},
-        pictures=dict.fromkeys(kernel.pictures, picture()),
+        uniforms={name: _count(name) or float(values.get(name, 0)) for name in kernel.uniforms},
+        pictures=_sampled(kernel),
     )
 
 
@@ -148,6 +164,6 @@ def _sound_launch(kernel: Kernel, given: dict[str, float], times: Floats) -> Lau
     return Launch(
         shape=(1, len(times)),
         coords=coords,
-        uniforms={name: float(numbers.get(name, given.get(name, 0))) for name in kernel.uniforms},
-        pictures=dict.fromkeys(kernel.pictures, picture()),
+        uniforms={name: _count(name) or float(numbers.get(name, given.get(name, 0))) for name in kernel.uniforms},
+        pictures=_sampled(kernel),
     )

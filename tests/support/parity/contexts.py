@@ -18,10 +18,11 @@ from PIL import Image
 
 from tests.support.choices import on_processor
 from tests.support.parity.author import Author
-from tests.support.parity.cases import REFUSED, picture
+from tests.support.parity.cases import REFUSED, grain, picture
 from tests.support.parity.moved import MOVING, DoubleMovement, Movement, MovingSteps
-from tests.support.parity.pieces import PICTURE, Piece, Surroundings
+from tests.support.parity.pieces import PICTURE, SOUND, Piece, Surroundings
 from tests.support.parity.recipes import UNIT
+from tests.support.sounds import write_wav
 from tests.support.tolerances import GENERATED
 from weft.backends.cpu import CpuBackend
 from weft.backends.executor import NOTHING, Executor
@@ -153,6 +154,7 @@ def built(text: str, folder: Path) -> Build:
 def write_pictures(folder: Path) -> None:
     """Puts what programs load where they look for it."""
     Image.fromarray((picture() * 255 + 0.5).astype(np.uint8), "RGBA").save(folder / PICTURE)
+    write_wav(folder / SOUND, grain()[0] * (2**15 / 32767))
 
 
 def played(made: Build, executor: str, seed: int | None = None) -> Played:

@@ -148,7 +148,7 @@ class MovingSteps:
             return _behind(step, self._movement.given)
         if op in ("LOAD_STRAND", "LOAD_INDEX"):
             return _behind(step, self._movement.result)
-        if isinstance(operand, PicturePlane):
+        if isinstance(operand, PicturePlane) and op == "SAMPLE_PICTURE":
             return self._sample_picture(operand)
         if isinstance(operand, SlotPlane) and op == "SAMPLE_STATE":
             return self._sample_state(operand)

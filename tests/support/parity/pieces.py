@@ -53,8 +53,9 @@ PARAMETERS = (
 )  # fmt: skip
 SETTINGS = ("me<loop> = 90", "me<bpm> = 93", "me<timesig_num> = 3", "me<fps> = 30", "me<pitch> = 110")
 
-# The picture that programs load; the tests that run them provide it.
+# The picture and the sound that programs load; the tests that run them provide them.
 PICTURE = "grain.png"
+SOUND = "grain.wav"
 
 
 @dataclass(frozen=True, slots=True)
