@@ -48,6 +48,7 @@ LETTERS_REACH = 48
 _LETTERS = "text:"
 _LIVE = "live:"
 _SOUND = "sound:"
+_FILM = "film"
 
 
 class Letters(NamedTuple):
@@ -83,6 +84,17 @@ class LiveName(NamedTuple):
     def name(self) -> str:
         """Its name among pictures."""
         return _LIVE + json.dumps([self.source, *self.args])
+
+
+class FilmFile(NamedTuple):
+    """A film by the path of its file, and whether it begins again after its end."""
+
+    path: str
+    loops: bool
+
+    def at(self, key: str) -> str:
+        """Its name among pictures, where it is read at a time with this key."""
+        return LiveName(_FILM, (self.path, float(self.loops), key)).name
 
 
 def is_live(picture: str) -> bool:
@@ -153,6 +165,8 @@ def shown(picture: str) -> str:
     if not is_live(picture):
         return picture
     source, args = live_of(picture)
+    if source == _FILM:
+        return str(args[0])
     return f"{source}({', '.join(json.dumps(arg) if isinstance(arg, str) else f'{arg:g}' for arg in args)})"
 
 

@@ -31,13 +31,14 @@ class SourceParam:
 @dataclass(frozen=True, slots=True)
 class MediaKind:
     """One kind of file that `load` reads: by ending, with its outputs and axes. `is_readable` says whether this version
-    can read it."""
+    can read it, `owner` which context alone can."""
 
     name: str
     endings: tuple[str, ...]
     outputs: tuple[str, ...]
     axes: tuple[str, ...]
     is_readable: bool = False
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,10 @@ class SourceSpec:
 PICTURE = MediaKind(
     "picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"), is_readable=True
 )
-FILM = MediaKind("film", ("mp4", "webm", "mov", "mkv", "avi", "m4v"), ("r", "g", "b", "a"), ("x", "y", "abstime"))
+FILM = MediaKind(
+    "film", ("mp4", "webm", "mov", "mkv", "avi", "m4v", "mpg", "mpeg", "ts", "ogv"), ("r", "g", "b", "a"),
+    ("x", "y", "abstime"), is_readable=True, owner="visual",
+)
 SOUND = MediaKind(
     "sound", ("wav", "flac", "ogg", "mp3", "opus", "m4a", "aac", "aif", "aiff", "wv"), ("l", "r"), ("abstime",),
     is_readable=True,
@@ -128,7 +132,14 @@ _ROWS = (
                "midi_note()::n<note, velocity, gate>"),
 )  # fmt: skip
 
+_MEDIA = (PICTURE, FILM, SOUND)
+
 _TABLE = {row.name: row for row in _ROWS}
+
+def owner_of(source: str) -> str | None:
+    """The only context that can read a source, or a kind of file, by its name; None: every context can."""
+    return SOURCES[source].owner if source in SOURCES else next(m.owner for m in _MEDIA if m.name == source)
+
 
 SOURCES: Mapping[str, SourceSpec] = MappingProxyType(_TABLE)
 """All sources by name: those of weft, and those of packages once `load_packages` has found them."""

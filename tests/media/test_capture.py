@@ -17,7 +17,7 @@ from tests.support.forks import ran
 from tests.support.performance import Performance
 from tests.support.sound import eventually
 from weft.media.capture import Capture, CapturedPicture
-from weft.media.pictures import PictureError
+from weft.media.source import PictureError
 from weft.runtime.program import ProgramLoader
 
 BARS = "lavfi:smptebars=size=64x48"

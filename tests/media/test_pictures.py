@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from weft.media.pictures import MAX_PIXELS, PictureError, PictureInfo, load_picture, probe_picture
+from weft.media.pictures import MAX_PIXELS, PictureInfo, load_picture, probe_picture
+from weft.media.source import PictureError
 
 Pixels = NDArray[np.uint8]
 

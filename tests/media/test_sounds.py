@@ -29,9 +29,9 @@ from weft.codegen.kernel import Kernel, verify
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media import sounds
-from weft.media.pictures import PictureError
 from weft.media.sampled import decoded_files, read, read_decoded, size_of
 from weft.media.sounds import SoundInfo, load_sound, probe_sound
+from weft.media.source import PictureError
 from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.build import build
 

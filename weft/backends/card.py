@@ -30,6 +30,7 @@ from weft.codegen.values import Line, Node, Rewriter, Scalar
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import WeftError, error
 from weft.ir.rates import Rate
+from weft.media.frames import Frame
 from weft.names import StrandRef, is_view
 
 # The shaders of a subgraph: the texts that the backends of graphics cards compile, and why a subgraph has none. They
@@ -179,8 +180,8 @@ T = TypeVar("T")
 class CardPictures(Generic[T]):
     """Pictures that are uploaded when a program first needs them, and again when their file has changed."""
 
-    def __init__(self, send: Callable[[Picture], T]) -> None:
-        """`send` uploads a picture [height, width, 4]."""
+    def __init__(self, send: Callable[[Picture, T | None], T]) -> None:
+        """`send` uploads a picture [height, width, 4], perhaps to where the one before it was."""
         self._send = send
         self._known: dict[str, tuple[Picture, T]] = {}
 
@@ -188,7 +189,10 @@ class CardPictures(Generic[T]):
         """A picture on the card; uploads it only if it has changed."""
         known = self._known.get(path)
         if known is None or known[0] is not picture:
-            known = self._known[path] = picture, self._send(picture)
+            # Only frames of films and cameras are overwritten: they belong to what is drawn now, and others to programs
+            # that are being prepared as well.
+            before = known[1] if known and isinstance(known[0], Frame) and isinstance(picture, Frame) else None
+            known = self._known[path] = picture, self._send(picture, before)
         return known[1]
 
 

@@ -451,6 +451,22 @@ def prefetch_of(kernel: Kernel, on_devices: Collection[StrandRef]) -> Prefetch |
     return Prefetch(kernel, frozenset(node.attr for node in reads))
 
 
+# Films, whose pictures are found before a tick.
+
+
+class FilmTimes:
+    """Computes the times of the films of a subgraph, by the names of their pictures."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._executable = ReferenceExecutor().load(kernel)
+
+    def at(self, memory: StateMemory, launch: Launch) -> dict[str, float]:
+        """The times before a launch of one element, from the state after the last tick."""
+        found = self._executable.planes(memory, launch)
+        return dict(zip(self.kernel.outputs, map(float, np.reshape(found, -1)), strict=True))
+
+
 def rows(places: list[Place], over: tuple[str, ...]) -> Mapping[str, Value]:
     """Places as coordinates: one row for each."""
     return {name: np.array(values) for name, values in zip(over, zip(*places, strict=True), strict=True)}

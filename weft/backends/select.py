@@ -18,7 +18,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
-from weft.media.sampled import size_of
+from weft.media.sampled import memory_of, size_of
 from weft.media.sounds import AHEAD, SAMPLE_BYTES, cache_folder
 from weft.names import is_sound, is_view, shown, sound_of
 
@@ -74,8 +74,8 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
 
 # How much memory subgraphs need, checked before any is allocated.
 
-# Bytes for each pixel: of a drawn picture, which has two buffers; and of a picture that a patch samples.
-_DRAWN, _SAMPLED = 2 * 4, 4 * 4
+# Bytes for each pixel of a drawn picture, which has two buffers.
+_DRAWN = 2 * 4
 
 # How many of the largest an error names.
 _NAMED = 3
@@ -105,15 +105,14 @@ def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
     nothing. Of a sound, the CPU needs what it reads of the file at once; the rest is there while there is room."""
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
-        size = size_of(path)
-        if isinstance(size, str):
-            continue
         if is_sound(path):
-            sound = sound_of(path)
-            length = SAMPLE_BYTES * size[0] * sound.rate // 1000
-            yield Need(shown(path), min(length, AHEAD) if on_cpu else length)
+            size, sound = size_of(path), sound_of(path)
+            length = 0 if isinstance(size, str) else SAMPLE_BYTES * size[0] * sound.rate // 1000
+            needed = min(length, AHEAD) if on_cpu else length
         else:
-            yield Need(shown(path), _SAMPLED * size[0] * size[1])
+            needed = memory_of(path)
+        if needed:
+            yield Need(shown(path), needed)
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:

@@ -16,6 +16,7 @@ from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.ir.expr import LoopShape, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
+from weft.media.frames import floats
 from weft.ops.spec import OpSpec
 
 
@@ -296,7 +297,7 @@ def _store_state(kernel: Kernel, place: SlotPlane) -> Step:
 def _sample_picture(place: PicturePlane) -> Step:
     def step(machine: Machine) -> None:
         x, y = _pop(machine.stack, 2)
-        machine.stack.append(sample(machine.launch.pictures[place.picture][:, :, place.plane], x, y))
+        machine.stack.append(sample(floats(machine.launch.pictures[place.picture])[:, :, place.plane], x, y))
 
     return step
 

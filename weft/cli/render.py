@@ -22,7 +22,8 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
-from weft.media.pictures import PictureError, origin_of, save_picture
+from weft.media.pictures import origin_of, save_picture
+from weft.media.source import PictureError
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
 from weft.contexts import COMPUTE, ContextSpec, ContextTable
+from weft.errors import error
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
@@ -250,14 +251,14 @@ def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | No
     known: dict[Expr, Expr] = {}
     stages: list[Kernel] = []
     for number, step in enumerate(steps, 1):
-        part = replace(lowered, outputs=(), exposed=(), updates=tuple(values[key] for key in step))
+        part = replace(lowered, outputs=(), exposed=(), films=(), updates=tuple(values[key] for key in step))
         name = f"{lowered.name}: images {number}"
         stages.append(_part_of_picture(part, spec, optimise, pool, known, name))
         if pool is not None and optimise:
             # What an image holds is not computed again where it is needed at the pixel itself.
             now = pool.const(0.0)
             known |= {values[key].value: pool.make("state", (now,), SlotPlane(key, 0)) for key in step}
-    rest = replace(lowered, exposed=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
+    rest = replace(lowered, exposed=(), films=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
     last = _part_of_picture(rest, spec, optimise, pool, known, None)
     parts = (*stages, last)
     return replace(
@@ -318,6 +319,25 @@ def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = N
     the names of the coordinates that these become."""
     alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
     return compile_kernel(alone, COMPUTE, optimise, pool)
+
+
+def compile_films(
+    lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
+    rate: Mapping[Expr, Rate] | None = None,
+) -> Kernel:  # fmt: skip
+    """The kernel that computes the times of films before a tick, from the state after the last one. Its outputs have
+    the names of their pictures. Raises WeftError for a time that is read from an image."""
+    images = {slot.key for slot in lowered.slots if slot.image}
+    alone = replace(lowered, name=f"{lowered.name}: films", outputs=lowered.films, exposed=(), updates=(), films=())
+    for node in alone.nodes:
+        if isinstance(node.attr, SlotPlane) and node.attr.slot in images:
+            raise error("film-time-varies", "the time of a film cannot be read from an image", node.span,
+                        "what is not remembered for every pixel may be its time")  # fmt: skip
+    rate = RateAnalysis(spec, lowered.slots).of(alone.nodes) if rate is None else rate
+    builder = _KernelBuilder(alone, rate, pool, points=False)
+    sections = builder.sections(alone.nodes, [output.value for output in alone.outputs], [], optimise)
+    made = builder.kernel(alone.name, "never", sections, tuple(output.label for output in alone.outputs))
+    return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
 
 
 # Longer names are cut: they only have to be recognised in a listing.
@@ -601,4 +621,7 @@ def compile_unit(
     }
     feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
     unit = Unit(subgraph, kernel, points, "", feeds, loops=places)
+    if lowered.films:
+        shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
+        unit = replace(unit, films=compile_films(shown, spec, optimise, pool, context.rates(lowered)))
     return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

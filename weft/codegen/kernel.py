@@ -401,6 +401,8 @@ class Unit:
     code_of: str = ""
     loops: tuple[Span, ...] = ()
     """The places of the loops that may be stopped by their limit of steps."""
+    films: Kernel | None = None
+    """Computes the times of the films that it shows, before each tick."""
 
     def coded_for(self, name: str) -> Unit:
         """The unit without code of any other backend than the one of this name."""
@@ -409,8 +411,13 @@ class Unit:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """All of them."""
-        feeds = [self.feeds] if self.feeds is not None else []
-        return (*self.kernel.stages, self.kernel, *self.points.values(), *feeds)
+        aside = [kernel for kernel in (self.feeds, self.films) if kernel is not None]
+        return (*self.kernel.stages, self.kernel, *self.points.values(), *aside)
+
+    @property
+    def pictures(self) -> frozenset[str]:
+        """What its kernels sample."""
+        return frozenset(name for kernel in self.kernels for name in kernel.pictures)
 
     @property
     def feeding(self) -> Unit | None:

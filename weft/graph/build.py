@@ -20,7 +20,7 @@ from weft.graph.nodes import (
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
 from weft.names import StrandRef
-from weft.sources import SOURCES
+from weft.sources import FILM, owner_of
 from weft.syntax.ast import (
     Argument, BodyStatement, Bundle, Call, Expression, Number, SpindleDefinition, Text, Walkable, walk
 )
@@ -362,7 +362,7 @@ class _GraphBuilder:
                 ref = StrandRef(instance.name, output.name)
                 reads, sources, slots = self._found(ref)
                 strands.append(Strand(ref, str(output.span), reads, sources=sources))
-                owner = next((owner for name in sources if (owner := SOURCES[name].owner)), None)
+                owner = next((owner for name in sources if (owner := owner_of(name))), None)
                 facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
             kind = _KINDS.get(type(next(iter(instance.outputs.values())).definition), "strands")
             nodes.append(GraphNode(instance.name, kind, tuple(strands)))
@@ -371,7 +371,19 @@ class _GraphBuilder:
                  self._found(s.label)[0], s.target)
             for s in self.patch.sinks
         ]  # fmt: skip
-        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images())), facts
+        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images())), self._with_films(nodes, facts)
+
+    def _with_films(self, nodes: Sequence[GraphNode], facts: Mapping[StrandRef, Fact]) -> dict[StrandRef, Fact]:
+        """The facts, with strands that read a film at another time tied to its owner, which alone can do so."""
+        strands = {strand.ref: strand for node in nodes for strand in node.strands}
+        films = {ref for ref, strand in strands.items() if FILM.name in strand.sources}
+        if not films:
+            return dict(facts)
+        reads: dict[object, list[StrandRef]] = {ref: [edge.source for edge in s.reads] for ref, s in strands.items()}
+        mapping = {ref for ref in facts if ref in self.elaborator.references}
+        mapping = {ref for ref in mapping if self.elaborator.references[ref].maps_time}
+        tied = {ref for ref in mapping if not films.isdisjoint(reachable([ref], reads))}
+        return {ref: replace(fact, owner=FILM.owner) if ref in tied else fact for ref, fact in facts.items()}
 
     def _images(self) -> Iterator[Image]:
         """The images that vary over the picture, in the order of the text."""

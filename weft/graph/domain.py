@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from weft.errors import Span
-from weft.names import StrandRef
+from weft.errors import Span, error
+from weft.names import FilmFile, StrandRef
 from weft.ops import OPS
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call
@@ -388,6 +388,9 @@ class Domain(Protocol[V]):
     def fetch(self, name: str, channel: int, number: V, span: Span) -> V:
         """A sample of a sound by its number, rounded down; 0 where the sound has none."""
 
+    def film(self, film: FilmFile, plane: int, at: Coordinates[V], span: Span) -> V:
+        """A plane of a film at a place and a time. Raises WeftError if the time is not the same in a whole picture."""
+
     def external(self, ref: StrandRef, at: Coordinates[V], span: Span) -> V | None:
         """A strand that is evaluated elsewhere and read across; None if it is evaluated here."""
 
@@ -496,6 +499,15 @@ class ShapeDomain:
 
     def fetch(self, name: str, channel: int, number: Shape, span: Span) -> Shape:
         return Shape(UNIFORM | number.over)
+
+    def film(self, film: FilmFile, plane: int, at: Coordinates[Shape], span: Span) -> Shape:
+        if at.abstime.over & (X | Y):
+            axis = "x" if at.abstime.over & X else "y"
+            raise error(
+                "film-time-varies", f"the time of a film is one number a frame, and this one varies over {axis}", span,
+                f"for a slit scan, remember the film: cache(f, 60)::c<r>, then c@r(c@k ~ me@{axis} * 59)",
+            )  # fmt: skip
+        return Shape(UNIFORM | at.x.over | at.y.over)
 
     def external(self, ref: StrandRef, at: Coordinates[Shape], span: Span) -> Shape | None:
         return None

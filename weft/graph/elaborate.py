@@ -26,12 +26,12 @@ from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_letters, called_pattern, called_sound,
-    constant_arguments, match_arguments, media_kind, media_path, positional_axes, source_text
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_film, called_letters, called_pattern,
+    called_sound, constant_arguments, match_arguments, media_kind, media_path, positional_axes, source_text
 )
 from weft.names import LETTERS_EM, LETTERS_REACH, LiveName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
-from weft.sources import SOURCES
+from weft.sources import FILM, SOURCES
 from weft.syntax.ast import (
     Access, Binary, Bundle, Call, Comprehension, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 )
@@ -41,7 +41,7 @@ V = TypeVar("V")
 # --- expressions: names, remaps, spreading, calls and instances ---
 
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
-_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
+_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across", "film-time-varies"})
 
 
 Owner: TypeAlias = "StrandRef | SlotKey | str"
@@ -51,13 +51,15 @@ Owner: TypeAlias = "StrandRef | SlotKey | str"
 @dataclass(slots=True, eq=False)
 class References:
     """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; and the
-    slots and images that it asks for. A slot was first `asked_by` another owner."""
+    slots and images that it asks for. A slot was first `asked_by` another owner. `maps_time` says whether it reads
+    anything at another time."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
     slots: dict[SlotKey, None] = field(default_factory=dict)
     images: dict[SlotKey, None] = field(default_factory=dict)
     asked_by: tuple[Owner, ...] = ()
+    maps_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,6 +516,12 @@ class Elaborator(Generic[V]):
             return self.domain.picture(name, plane, at.x, at.y, call.span)
         if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
             return self._sound(call, *called, plane, at)
+        if spec.media and (film := called_film(call, spec)) is not None:
+            if references is not None:
+                references.sources.setdefault(FILM.name, call.span)
+            if self.patch.media.get(film.path, (1, 1)) is None:
+                raise PoisonedError
+            return self.domain.film(film, plane, at, call.span)
         axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 
@@ -582,6 +590,8 @@ class Elaborator(Generic[V]):
     ) -> Task[V]:
         """What `evaluate` gives at other coordinates. If it cannot be read at another time, the error is shown at the
         map that moves the time, because that is what has to be changed."""
+        if time_moved is not None and (references := self._references()) is not None:
+            references.maps_time = True
         moved: Coordinates[V] = yield there
         try:
             value: V = yield evaluate(moved)

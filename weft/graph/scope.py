@@ -13,9 +13,9 @@ from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import Letters, SoundFile, StrandRef
+from weft.names import FilmFile, Letters, SoundFile, StrandRef
 from weft.ops import WORDS
-from weft.sources import SOUND, MediaKind, SourceSpec
+from weft.sources import FILM, SOUND, MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
 
@@ -182,6 +182,21 @@ def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, 
         raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', loop.span if loop else call.span,
                     "what repeats at times is a remap: k@l(me@time ~ me@time % 2)")  # fmt: skip
     return SoundFile(media_path(path), int(rate)), number != 0
+
+
+def called_film(call: Call, spec: SourceSpec) -> FilmFile | None:
+    """The film that a call loads; None if it loads something else. Raises WeftError for arguments that are not written
+    out."""
+    path = source_text(call, spec)
+    if media_kind(path.value, spec) is not FILM:
+        return None
+    given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
+    loop = next(value for param, value in given.items() if param.name == "loop")
+    number = 1.0 if loop is None else literal_number(loop)
+    if number is None:
+        raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', loop.span if loop else call.span,
+                    "a remap of the time plays a film in any way: f@r(me@time ~ …)")  # fmt: skip
+    return FilmFile(media_path(path), number != 0)
 
 
 MAX_EM = 100

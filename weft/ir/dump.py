@@ -19,6 +19,7 @@ def to_text(lowered: Lowered, spec: ContextSpec) -> str:
         "state": [(_update_text(u, slots[u.slot]), u.value) for u in lowered.updates],
         "exposed": [(str(ref), value) for ref, value in lowered.exposed],
         "given by others, once a frame": [(f.label, f.value) for f in lowered.feeds],
+        "times of films": [(f.label, f.value) for f in lowered.films],
     }
     lines = [f"subgraph {lowered.name} · {lowered.context}"]
     listed: set[Expr] = set()

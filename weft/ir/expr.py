@@ -286,6 +286,8 @@ class Lowered:
     slots: tuple[StateSlot, ...]
     updates: tuple[Update, ...]
     feeds: tuple[Output, ...] = ()
+    films: tuple[Output, ...] = ()
+    """The times of the films that it shows, by the names of their pictures; evaluated before each tick."""
 
     @property
     def swept(self) -> list[Expr]:
@@ -294,7 +296,7 @@ class Lowered:
 
     @property
     def roots(self) -> list[Expr]:
-        return self.swept + [value for _, value in self.exposed] + [feed.value for feed in self.feeds]
+        return self.swept + [value for _, value in self.exposed] + [o.value for o in (*self.feeds, *self.films)]
 
     @cached_property
     def nodes(self) -> list[Expr]:
@@ -343,6 +345,7 @@ def rewrite(
         exposed=tuple([(ref, new[value]) for ref, value in lowered.exposed]),
         updates=tuple([Update(u.slot, u.plane, new[u.value]) for u in lowered.updates]),
         feeds=tuple([Output(f.label, new[f.value]) for f in lowered.feeds]),
+        films=tuple([Output(f.label, new[f.value]) for f in lowered.films]),
     )
 
 

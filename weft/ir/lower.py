@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,8 +18,8 @@ from weft.ir.expr import (
     StrandRef, Update, expanded_size, topological
 )
 from weft.ir.rates import Rate, slots_over
-from weft.names import MicrophoneName, view_of
-from weft.sources import LEFT_OUT, NOT_READABLE, SourceSpec
+from weft.names import FilmFile, MicrophoneName, view_of
+from weft.sources import FILM, LEFT_OUT, NOT_READABLE, SourceSpec
 from weft.syntax.ast import Call
 
 # The values of coordinates that a context does not sweep: the centre of a one-pixel picture, the left channel.
@@ -30,6 +31,43 @@ _STEPS_OF_A_SUBGRAPH = 2000
 
 class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest goes on
     """A correct subgraph needs a source that this installation cannot open. Carries a warning."""
+
+
+# At most this many times at which a film is read.
+_MOST_TIMES = 16
+
+
+class FilmTimes:
+    """Names the pictures of films: one for each time at which a film is read. Its name has a hash of the expression of
+    that time, so equal times share a picture, in all subgraphs and over saves."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[FilmFile, Expr], str] = {}
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The time of each picture."""
+        return tuple(Output(name, time) for (_, time), name in sorted(self._names.items(), key=lambda item: item[1]))
+
+    def picture(self, film: FilmFile, time: Expr, span: Span) -> str:
+        """The picture of a film at a time. Raises WeftError if the time is not one number a frame."""
+        if time.free:
+            words = "the time of a film is one number a frame, and this one differs from step to step of a loop"
+            raise error("film-time-varies", words, span, "a loop over up to 16 constant steps may read several times")
+        if (film, time) not in self._names:
+            if sum(other.path == film.path for other, _ in self._names) == _MOST_TIMES:
+                raise error("too-many-times", f"a film can be read at {_MOST_TIMES} times at once", span,
+                            "cache(f, 60)::c<r, g, b> remembers its last pictures")  # fmt: skip
+            self._names[film, time] = film.at(_key(time))
+        return self._names[film, time]
+
+
+def _key(time: Expr) -> str:
+    """A hash of an expression, which does not depend on the compile."""
+    nodes = topological([time])
+    numbers = {node: number for number, node in enumerate(nodes)}
+    rows = [(node.op, node.attr, [numbers[arg] for arg in node.args]) for node in nodes]
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
 
 
 def lower(patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool) -> Lowered:
@@ -48,6 +86,7 @@ class _Lowering:
     subgraph: Subgraph
     contexts: ContextTable
     pool: Pool
+    films: FilmTimes = field(default_factory=FilmTimes)
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
@@ -76,13 +115,15 @@ class _Lowering:
         updates = tuple(Update(key, plane, values[key, plane]) for key, plane in sorted(values))
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
-        return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
+        return Lowered(
+            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=self.films.outputs
+        )
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()
         owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
-        domain = ExprDomain(self.pool, spec, owners, images, points)
+        domain = ExprDomain(self.pool, spec, owners, images, points, self.films)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
@@ -162,6 +203,7 @@ class ExprDomain:
     owners: Mapping[StrandRef, ContextSpec]
     images: frozenset[str]
     points: bool
+    films: FilmTimes
     own: Coordinates[Expr] = field(init=False)
     _constants: Constants = field(default_factory=Constants)
 
@@ -242,6 +284,12 @@ class ExprDomain:
 
     def fetch(self, name: str, channel: int, number: Expr, span: Span) -> Expr:
         return self.pool.make("fetch", (number,), PicturePlane(name, channel), span)
+
+    def film(self, film: FilmFile, plane: int, at: Coordinates[Expr], span: Span) -> Expr:
+        if self.spec.name != FILM.owner:
+            raise error("film-elsewhere", f"a film is a picture, and cannot be read in {self.spec.name} itself", span,
+                        "bind it with ::f<r, g, b>, and f@r is read from the picture")  # fmt: skip
+        return self.picture(self.films.picture(film, at.abstime, span), plane, at.x, at.y, span)
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)

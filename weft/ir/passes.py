@@ -71,7 +71,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
 
         return settle
 
-    exposed = replace(lowered, outputs=(), updates=(), feeds=())
+    exposed = replace(lowered, outputs=(), updates=(), feeds=(), films=())
     swept = replace(lowered, exposed=())
     finished = rewrite(exposed, pool, ops, settled(True)).exposed
     return replace(rewrite(swept, pool, ops, settled(False)), exposed=finished)

@@ -7,27 +7,24 @@ into the place that is being read, and no queue can grow: what nobody has read i
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import mmap
 import os
-import signal
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from weft.child import Child, Pulse
-from weft.media.pictures import PictureError
-from weft.media.source import Arguments, LivePicture, LiveSource
+from weft.child import Child
+from weft.media.films import missing_library
+from weft.media.frames import FloatBuffers, Frame, serve, shared_file
+from weft.media.source import Arguments, LivePicture, LiveSource, PictureError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Picture = NDArray[np.float32]
+    from weft.media.source import Picture
 
 MAX_PIXELS = 3840 * 2160
 """The most pixels of a captured picture; larger ones are made smaller."""
@@ -39,7 +36,7 @@ _GENERATED = "lavfi:"
 _ENDED = "the process that reads it has ended"
 # The places for pictures: the newest, the one that is read, the one that was read before, and one that is written.
 _PLACES = 4
-_BYTES = MAX_PIXELS * 4 * 4
+_BYTES = MAX_PIXELS * 4
 # The places of the newest picture, of the one that is read and of the one before, from 1; then, for each place, height,
 # width and number of its picture. All int64.
 _HEADER = 4096
@@ -76,13 +73,6 @@ class Capture(LiveSource):
 
 def _address(args: Arguments) -> str:
     return args[0] if isinstance(args[0], str) else str(int(args[0]))
-
-
-def missing_library() -> str | None:
-    """Why films and cameras cannot be read here, with a remedy; None if nothing is known to prevent it."""
-    if importlib.util.find_spec("av") is None:
-        return "PyAV is not installed (pip install 'weft[media]')"
-    return None
 
 
 class GeneratedPicture(LivePicture):
@@ -201,17 +191,12 @@ class _Memory:
         self.descriptor = descriptor
         self._map = mmap.mmap(descriptor, _HEADER + _PLACES * _BYTES)
         self._numbers = np.frombuffer(self._map, np.int64, _HEADER // 8)
+        self._buffers = FloatBuffers()
 
     @classmethod
     def new(cls) -> _Memory:
         """Memory that takes space only where something has been written."""
-        if sys.platform == "linux":
-            descriptor = os.memfd_create("weft-capture")
-        else:
-            descriptor, path = tempfile.mkstemp(prefix="weft-capture-")
-            os.unlink(path)
-        os.ftruncate(descriptor, _HEADER + _PLACES * _BYTES)
-        return cls(descriptor)
+        return cls(shared_file(_HEADER + _PLACES * _BYTES))
 
     @property
     def last(self) -> int:
@@ -233,20 +218,20 @@ class _Memory:
 
     def write(self, number: int, pixels: NDArray[np.uint8]) -> None:
         """Writes a picture [height, width, 4] in bytes, which becomes the newest one."""
-        import numpy as np
-
         busy = {int(number) - 1 for number in self._numbers[:3]}
         place = next(place for place in range(_PLACES) if place not in busy)
         height, width = pixels.shape[:2]
-        np.multiply(pixels, np.float32(1 / 255), out=self._picture(place, height, width))
+        self._picture(place, height, width)[...] = pixels
         self._numbers[4 + 4 * place : 7 + 4 * place] = height, width, number
         self._numbers[0] = place + 1
 
-    def _picture(self, place: int, height: int, width: int) -> Picture:
+    def _picture(self, place: int, height: int, width: int) -> Frame:
         import numpy as np
 
         start = _HEADER + place * _BYTES
-        return np.frombuffer(self._map, np.float32, height * width * 4, start).reshape(height, width, 4)
+        found = np.frombuffer(self._map, np.uint8, height * width * 4, start).reshape(height, width, 4).view(Frame)
+        found.buffers = self._buffers
+        return found
 
     def close(self) -> None:
         """Closes the file; the memory is freed when no picture of it is in use any more."""
@@ -258,16 +243,8 @@ class _Memory:
 
 def main(descriptor: str, lifeline: str, memory: str, address: str) -> None:
     """Decodes pictures until the other end of the socket with this descriptor is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
-    decoder = threading.Thread(target=_capture, args=(_Memory(int(memory)), address, parent), daemon=True)
-    decoder.start()
-    # The device may be silent for as long as it likes; this thread shows that the process lives.
-    with contextlib.suppress(EOFError, OSError):
-        while not parent.poll(0.1):
-            pulse.beat()
-        parent.recv()
-    os._exit(0)
+    parent = Connection(int(descriptor))
+    serve(parent, int(lifeline), lambda: _capture(_Memory(int(memory)), address, parent))
 
 
 def _capture(memory: _Memory, address: str, parent: Connection) -> None:

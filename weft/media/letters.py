@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, features
 
-from weft.media.pictures import PictureError
+from weft.media.source import PictureError
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters
 
 if TYPE_CHECKING:

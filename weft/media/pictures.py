@@ -5,8 +5,6 @@ Only this module and `lettering` import Pillow.
 
 from __future__ import annotations
 
-import os
-import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
+
+from weft.media.source import PictureError, require_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +36,6 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-
-class PictureError(Exception):
-    """A picture cannot be read. `reason` follows its name in messages ("there is no such file"); `hint` is optional."""
-
-    def __init__(self, reason: str, hint: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +117,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise PictureError("there is not enough memory for it", "make the picture smaller") from None
     except Exception as problem:  # decoders raise all kinds of errors for damage, even KeyError and SyntaxError
         raise PictureError(f"it is damaged or incomplete ({problem})") from problem
-
-
-def require_file(path: Path) -> None:
-    """Raises PictureError for anything but a plain file: reading a named pipe, for instance, might never end."""
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
-        raise PictureError("there is no such file", "paths are relative to the patch's file") from None
-    except OSError as problem:
-        raise PictureError(f"it cannot be read ({problem.strerror})") from None
-    if stat.S_ISDIR(mode):
-        raise PictureError("it is a folder")
-    if not stat.S_ISREG(mode):
-        raise PictureError("it is not a file with contents")
 
 
 _READABLE = "weft reads png, jpg, gif, webp and bmp"

@@ -6,19 +6,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from weft.media.source import LiveSource
-from weft.names import LiveName, is_letters, is_live, is_sound, letters_of, live_of, sound_of
-from weft.sources import OPENERS, SOUND, load_packages
+from weft.media.source import LiveSource, PictureError
+from weft.names import FilmFile, LiveName, is_letters, is_live, is_sound, letters_of, live_of, sound_of
+from weft.sources import FILM, OPENERS, SOUND, load_packages
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
 # What opens the live pictures of weft's own sources. Imported when it is needed.
-_OWN = {"camera": ("weft.media.capture", "Capture")}
+_OWN = {"camera": ("weft.media.capture", "Capture"), "film": ("weft.media.films", "Films")}
 
 
 def opener(picture: str) -> tuple[LiveSource, LiveName]:
@@ -32,7 +31,7 @@ def opener(picture: str) -> tuple[LiveSource, LiveName]:
     return found, name
 
 
-def read(name: str) -> NDArray[np.float32]:
+def read(name: str) -> NDArray[Any]:
     """The picture, [height, width, 4], for a live one what stands for it; or the sound, [1, samples, 2]. Raises
     `PictureError`. Any thread may call it."""
     from weft.media import letters, pictures, sounds
@@ -70,6 +69,8 @@ def size_of(name: str) -> tuple[int, int] | str:
     names it as well."""
     from weft.media import letters, pictures, sounds
 
+    if not is_letters(name) and not is_live(name) and _is_film(name):
+        name = FilmFile(name, True).at("")
     if is_live(name):
         source, live = opener(name)
         return source.size(live.args)
@@ -81,6 +82,23 @@ def size_of(name: str) -> tuple[int, int] | str:
         if is_letters(name):
             return letters.size_of(letters_of(name))
         found = pictures.probe_picture(Path(name))
-    except pictures.PictureError as problem:
+    except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
     return found.width, found.height
+
+
+def memory_of(name: str) -> int:
+    """The bytes that a picture takes, as far as they are known before it is opened."""
+    if is_live(name):
+        source, live = opener(name)
+        return source.memory(live.args)
+    size = size_of(name)
+    return 0 if isinstance(size, str) else _SAMPLED * size[0] * size[1]
+
+
+# Bytes for each pixel of a picture.
+_SAMPLED = 4 * 4
+
+
+def _is_film(path: str) -> bool:
+    return path.rpartition(".")[2].lower() in FILM.endings

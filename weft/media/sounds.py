@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.media.pictures import PictureError, require_file
+from weft.media.source import PictureError, require_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,22 +1,52 @@
-"""Live sources: what a call such as `camera(0)` opens, and how. A row of the table of sources says what it gives."""
+"""Files that cannot be read, and live sources: what a call such as `camera(0)` opens, and how. A row of the table of
+sources says what it gives."""
 
 from __future__ import annotations
 
+import os
+import stat
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    Picture: TypeAlias = NDArray[np.float32]
+    Picture: TypeAlias = NDArray[Any]
+    """[height, width, 4], 0…1 in single precision, or bytes in a `weft.media.frames.Frame`."""
 
 Arguments: TypeAlias = tuple[str | float, ...]
+
+
+class PictureError(Exception):
+    """A picture cannot be read. `reason` follows its name in messages ("there is no such file"); `hint` is optional."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+def require_file(path: Path) -> None:
+    """Raises PictureError for anything but a plain file: reading a named pipe, for instance, might never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
+        raise PictureError("there is no such file", "paths are relative to the patch's file") from None
+    except OSError as problem:
+        raise PictureError(f"it cannot be read ({problem.strerror})") from None
+    if stat.S_ISDIR(mode):
+        raise PictureError("it is a folder")
+    if not stat.S_ISREG(mode):
+        raise PictureError("it is not a file with contents")
 
 
 class LivePicture(ABC):
     """A picture that changes while programs play. It is open as long as any program that reads it, and goes on over
     saves. Any thread may call it."""
+
+    is_timed = False
+    """Whether a patch says at which time it is shown, as it does of a film; if not, it is the time of the tick."""
 
     @abstractmethod
     def at(self, seconds: float) -> Picture:
@@ -32,6 +62,10 @@ class LivePicture(ABC):
         """What is wrong with it now, in words for a warning; None if nothing is."""
         return None
 
+    def is_current(self) -> bool:
+        """Whether the same would be opened again. If not, it is, for the next program."""
+        return True
+
     @abstractmethod
     def close(self) -> None:
         """Ends what it holds: threads, processes, memory. May be called twice."""
@@ -44,6 +78,11 @@ class LiveSource(ABC):
     def size(self, args: Arguments) -> tuple[int, int] | str:
         """Width and height of the picture, judged by no more than a header; or why it cannot be had. Where they are not
         known before it is open, an estimate for the memory that it takes."""
+
+    def memory(self, args: Arguments) -> int:
+        """The bytes that it takes, as far as they are known before it is open."""
+        size = self.size(args)
+        return 0 if isinstance(size, str) else 16 * size[0] * size[1]
 
     @abstractmethod
     def still(self, args: Arguments) -> Picture:

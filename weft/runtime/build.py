@@ -28,7 +28,7 @@ from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
 from weft.names import LiveName, file_of
 from weft.runtime.compiled import CompiledProgram
-from weft.sources import PICTURE, SOUND, SOURCES, load_packages
+from weft.sources import FILM, PICTURE, SOUND, SOURCES, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -214,7 +214,7 @@ def _sampled(call: Call) -> tuple[str, Expression] | None:
         return None
     if call.name == "load":
         kind = media_kind(texts[0].value, SOURCES["load"])
-        return (media_path(texts[0]), texts[0]) if kind in (PICTURE, SOUND) else None
+        return (media_path(texts[0]), texts[0]) if kind in (PICTURE, FILM, SOUND) else None
     try:
         letters, _ = called_letters(call, SOURCES[call.name])
     except WeftError:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Backend, Bindable, Compiled, Env, Reading, Values, as_array
-from weft.backends.launch import VIEW, Floats, Getter, Value
-from weft.backends.prologue import Place, Prefetch, prefetch_of, rows
+from weft.backends.launch import VIEW, Floats, Getter, Picture, Value
+from weft.backends.prologue import FilmTimes, Place, Prefetch, nowhere, prefetch_of, rows, tick
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.names import StrandRef, viewed
@@ -67,6 +67,12 @@ class ProgramRunner:
         """The parts that compute the feeds of subgraphs that are played elsewhere."""
         self.views: tuple[str, ...] = ()
         """The pictures of strands that those subgraphs sample."""
+        self.film: Callable[[str, float], Picture] | None = None
+        """The picture of a film at a time, by its name among pictures. Without it, films stand still."""
+        self._films: dict[int, tuple[RunningSubgraph, FilmTimes]] = {}
+        """What computes the times of a part's films, by the identity of the part."""
+        self._shown: dict[str, Picture] = {}
+        """The pictures of films in the last tick."""
         self.at: RunningSubgraph | None = None
         """The part that is running, or ran last."""
 
@@ -115,7 +121,7 @@ class ProgramRunner:
 
     def values(self, wanted: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
         """The values of several exposed strands, each at its own coordinates, after a tick."""
-        self._env = env
+        self._env = self._with_films(env)
         readings: dict[Backend, list[Reading]] = {}
         for ref, coords in wanted.items():
             backend, compiled = self._exposed[ref]
@@ -139,9 +145,27 @@ class ProgramRunner:
                     for ref, values in found.items()
                     for place, value in zip(places[ref], values.reshape(-1), strict=True)
                 }
-            return part.backend.execute_subgraph(part.compiled, env, self)
+            return part.backend.execute_subgraph(part.compiled, self._showing(part, env), self)
         finally:
             self._prefetched = {}
+
+    def _with_films(self, env: Env) -> Env:
+        """The environment between two ticks."""
+        return replace(env, pictures={**env.pictures, **self._shown}) if self._shown else env
+
+    def _showing(self, part: RunningSubgraph, env: Env) -> Env:
+        """The environment of a tick of a part, with the pictures of its films."""
+        if self.film is None or part.unit.films is None:
+            return env
+        if id(part) not in self._films:
+            self._films[id(part)] = part, FilmTimes(part.unit.films)
+        times = self._films[id(part)][1]
+        launch = tick(times.kernel, env, self, (1, 1), nowhere(env))
+        for name, seconds in times.at(part.compiled.memory, launch).items():
+            self._shown[name] = self.film(name, seconds)
+        # Others read its strands as the last tick left them.
+        self._env = self._with_films(env)
+        return self._env
 
     def _prefetch_of(self, part: RunningSubgraph) -> Prefetch | None:
         if id(part) not in self._prefetches:
@@ -156,9 +180,9 @@ class ProgramRunner:
 
     def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[RunningSubgraph, Values | None]]:
         """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
-        self._env = env
+        self._env = self._with_films(env)
         for part in self.parts:
-            yield part, part.backend.try_out(part.compiled, env, self, raw)
+            yield part, part.backend.try_out(part.compiled, self._showing(part, env), self, raw)
 
     def replace(self, old: RunningSubgraph, new: RunningSubgraph) -> None:
         """Replaces a part by one on another backend, between two subgraphs or two ticks."""
@@ -170,7 +194,7 @@ class ProgramRunner:
     def run(self, env: Env, done: dict[int, Values] | None = None) -> list[TickResult]:
         """One tick of every subgraph. `done` collects their results by the identity of the compiled subgraph; what it
         already has from an interrupted tick is not run again."""
-        self._env = env
+        self._env = self._with_films(env)
         results: list[TickResult] = []
         done = {} if done is None else done
         for part in self.parts:
@@ -183,19 +207,19 @@ class ProgramRunner:
     def run_aside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
         """One tick without any effect outside, for a program that fades out while another plays. What both have in
         common is already `done`."""
-        self._env = env
+        self._env = self._with_films(env)
         results: list[TickResult] = []
         for part in self.parts:
             values = done.get(id(part.compiled))
             if values is None:
-                values = part.backend.try_out(part.compiled, env, self)
+                values = part.backend.try_out(part.compiled, self._showing(part, env), self)
             results += _results(part, values)
         return results
 
     def feeds(self, env: Env) -> dict[str, float]:
         """The values for subgraphs that are played elsewhere, by the names of the coordinates through which these read
         them; computed from the state after the last tick."""
-        self._env = env
+        self._env = self._with_films(env)
         found: dict[str, float] = {}
         for part in self.feeding:
             self.at = part
@@ -211,7 +235,7 @@ class ProgramRunner:
     def view_values(self, env: Env) -> dict[str, Floats]:
         """The strands that subgraphs which are played elsewhere sample, by the names of their pictures: at the centres
         of a picture of the size `VIEW`, as the last tick left them."""
-        self._env = env
+        self._env = self._with_films(env)
         height, width = VIEW
         y, x = np.meshgrid((np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width, indexing="ij")
         return {name: np.asarray(self.lookup(viewed(name))(x, y)) for name in self.views}

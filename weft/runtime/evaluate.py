@@ -21,8 +21,8 @@ from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect
 from weft.graph.nodes import Patch
 from weft.graph.scope import instance_group
-from weft.media.pictures import PictureError
 from weft.media.sampled import read
+from weft.media.source import PictureError
 from weft.names import StrandRef
 from weft.runtime.build import Probe, build
 from weft.runtime.clock import Moment

@@ -21,9 +21,8 @@ from weft.backends.select import (
 from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
-from weft.media.pictures import PictureError
 from weft.media.sampled import opener, read, read_decoded
-from weft.media.source import LivePicture
+from weft.media.source import LivePicture, PictureError
 from weft.names import StrandRef, file_of, is_live, is_view, shown
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.compiled import CompiledProgram
@@ -62,7 +61,11 @@ class LoadedProgram:
         """The pictures that it samples at a time of the performance; `exactly` those, however long that takes."""
         if not self.live:
             return self.pictures
-        now = {name: live.exactly(seconds) if exactly else live.at(seconds) for name, live in self.live.items()}
+        now = {
+            name: live.exactly(seconds) if exactly else live.at(seconds)
+            for name, live in self.live.items()
+            if not live.is_timed
+        }
         return {**self.pictures, **now}
 
     def tier(self, codes: Collection[str] = ()) -> int:
@@ -257,9 +260,12 @@ class ProgramLoader:
                 runner.expose(ref, part.backend, part.compiled)
         runner.parts = tuple(parts)
         runner.views = compiled.views if self.stream_getter is not None else ()
+        live = self._open_live(pictures)
+        if not self.rehearses:
+            runner.film = lambda name, seconds: (live[name].exactly if self.offline else live[name].at)(seconds)
         return LoadedProgram(
             compiled, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere),
-            self._open_live(pictures),
+            live,
         )
 
     def _running(self, before: LoadedProgram | None, size: tuple[int, int]) -> dict[str, RunningSubgraph]:
@@ -311,7 +317,7 @@ class ProgramLoader:
                 differs = any(name == "channel" for name, _ in unit.kernel.coords)
                 needs = needs_of(unit, _shape(unit, compiled, size), channels if differs else 1)
                 where, on_cpu = HERE if device.unified else device.name, issubclass(placed[0].backend, CpuBackend)
-                found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel], on_cpu))
+                found[where, unit.subgraph.name] = (*needs, *pictures_of(unit.kernels, on_cpu))
         return found
 
     def room(self) -> dict[str, int]:
@@ -376,7 +382,7 @@ class ProgramLoader:
     def _load_pictures(self, compiled: CompiledProgram) -> dict[str, Picture]:
         """The pictures that a program samples. Those that were read lately and have not changed are not read again."""
         loaded: dict[str, Picture] = {}
-        for path in sorted({path for unit in compiled.units for path in unit.kernel.pictures if not is_view(path)}):
+        for path in sorted({path for unit in compiled.units for path in unit.pictures if not is_view(path)}):
             file, decoded = file_of(path), self.decoded.get(path)
             stamp = decoded or (None if file is None else stat_media(Path(file)).stamp)
             if path not in self._pictures or self._pictures[path][0] != stamp:
@@ -398,7 +404,7 @@ class ProgramLoader:
         opened: dict[str, LivePicture] = {}
         for name in filter(is_live, names):
             live = self._live.get(name)
-            if live is None:
+            if live is None or not live.is_current():
                 source, asked = opener(name)
                 with _translating(name):
                     live = source.open(asked.args, self.offline)

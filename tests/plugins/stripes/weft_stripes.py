@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from weft.media.pictures import PictureError
-from weft.media.source import LivePicture, LiveSource
+from weft.media.source import LivePicture, LiveSource, PictureError
 from weft.sources import SourceParam, SourceSpec
 
 

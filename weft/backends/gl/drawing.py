@@ -405,11 +405,16 @@ class PictureTextures(CardPictures[Texture | SoundTexture]):
         """A program's pictures and sounds on the card, by their names. In a context of the graphics."""
         return {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
 
-    def _texture(self, pixels: Picture) -> Texture | SoundTexture:
+    def _texture(self, pixels: Picture, before: Texture | SoundTexture | None) -> Texture | SoundTexture:
         if pixels.shape[2] == SIDES:
             return SoundTexture(self._graphics, pixels)
-        made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
-        made.fill(pixels)
+        shape, wide = (pixels.shape[0], pixels.shape[1]), pixels.dtype != np.uint8
+        again = before if isinstance(before, Texture) and before.shape == shape else None
+        made = again or Texture(self._graphics, shape, wide)
+        if wide:
+            made.fill(pixels)
+        else:
+            made.stream(pixels)
         return made
 
 

@@ -38,6 +38,7 @@ class Texture:
         self.wide = wide
         self._kind = GL.GL_FLOAT if wide else GL.GL_UNSIGNED_BYTE
         self._dtype = np.dtype(np.float32 if wide else np.uint8)
+        self._buffers: list[Buffer] = []
         check_side(graphics, shape)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
@@ -54,6 +55,17 @@ class Texture:
         given, (height, width) = np.ascontiguousarray(pixels, self._dtype), self.shape
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
         GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, self._kind, given)
+
+    def stream(self, pixels: Array) -> None:
+        """Uploads pixels that change often, through two buffers in turn: it waits for nothing that is being drawn."""
+        given, (height, width) = np.ascontiguousarray(pixels, self._dtype), self.shape
+        if not self._buffers:
+            self._buffers = [Buffer(self.graphics), Buffer(self.graphics)]
+        self._buffers.reverse()
+        self._buffers[0].fill(GL.GL_PIXEL_UNPACK_BUFFER, given)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, self._kind, None)
+        GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
     def read(self, out: Array | None = None) -> Array:
         """The pixels [height, width, 4]; waits until they have been drawn."""

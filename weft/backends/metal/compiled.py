@@ -27,6 +27,7 @@ from weft.codegen import msl
 from weft.codegen.clike.shader import BufferUse, Shader
 from weft.codegen.kernel import Kernel, Unit
 from weft.ir.expr import StateSlot
+from weft.media.frames import floats
 from weft.names import StrandRef
 
 # The libraries for Metal, and the devices that they list: Apple's own interface if pyobjc is installed, else
@@ -155,7 +156,7 @@ class PictureBuffers(CardPictures[Any]):
     """The pictures that kernels sample, in buffers of a device."""
 
     def __init__(self, device: Any) -> None:
-        super().__init__(lambda picture: uploaded(device, picture))
+        super().__init__(lambda picture, _: uploaded(device, floats(picture)))
 
 
 @dataclass

@@ -21,6 +21,7 @@ from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
 from weft.ir.expr import StateSlot
+from weft.media.frames import floats
 
 
 def problem() -> str | None:
@@ -209,7 +210,7 @@ class ArgumentBlock:
                     raise ValueError(f"{path} is empty")
                 height, width, *_ = picture.shape
                 if what == "pixels":
-                    self.set_array(field, np.ascontiguousarray(picture), np.float32, picture.size)
+                    self.set_array(field, np.ascontiguousarray(floats(picture)), np.float32, picture.size)
                 else:
                     self.set_number(field, width if what == "width" else height)
 

@@ -34,6 +34,7 @@ from weft.codegen.native.partition import is_series, states
 from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
+from weft.media.frames import floats
 
 # The end of an element program: outputs as planes of numbers, or packed as pixels of four bytes.
 #
@@ -503,7 +504,7 @@ class VectorExecutable(Executable):
             return packed in self._code
 
     def _task(self, memory: StateMemory, launch: Launch) -> Task:
-        flat = {path: np.ascontiguousarray(launch.pictures[path]).reshape(-1) for path in self.kernel.pictures}
+        flat = {path: np.ascontiguousarray(floats(launch.pictures[path])).reshape(-1) for path in self.kernel.pictures}
         return Task(launch, memory, int(self.kernel.sweep == "points"), flat_pictures=flat)
 
     def _run(self, task: Task, packed: bool) -> None:

@@ -24,6 +24,7 @@ from weft.codegen.native.partition import states
 from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
 from weft.graph.partition import components
 from weft.ir.expr import PicturePlane, SlotPlane
+from weft.media.frames import floats
 from weft.ops import OPS, ieee
 from weft.ops.spec import OpSpec, ValueType
 
@@ -169,7 +170,7 @@ def _number(value: Any) -> float:
 
 def _sampled(launch: Launch, place: PicturePlane, x: Any, y: Any) -> Array:
     """A channel of a picture at many places."""
-    picture = launch.pictures[place.picture]
+    picture = floats(launch.pictures[place.picture])
     height, width, channels = picture.shape
     shape = np.broadcast(x, y).shape
     columns, rows = located_arrays(shape), located_arrays(shape)
@@ -353,7 +354,7 @@ class SerialRecurrence:
             # The ring of a register has two values, since readers between ticks see one more back.
             [tuple(float(memory.planes(slot, ago)[plane]) for ago in (1, 2)) for slot, plane in self.registers],
             [(ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]) for key, ring in rings.items()],
-            [values.machine.launch.pictures[path][:, :, channel] for path, channel in self.pictures],
+            [floats(values.machine.launch.pictures[path])[:, :, channel] for path, channel in self.pictures],
         )
         for place, numbers in zip(self.registers, registers, strict=True):
             for ago, number in enumerate(numbers, 1):

@@ -1,0 +1,162 @@
+"""Pictures of films and cameras on their way: in bytes, and in memory that two processes map."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.child import Pulse
+
+Pixels: TypeAlias = NDArray[np.uint8]
+
+
+class Frame(np.ndarray[Any, np.dtype[np.uint8]]):
+    """A picture [height, width, 4] in bytes, for devices that sample bytes. It changes as rarely as any other picture;
+    one with other contents is another object."""
+
+    buffers: FloatBuffers | None = None
+    """Where it is converted to."""
+    _floats: NDArray[np.float32] | None = None
+
+    @property
+    def floats(self) -> NDArray[np.float32]:
+        """The same picture in single precision, 0…1; converted when it is first asked for."""
+        if self._floats is None:
+            into = FloatBuffers() if self.buffers is None else self.buffers
+            self._floats = into.next(self.shape)
+            np.multiply(self, np.float32(1 / 255), out=self._floats)
+        return self._floats
+
+
+class FloatBuffers:
+    """Buffers for converted pictures. They take turns, since each may be in use until two others have been given, and
+    new memory for each picture would take longer than the conversion."""
+
+    def __init__(self) -> None:
+        self._buffers: list[NDArray[np.float32]] = []
+
+    def next(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """The buffer that was given longest ago."""
+        old = self._buffers.pop(0) if len(self._buffers) == _IN_USE else None
+        buffer = old if old is not None and old.shape == shape else np.empty(shape, np.float32)
+        self._buffers.append(buffer)
+        return buffer
+
+
+# How many pictures may be in use: the newest, and two before it.
+_IN_USE = 3
+
+
+def floats(picture: NDArray[Any]) -> NDArray[np.float32]:
+    """A picture in single precision, 0…1."""
+    return picture.floats if isinstance(picture, Frame) else picture
+
+
+def shared_file(size: int) -> int:
+    """The descriptor of a file without a name. It takes memory only where something has been written."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("weft-frames")
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="weft-frames-")
+        os.unlink(path)
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def serve(parent: Connection, lifeline: int, work: Callable[[], None]) -> None:
+    """Runs `work` in a thread of a child, and ends the process when the other end of the socket is closed. Work may
+    wait for as long as it likes; this thread shows that the process lives."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pulse = Pulse(lifeline)
+    threading.Thread(target=work, daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):
+        while not parent.poll(0.1):
+            pulse.beat()
+        parent.recv()
+    os._exit(0)
+
+
+# --- the decoded frames of a film -------------------------------------------------------------------------------------
+
+HEADS = 16
+"""At most this many times at which a film is read."""
+
+# The frames that were given last to each of them, which are not overwritten.
+_HELD = 2
+
+# Bytes of the frames that are kept of a film, and the fewest frames.
+_ROOM = 256_000_000
+_FEWEST = 8
+
+_FILM = np.dtype([("seconds", "f8"), ("indexed", "i8"), ("clients", "i8")])
+_HEAD = np.dtype([("asked", "i8"), ("seconds", "f8"), ("loops", "i8"), ("held", "i8", _HELD)])
+_PLACE = np.dtype([("frame", "i8"), ("start", "f8"), ("end", "f8")])
+
+
+def frames_kept(width: int, height: int) -> int:
+    """How many frames of this size are kept."""
+    return max(_FEWEST, min(1000, _ROOM // (width * height * 4)))
+
+
+class FrameMemory:
+    """The decoded frames of a film in places, and the times that are wanted of it. The process that decodes writes the
+    places and the film, the one that shows them writes the heads: for each time at which the film is read, how often it
+    was `asked` for (0: it is not), which second it wants, and the places that it holds, from 1.
+
+    `frame` numbers what was written, from 1; it is 0 while a place is written. A frame lasts from `start` to `end`."""
+
+    def __init__(self, descriptor: int, width: int, height: int) -> None:
+        self.descriptor = descriptor
+        self._map = mmap.mmap(descriptor, size_of_memory(width, height))
+        self._shape = (height, width, 4)
+        self._first = _header(width, height)
+        count, at = _places(width, height), 0
+        self.film = np.frombuffer(self._map, _FILM, 1, at)
+        self.heads = np.frombuffer(self._map, _HEAD, HEADS, at := at + _FILM.itemsize)
+        self.places = np.frombuffer(self._map, _PLACE, count, at + HEADS * _HEAD.itemsize)
+
+    def pixels(self, place: int) -> Pixels:
+        """The pixels of a place."""
+        height, width, _ = self._shape
+        start = self._first + place * height * width * 4
+        return np.frombuffer(self._map, np.uint8, height * width * 4, start).reshape(self._shape)
+
+    def find(self, seconds: float) -> int | None:
+        """The place of the frame at a time, if it is there."""
+        places = self.places
+        here = np.flatnonzero((places["frame"] > 0) & (places["start"] <= seconds) & (seconds < places["end"]))
+        return int(here[0]) if len(here) else None
+
+    def nearest(self, seconds: float) -> int | None:
+        """The place of the frame that is nearest to a time; None if there is no frame."""
+        places = self.places
+        away = np.maximum(places["start"] - seconds, seconds - places["end"])
+        away = np.where(places["frame"] > 0, away, np.inf)
+        place = int(np.argmin(away))
+        return place if np.isfinite(away[place]) else None
+
+
+def size_of_memory(width: int, height: int) -> int:
+    """The bytes of the memory for a film of this size."""
+    return _header(width, height) + _places(width, height) * width * height * 4
+
+
+def _places(width: int, height: int) -> int:
+    # Those that are held may be as many again; they take no memory unless they are.
+    return frames_kept(width, height) + HEADS * (_HELD + 2)
+
+
+def _header(width: int, height: int) -> int:
+    size = _FILM.itemsize + HEADS * _HEAD.itemsize + _places(width, height) * _PLACE.itemsize
+    return -(-size // 4096) * 4096
