@@ -223,6 +223,8 @@ class _Reader:
         """The next frame and its start; it is given when its end is known."""
         self.position: float | None = None
         """The start of the next frame; None if there is none, or before anything is read."""
+        self._sought = 0.0
+        """The time to which it jumped last. It may have come out long before that, and must not jump again."""
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -232,6 +234,8 @@ class _Reader:
         """Whether decoding on is the way to a time, rather than a jump."""
         if self.position is None or seconds < self.position:
             return False
+        if seconds <= self._sought:
+            return True
         keys = self._index.keys
         if keys is None:
             return seconds - self.position < _AHEAD_WITHOUT_INDEX
@@ -240,7 +244,7 @@ class _Reader:
 
     def seek(self, seconds: float) -> None:
         """Goes to the last key frame up to a time."""
-        back = 0.0
+        back, self._sought = 0.0, seconds
         for attempt in range(6):
             target = max(0.0, seconds - back)
             first = self._index.stamp(target)
@@ -249,9 +253,9 @@ class _Reader:
             self._container.seek(first, stream=self.stream, backward=True)
             self._frames, self._pending = None, None
             self._load()
-            if self.position is None or self.position <= seconds or target == 0.0:
+            if target == 0.0 or (self.position is not None and self.position <= seconds):
                 break
-            # The container does not know its key frames.
+            # The container does not know where its key frames are.
             back = 2.0**attempt
 
     def next(self) -> _Decoded | None:
