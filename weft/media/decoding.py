@@ -215,9 +215,7 @@ class _Reader:
 
     def __init__(self, path: Path, index: FilmIndex) -> None:
         self._index = index
-        self._context = opened(path)
-        self._container = self._context.__enter__()
-        self.stream = _stream(self._container)
+        self._path = path
         self._frames: Iterator[Any] | None = None
         self._pending: tuple[float, Any] | None = None
         """The next frame and its start; it is given when its end is known."""
@@ -225,6 +223,15 @@ class _Reader:
         """The start of the next frame; None if there is none, or before anything is read."""
         self._sought = 0.0
         """The time to which it jumped last. It may have come out long before that, and must not jump again."""
+        self._open()
+        self._first = self.position
+
+    def _open(self) -> None:
+        self._context = opened(self._path)
+        self._container = self._context.__enter__()
+        self.stream = _stream(self._container)
+        self._frames, self._pending = None, None
+        self._load()
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -253,7 +260,12 @@ class _Reader:
             self._container.seek(first, stream=self.stream, backward=True)
             self._frames, self._pending = None, None
             self._load()
-            if target == 0.0 or (self.position is not None and self.position <= seconds):
+            if self.position is not None and self.position <= seconds:
+                break
+            if target == 0.0:
+                if self.position != self._first:
+                    self.close()
+                    self._open()
                 break
             # The container does not know where its key frames are.
             back = 2.0**attempt
