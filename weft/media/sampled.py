@@ -53,14 +53,14 @@ def decoded_files(names: Iterable[str]) -> dict[str, str]:
     return {name: str(path) for name, path in found.items() if path is not None}
 
 
-def read_decoded(file: str) -> NDArray[np.float32]:
+def read_decoded(file: str) -> NDArray[Any]:
     """The sound in a decoded file. Raises `PictureError`."""
-    from weft.media import pictures, sounds
+    from weft.media import sounds
 
     try:
         return sounds.map_sound(Path(file))
     except OSError as problem:
-        raise pictures.PictureError(f"its samples are gone ({problem.strerror})", "save the patch again") from problem
+        raise PictureError(f"its samples are gone ({problem.strerror})", "save the patch again") from problem
 
 
 def size_of(name: str) -> tuple[int, int] | str:
