@@ -1,9 +1,10 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
 every time, so that a run says something about the change and not about the dice. Signals as tests expect them. What a
-driver without a card does. And what one worker runs, one after another."""
+driver without a card does. How often Python looks for garbage. And what one worker runs, one after another."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,10 @@ settings.load_profile(_PROFILE)
 # What they show is the same; processes that tests start inherit it.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 
+# A compile makes many objects that live until it ends, and tests compile all the time: as often as Python looks for
+# garbage by itself, a fourth of the time would go into that.
+gc.set_threshold(50_000, 10, 10)
+
 # Signals may arrive ignored: in a job that a shell runs in the background, under nohup, in some CI. What tests start
 # would inherit that, but not a handler.
 if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
@@ -41,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("markexpr") == "not long":
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay until the end, and are never garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
