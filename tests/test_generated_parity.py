@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
 
 import numpy as np
@@ -25,25 +24,26 @@ from tests.support.parity.cases import (  # fmt: skip
 from tests.support.parity.moved import DoubleMovement, MovedReference, Movement
 from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
-from tests.support.parity.rule import Outcome, compare, off_share
+from tests.support.parity.rule import Outcome, compare, compare_loaded, off_share
 from tests.support.parity.shrink import report, shrunk
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor, SeriesExecutable
+from weft.backends.native.llvm import NativeCode
 from weft.backends.vector.executor import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
+from weft.codegen.native.module import is_improvable
 from weft.ops import STATE
 
 
 class SecondTier(NativeExecutor):
-    """Machine code as it is made in the background: its pictures, and sounds."""
+    """Machine code as it is made in the background."""
 
-    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
-        forms = (True, False) if kernel.outputs else (False,)
-        return super().load(kernel, {packed: self.translate(kernel, packed, 2) for packed in forms})
+    def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
+        return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
 
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
@@ -87,9 +87,6 @@ TELLING_SHARE = 0.75 if ASKED else 500 / SOUND_COUNT
 """How many sounds must have both loops and memory."""
 AT_ONCE_SHARE = {"native": 0.9, "second tier": 0.9, "vector": 0.1}
 
-programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
-sounds_of_chunk = lru_cache(SOUND_CHUNK)(sound_case_of_seed)
-
 
 @pytest.mark.parametrize(("name", "start"), CHUNKS)
 def test_generated_programs_show_what_the_reference_shows(name: str, start: int) -> None:
@@ -98,7 +95,7 @@ def test_generated_programs_show_what_the_reference_shows(name: str, start: int)
     outcomes: list[Outcome] = []
     beyond = 0
     for seed in range(start, min(start + CHUNK, FIRST + COUNTS[name])):
-        case = programs_of_chunk(seed)
+        case = case_of_seed(seed)
         outcome = compare(case, executor)
         assert not executor.refusals.take(), f"program {seed} on {name}\n{case.text}"
         outcomes.append(outcome)
@@ -119,13 +116,13 @@ def test_generated_sounds_are_what_the_reference_plays(name: str, start: int) ->
     seeds = range(start, min(start + SOUND_CHUNK, FIRST + SOUND_COUNTS[name]))
     at_once = telling = 0
     for seed in seeds:
-        case = sounds_of_chunk(seed)
+        case = sound_case_of_seed(seed)
         telling += has_loop_and_memory(case.kernel)
         executable = executor.load(case.kernel)
         if isinstance(executable, ReferenceExecutable):
             continue  # the same as what it would be compared with
         at_once += isinstance(executable, AT_ONCE[name])
-        outcome = compare(case, executor)
+        outcome = compare_loaded(case, executable)
         if outcome.unexplained:
             pytest.fail(report(case, executor, outcome, f"sound {seed} on {name}"), pytrace=False)
         assert not executor.refusals.take(), f"sound {seed} on {name}\n{case.text}"
@@ -180,7 +177,7 @@ def test_programs_use_everything() -> None:
 
 
 def test_most_outputs_vary_and_are_numbers() -> None:
-    outputs = [plane for seed in range(40) for plane in programs_of_chunk(seed).expected[0]]
+    outputs = [plane for seed in range(40) for plane in case_of_seed(seed).expected[0]]
     finite = [plane for plane in outputs if np.isfinite(plane).mean() > 0.9]
     assert len(finite) > 0.9 * len(outputs)
     assert sum(np.unique(plane).size > 3 for plane in finite) > 0.6 * len(finite)
@@ -198,7 +195,7 @@ class Still(Movement):
 
 def test_the_moved_reference_is_the_reference_where_nothing_moves() -> None:
     for seed in range(30):
-        case = programs_of_chunk(seed)
+        case = case_of_seed(seed)
         moved = MovedReference(case.kernel, Still())
         elements = [(1, 5), (0, 36), (1, 0)]
         rows, columns = zip(*elements, strict=True)
@@ -402,7 +399,7 @@ def test_what_is_wrong_with_a_sound_is_not_explained(text: str, flaw: Callable[[
 )  # fmt: skip
 def test_a_wrong_row_is_found_by_the_first_generated_programs(row: Instruction, flaw: Instruction) -> None:
     flawed = Flawed(instead(row, flaw))
-    cases = (case for case in map(programs_of_chunk, range(40)) if flawed.load(case.kernel).kernel != case.kernel)
+    cases = (case for case in map(case_of_seed, range(40)) if flawed.load(case.kernel).kernel != case.kernel)
     missed = list(takewhile(lambda case: not compare(case, flawed).unexplained, cases))
     assert len(missed) < 4
 

@@ -28,14 +28,16 @@ from weft.runtime.build import build
 __all__ = ["device"]
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT, CHUNK = (1_000_000, ASKED, 30) if ASKED else (0, 150, 30)
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 25) if ASKED else (0, 150, 25)
 
 
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))
 def test_generated_programs_show_what_the_reference_shows(start: int, device: Any) -> None:
     executor = MetalExecutor(device)
     cases = {seed: case_of_seed(seed) for seed in range(start, start + CHUNK)}
-    executor.prepare([case.kernel for case in cases.values()])
+    executor.prepare(
+        [case.kernel for case in cases.values()], [case.kernel for case in cases.values() if case.packed]
+    )
     failures: list[tuple[int, Case, Outcome]] = []
     for seed, case in cases.items():
         outcome = compare(case, executor)
@@ -52,7 +54,8 @@ def prepared(device: Any) -> MetalExecutor:
     """An executor that has compiled what remembers and what has loops."""
     executor = MetalExecutor(device)
     cases = [*map(remembering, MEMORIES.values()), *(looping_case(looping(body)) for body in LOOPS.values())]
-    executor.prepare([case.kernel for case in cases])
+    kernels = [case.kernel for case in cases]
+    executor.prepare(kernels, kernels)
     return executor
 
 

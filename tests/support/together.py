@@ -15,13 +15,16 @@ from hypothesis import settings
 
 # Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. They are
 # the largest group, which comes first: the other workers have enough to do while it waits for time to pass. Keys go to
-# the window on top. What a process makes only once is shared: the executors of a chunk share its programs, and all
-# that plays a patch its kernels. What is measured takes seconds, and several tests look at it.
+# the window on top. What a process makes only once is shared: all machines that are tried with the same hundred of
+# generated programs, and all that plays a patch its kernels. What is measured takes seconds, and several tests look at
+# it.
 _GROUPS = re.compile(
     r"tests/runtime/sound/test_(?P<loudspeaker>device|evening|fallback|\w*performance|null_device|process|streams)\.py"
     r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
     r"|tests/cli/(?P<bench>test_bench)\.py"
-    r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"
+    r"|tests/(?:test_generated_parity|codegen/test_\w+_pictures|backends/test_prologue)\.py::"
+    r"test_generated_(?P<made>programs|sounds)\w+(?:\[\D*(?P<start>\d+)\])?"
+    r"|tests/(?P<first>test_generated_parity)\.py::"
     r"|tests/(?:test_patches|backends/\w+/test_backend)\.py::test_a_shipped_\w+\[(?:[a-z]+-)?(?P<patch>\w+)\]"
     r"|tests/(?P<file>backends/test_(?:card_sound|reads)|codegen/clike/test_rows)\.py"
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
@@ -33,8 +36,8 @@ def group_of(name: str) -> str:
     found = _GROUPS.match(name)
     if found is None:
         return name
-    if found["chunk"]:
-        return f"{found['chunk']}{found['start']}"
+    if found["made"] or found["first"]:
+        return f"{found['made'] or 'programs'} {int(found['start'] or 0) // 100}00"
     return found["patch"] or found["file"] or str(found.lastgroup)
 
 

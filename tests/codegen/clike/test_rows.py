@@ -33,7 +33,7 @@ def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "glsl":
         return GlExecutor(request.getfixturevalue("graphics"))
     metal = MetalExecutor(request.getfixturevalue("device"))
-    metal.prepare([applying(row.name, len(types(row))) for row in ROWS], forms=(False,))
+    metal.prepare([applying(row.name, len(types(row))) for row in ROWS])
     return metal
 
 

@@ -51,12 +51,13 @@ class MetalExecutor:
     def __init__(self, device: Any) -> None:
         self._device = device
 
-    def prepare(self, kernels: Sequence[Kernel], forms: Sequence[bool] = (False, True)) -> None:
-        """Compiles kernels over pictures at once, as outputs and as pixels, where the device can."""
+    def prepare(self, kernels: Sequence[Kernel], packed: Sequence[Kernel] = ()) -> None:
+        """Compiles kernels over pictures at once, as outputs and those that are `packed` as pixels, where the device
+        can."""
         if hasattr(self._device, "prepare"):
-            texts = [shader_of(kernel, packed).text for kernel in kernels for packed in forms]
-            stages = [shader_of(stage).text for kernel in kernels for stage in kernel.stages]
-            self._device.prepare(texts + stages)
+            shaders = [shader_of(stage) for kernel in kernels for stage in (kernel, *kernel.stages)]
+            shaders += [shader_of(kernel, packed=True) for kernel in packed]
+            self._device.prepare([shader.text for shader in shaders])
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
         return None

@@ -1,6 +1,7 @@
 """The rule of parity: a machine's pictures are those of the reference, but for what single precision makes of them.
 
-A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel. It is *near* if it
+A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel (of a case that is not
+`packed`, bytes are those that its outputs make). It is *near* if it
 is within `GENERATED` of the reference, or within a level of 255. (Sounds have no pixels, and are computed in double
 precision everywhere: there numbers move by units of that, and near means within `HEARD`.) Every value that is
 not near must be *explained*, by the reference itself: `moved.MovedReference` plays the program again, with each number
@@ -37,7 +38,7 @@ import numpy.typing as npt
 from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
 from tests.support.tolerances import LEVELS, Tolerance
-from weft.backends.executor import Executor
+from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Floats, StateMemory, channels, pack
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node, Scalar
@@ -114,12 +115,17 @@ class _Suspects:
 
 def compare(case: Case, executor: Executor) -> Outcome:
     """Holds what an executor shows, or plays, against the reference."""
+    return compare_loaded(case, executor.load(case.kernel))
+
+
+def compare_loaded(case: Case, executable: Executable) -> Outcome:
+    """`compare`, for the kernel of the case when it has been loaded."""
     if case.is_sound:
-        planes = _heard(case, executor)
+        planes = _heard(case, executable)
         off = ~case.tolerance.agreement(planes, case.expected)
         suspects = _suspects_of_planes(case, planes)
     else:
-        planes, levels = _played(case, executor)
+        planes, levels = _played(case, executable)
         expected = _levels(case.expected)
         off = np.abs(levels - expected) > LEVELS
         if len(case.kernel.outputs) < 4:
@@ -172,22 +178,23 @@ def _remainder(kernel: Kernel, node: Node) -> Node | None:
     return node if node.op == "mod" else None
 
 
-def _played(case: Case, executor: Executor) -> tuple[Floats, Floats]:
+def _played(case: Case, executable: Executable) -> tuple[Floats, Floats]:
     """What a machine shows: outputs [launches, outputs, height, width], and bytes [launches, 4, height, width]."""
-    executable = executor.load(case.kernel)
-    for_planes, for_pixels = (StateMemory(case.kernel.slots, launch.shape) for launch in case.launches[:2])
-    planes, levels = [], []
-    for launch in case.launches:
-        planes.append(np.array(executable.planes(for_planes, launch), np.float64))
-        pixels = np.zeros((*launch.shape, 4), np.uint8)
-        executable.rgba8(for_pixels, launch, pixels)
-        levels.append(np.moveaxis(pixels, -1, 0).astype(np.float64))
-    return np.stack(planes), np.stack(levels)
+    shape = case.launches[0].shape
+    memory = StateMemory(case.kernel.slots, shape)
+    planes = np.stack([np.array(executable.planes(memory, launch), np.float64) for launch in case.launches])
+    if not case.packed:
+        return planes, _levels(planes)
+    memory = StateMemory(case.kernel.slots, shape)
+    levels = np.zeros((len(case.launches), *shape, 4), np.uint8)
+    for launch, pixels in zip(case.launches, levels, strict=True):
+        executable.rgba8(memory, launch, pixels)
+    return planes, np.moveaxis(levels, -1, 1).astype(np.float64)
 
 
-def _heard(case: Case, executor: Executor) -> Floats:
+def _heard(case: Case, executable: Executable) -> Floats:
     """What a machine plays: outputs [launches, outputs, 1, samples]."""
-    executable, memory = executor.load(case.kernel), StateMemory(case.kernel.slots)
+    memory = StateMemory(case.kernel.slots)
     return np.stack([np.array(executable.planes(memory, launch), np.float64) for launch in case.launches])
 
 
