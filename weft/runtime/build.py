@@ -17,7 +17,7 @@ from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
-from weft.graph.budget import Budget
+from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
@@ -59,10 +59,12 @@ class Analysis:
 def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
+    most_steps: int = MOST_STEPS,
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
     files, which are not looked at without it; an output statement to `consume` (`display(a@v)`) replaces all those
-    of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect.
+    of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect. The whole
+    compile may take `most_steps` (`graph/budget.py`).
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -86,7 +88,7 @@ def analyse(
         patch = replace(patch, settings={**patch.settings, **settings})
     if room:
         patch = replace(patch, settings=fitted(patch.settings, room))
-    budget = Budget()
+    budget = Budget(most_steps)
     graph = build_graph(patch, contexts, meaning, budget)
     meaning.add(of_media)
     report.add(_without_follow_ups(meaning, report))
@@ -244,14 +246,14 @@ class Build(Analysis):
 def build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, optimise: bool = True,
     probe: Probe | None = None, read: Callable[[str], str] = read_text, consume: str | None = None,
-    room: tuple[int, int] | None = None,
+    room: tuple[int, int] | None = None, most_steps: int = MOST_STEPS,
 ) -> Build:
     """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
     with without_collection():
-        found = analyse(source, contexts, settings, probe, read, consume, room)
+        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps)
         started = time.perf_counter()
         made, left_out, warnings = each_subgraph(
             found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
