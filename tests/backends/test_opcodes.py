@@ -42,6 +42,7 @@ def of_row(op: str, *operands: float, expected: float) -> Case:
 
 
 PICTURE = np.arange(2 * 2 * 4, dtype=np.float32).reshape(2, 2, 4)
+SAMPLES = np.arange(8, dtype=np.float32).reshape(1, 4, 2)
 LOOP = LoopShape(0, 2)
 
 CASES = {
@@ -79,9 +80,9 @@ CASES = {
         [[2, 4, 6]], pictures=("p.png",), inputs={"pictures": {"p.png": PICTURE}},
     ),
     "FETCH": case(
-        [("LOAD_COORD", "x"), ("PUSH", 3.0), ("MUL",), ("FETCH", PicturePlane("k", 1)), ("PUSH", 4.0),
-         ("FETCH", PicturePlane("k", 0))],
-        [[1, 3, 5]], 0, pictures=("k",), inputs={"pictures": {"k": np.arange(8, dtype=np.float32).reshape(1, 4, 2)}},
+        [("LOAD_COORD", "x"), ("PUSH", 3.0), ("MUL",), ("FETCH", PicturePlane("sound:1:k", 1)), ("PUSH", 4.0),
+         ("FETCH", PicturePlane("sound:1:k", 0))],
+        [[1, 3, 5]], 0, pictures=("sound:1:k",), inputs={"pictures": {"sound:1:k": SAMPLES}},
     ),
     "LOAD_STRAND": case(
         [("LOAD_COORD", "x"), ("LOAD_COORD", "y"), ("LOAD_STRAND", StrandCall("a", "b", 2))],

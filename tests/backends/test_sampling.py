@@ -90,16 +90,15 @@ def fetching(machine: str) -> Executable:
     e = Exprs()
     number = e.uniform("n")
     by_element, by_row = number + e.coord("x") * 0 + e.coord("y") * 0, number + e.coord("y") * 0
-    return MACHINES[machine].load(
-        compiled(lowered(e.fetch("s", by_element, 1), e.fetch("s", by_row), e.fetch("s", number, 1)))
-    )
+    places = ((by_element, 1), (by_row, 0), (number, 1))
+    return MACHINES[machine].load(compiled(lowered(*(e.fetch("sound:1:s", *place) for place in places))))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_machines_agree_about_samples(machine, number):
     found = fetching(machine).planes(
-        StateMemory(()), launch_of((2, 9), uniforms={"n": number}, pictures={"s": SOUND})
+        StateMemory(()), launch_of((2, 9), uniforms={"n": number}, pictures={"sound:1:s": SOUND})
     )  # fmt: skip
     near = np.float32(number) if MACHINES[machine].widest == np.float32 else number
     wanted = [fetch(SOUND[0, :, 1], near), fetch(SOUND[0, :, 0], near), fetch(SOUND[0, :, 1], number)]

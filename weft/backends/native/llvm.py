@@ -19,9 +19,12 @@ import numpy.typing as npt
 from weft.backends.executor import RefusedError
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.target import ISAS, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
+from weft.codegen.native.target import (
+    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
+)
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
+from weft.names import is_sound
 
 
 def problem() -> str | None:
@@ -210,7 +213,8 @@ class ArgumentBlock:
                     raise ValueError(f"{path} is empty")
                 height, width, *_ = picture.shape
                 if what == "pixels":
-                    self.set_array(field, np.ascontiguousarray(floats(picture)), np.float32, picture.size)
+                    length = height * width * (SIDES if is_sound(path) else CHANNELS)
+                    self.set_array(field, np.ascontiguousarray(floats(picture)), np.float32, length)
                 else:
                     self.set_number(field, width if what == "width" else height)
 

@@ -19,6 +19,7 @@ from weft.codegen.native.graph import interval
 from weft.codegen.native.target import Head
 from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
+from weft.names import shown
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 from weft.ops.spec import ValueType
@@ -147,7 +148,7 @@ def write_fetch(w: ShaderWriter, node: Node) -> ExpressionText:
 
 def _picture(w: ShaderWriter, path: str) -> Bound:
     """A picture or a sound, with a name like that of its file."""
-    file_name = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    file_name = shown(path).replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
     return _bound(w, w.parts.pictures, path, identifier(file_name or path))
 
 
