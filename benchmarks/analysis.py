@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.media.analysis import ANALYSES, HOP_SECONDS, NEVER, Analyser, Rows, Samples, Spectrum, hop_length
+from weft.media.analysis import ANALYSES, NEVER, Analyser, Rows, Samples, Spectrum
+from weft.names import hop_length
 
 RATE = 48000
 HOP = hop_length(RATE)
+HOP_SECONDS = HOP / RATE
 WINDOW = 4 * HOP
 
 
@@ -56,7 +58,7 @@ def recorded(paths: list[str]) -> Iterator[tuple[str, Samples]]:
 
 
 def rows_of(name: str, samples: Samples) -> Rows:
-    return ANALYSES[name].make(RATE).feed(samples)
+    return ANALYSES[name](RATE).feed(samples)
 
 
 def begins(rows: Rows) -> NDArray[Any]:
@@ -130,8 +132,8 @@ def main() -> None:
     files = parser.parse_args().files
     sounds = [*synthetic(), *recorded(files)]
     print(f"microseconds for a hop, of the {HOP_SECONDS * 1e6:.0f} that it lasts, and the delay in ms:")
-    for name, row in ANALYSES.items():
-        print(f"  {name:8}{microseconds(row.make(RATE), sounds[1][1]):7.0f}{row.delay * 1e3:7.1f}")
+    for name, make in ANALYSES.items():
+        print(f"  {name:8}{microseconds(make(RATE), sounds[1][1]):7.0f}{make(RATE).delay * 1e3:7.1f}")
     signal, librosa = library("scipy.signal"), library("librosa")
     for title, samples in sounds:
         print(f"{title}:")

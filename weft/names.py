@@ -1,5 +1,6 @@
 """The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
-another context computes, sounds, letters, and live pictures. All other such names are paths of files."""
+another context computes, sounds, letters, live pictures, and what is heard in a sound. All other such names are paths
+of files."""
 
 from __future__ import annotations
 
@@ -158,10 +159,55 @@ def sound_of(picture: str) -> SoundFile:
     return SoundFile(path.replace("%40", "@").replace("%25", "%"), int(rate))
 
 
+HEARD_ROWS = 512
+"""The rows of the picture of what is heard in a sound, one for each hop: row n is at n modulo that."""
+HEARD_AHEAD = 128
+"""How many of them lie after the newest and repeat it; the others reach into the past."""
+_HOP_SECONDS = 512 / 48000
+_HEARD = "heard:"
+
+
+def hop_length(rate: float) -> int:
+    """The samples of a hop, for which an analysis gives a row: 512 at 48 kHz, at other rates those of the same time."""
+    return max(1, round(rate * _HOP_SECONDS))
+
+
+class HeardName(NamedTuple):
+    """What an analysis hears in a strand, as a picture: its rows are hops of time, and its planes outputs. `args` are
+    those besides the strand, which is written as it is called."""
+
+    analysis: str
+    args: tuple[float, ...]
+    strand: str
+
+    @property
+    def name(self) -> str:
+        """Its name among pictures."""
+        return _HEARD + json.dumps(self)
+
+
+def is_heard(picture: str) -> bool:
+    """Whether a picture is what an analysis hears."""
+    return picture.startswith(_HEARD)
+
+
+def heard_of(picture: str) -> HeardName:
+    """The analysis of the picture of what it hears."""
+    analysis, args, strand = json.loads(picture.removeprefix(_HEARD))
+    return HeardName(analysis, tuple(args), strand)
+
+
+def columns(heard: HeardName) -> int:
+    """The width of the picture of what an analysis hears: the bands of a spectrum."""
+    return int(heard.args[0]) if heard.args else 1
+
+
 def shown(picture: str) -> str:
     """What messages call a picture or a sound."""
     if is_sound(picture):
         return sound_of(picture).path
+    if is_heard(picture):
+        return f"{heard_of(picture).analysis}(…)"
     if not is_live(picture):
         return picture
     source, args = live_of(picture)
@@ -173,7 +219,7 @@ def shown(picture: str) -> str:
 def file_of(picture: str) -> str | None:
     """The path of the file that a picture, a sound or letters are read from; None if they need none, and for live
     pictures, which look after their files themselves."""
-    if is_live(picture):
+    if is_live(picture) or is_heard(picture):
         return None
     if is_sound(picture):
         return sound_of(picture).path

@@ -26,6 +26,8 @@ class SourceParam:
     name: str
     kind: ArgumentKind
     default: float | str | None = None
+    whole: tuple[int, int] | None = None
+    """The least and the greatest value, of a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,19 @@ class SourceSpec:
     """Whether it is a picture that changes while a program plays; its outputs are red, green, blue and alpha."""
     is_heard: bool = False
     """Whether it is a sound input, with an output for each channel."""
+    is_analysis: bool = False
+    """Whether it analyses a sound: its first argument is a strand, which audio evaluates for it."""
+    hops: int = 0
+    """How many hops of sound a row of an analysis looks at."""
+    running: tuple[str, ...] = ()
+    """The outputs of an analysis that go on between two of its rows: a time in seconds, or the phase of `bpm`."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard
+        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard or self.is_analysis
         return is_known or any(media.is_readable for media in self.media)
 
 
@@ -84,6 +92,8 @@ SOUND = MediaKind(
     "sound", ("wav", "flac", "ogg", "mp3", "opus", "m4a", "aac", "aif", "aiff", "wv"), ("l", "r"), ("abstime",),
     is_readable=True,
 )
+
+_ANALYSED = SourceParam("strand", "strand")
 
 _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
@@ -120,11 +130,29 @@ _ROWS = (
                facts=(("size", "the em, in heights of the picture"),
                       ("font", "a ttf or otf file, relative to the patch"),
                       ("align", '"left", "center" or "right", of several lines'))),
-    SourceSpec("fft", (SourceParam("strand", "strand"), SourceParam("bands", "number", 32)),
-               ("band", "low", "mid", "high"), ("k",), "the spectrum of an audio strand",
-               "fft(phasor(220), bands: 32)::spectrum<band, low>", owner="audio"),
-    SourceSpec("rms", (SourceParam("strand", "strand"),), ("v",), (), "the loudness of an audio strand",
-               "rms(phasor(220))", owner="audio"),
+    SourceSpec("fft", (_ANALYSED, SourceParam("bands", "number", 32, whole=(2, 64))),
+               ("band", "low", "mid", "high"), ("k",), "the spectrum of a sound",
+               "fft(phasor(220), bands: 32)::spectrum<band, low>", is_analysis=True, hops=4,
+               facts=(("band", "level of band k: spectrum@band(k); from 40 Hz at k = 0 to 16 kHz, at equal ratios"),
+                      ("low mid high", "levels below 250 Hz, from 250 Hz to 4 kHz, and above"),
+                      ("levels", "0 at -60 dB or less, 1 for a sine of full scale; they fall from 1 to 0 in 0.5 s"))),
+    SourceSpec("rms", (_ANALYSED,), ("v",), (), "the loudness of a sound: the root of the mean square",
+               "rms(phasor(220))", is_analysis=True, hops=4),
+    SourceSpec("peak", (_ANALYSED,), ("v",), (), "the peak of a sound; it falls to 37 % in 0.1 s", "peak(phasor(220))",
+               is_analysis=True, hops=1),
+    SourceSpec("onset", (_ANALYSED,), ("value", "age"), (), "hits in a sound: where something begins",
+               "onset(phasor(220))::o<value, age>", is_analysis=True, hops=2, running=("age",),
+               facts=(("value", "the strength of a hit, 0…1; it falls to 0 within 50 ms"),
+                      ("age", "seconds since the last hit, 100 before the first"))),
+    SourceSpec("pitch", (_ANALYSED,), ("frequency", "confidence"), (), "the pitch of a tone, from 50 Hz to 2 kHz",
+               "pitch(phasor(220))::p<frequency, confidence>", is_analysis=True, hops=4,
+               facts=(("frequency", "in Hz; stays what it was where there is no tone"),
+                      ("confidence", "1 for a tone, about 0 for noise, 0 for silence"))),
+    SourceSpec("tempo", (_ANALYSED,), ("bpm", "phase", "confidence"), (), "the beats in a sound, 60 to 180 a minute",
+               "tempo(phasor(220))::t<bpm, phase, confidence>", is_analysis=True, hops=2, running=("phase",),
+               facts=(("bpm", "of the last 6 seconds; 0 before the first beats"),
+                      ("phase", "place in the beat, 0…1; 0 on the beat"),
+                      ("confidence", "1 for even beats, about 0 without"))),
     SourceSpec("osc", (SourceParam("address", "text"),), ("v",), (), "the last number received at an OSC address",
                'osc("/fader/1")'),
     SourceSpec("midi_cc", (SourceParam("number", "number"),), ("v",), (), "a MIDI controller, 0…1", "midi_cc(1)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from weft.contexts import COMPUTE, VISUAL, ContextSpec, ContextTable
@@ -47,7 +47,8 @@ def from_json(data: Any, kind: Any = RenderGraph) -> Any:
     if kind is StrandRef:
         return StrandRef(*data.split("@"))
     if is_dataclass(kind):
-        kinds = get_type_hints(kind)
+        hints = get_type_hints(kind)
+        kinds = {field.name: hints[field.name] for field in fields(kind) if field.repr}
         assert data.keys() == kinds.keys()
         return kind(**{name: from_json(value, kinds[name]) for name, value in data.items()})
     return tuple(from_json(value, get_args(kind)[0]) for value in data) if isinstance(data, list) else data

@@ -31,7 +31,7 @@ from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import WeftError, error
 from weft.ir.rates import Rate
 from weft.media.frames import Frame
-from weft.names import StrandRef, is_view
+from weft.names import StrandRef, is_heard, is_view
 
 # The shaders of a subgraph: the texts that the backends of graphics cards compile, and why a subgraph has none. They
 # are generated without a card.
@@ -457,6 +457,11 @@ class SampleChunk(ABC):
         """The samples of each channel [outputs · count]; waits for them. Notes whether a loop was `stopped`."""
 
 
+def _changes(picture: str) -> bool:
+    """Whether a picture changes from block to block, in place."""
+    return is_view(picture) or is_heard(picture)
+
+
 class Sounding(Protocol):
     """The program of a sound, with its buffers."""
 
@@ -505,7 +510,7 @@ class CardSound:
         kernel = self.unit.kernel
         smoothed = [(name, block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
         are_constant = all(values.size and (values == values.flat[0]).all() for _, values in smoothed)
-        if any(map(is_view, kernel.pictures)) or not are_constant:
+        if any(map(_changes, kernel.pictures)) or not are_constant:
             return None
         return (
             block.rate, channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
@@ -519,8 +524,8 @@ class CardSound:
             given = values if values.ndim == 1 else values[channel]
             return given if len(given) == count else float(given[0])
 
-        # A view is overwritten in place, so it needs a copy: the card would take it for the picture that it has.
-        pictures = {path: np.array(p) if is_view(path) else p for path, p in launch.pictures.items()}
+        # These are overwritten in place, so they need copies: the card would take them for the pictures that it has.
+        pictures = {path: np.array(p) if _changes(path) else p for path, p in launch.pictures.items()}
         launches = []
         for channel in range(channels):
             smoothed = {name: own(values, channel) for name, values in block.controls.items()}

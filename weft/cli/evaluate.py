@@ -27,9 +27,12 @@ from weft.media.sampled import size_of
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
-from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, needs_picture, read_patch
+from weft.runtime.evaluate import (
+    Alone, DeviceEvaluation, Evaluation, SoundBefore, compile_alone, find_strand, needs_picture, read_patch
+)
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
+from weft.runtime.program import ProgramLoader
 from weft.syntax.ast import number_text
 from weft.syntax.includes import open_source
 
@@ -254,27 +257,37 @@ class _QueryRunner:
         """The strand, compiled for the axes of a place."""
         axes = tuple(place.axes.items())
         if axes not in self._evaluations:
-            unit = self._compiled(place)
+            alone = self._compiled(place)
+            unit, before = alone.unit, self._before(alone)
+            assert unit is not None
             if self._query.backend is None and not self._query.trace:
                 self._backend = "vector" if self._work(unit) > _PATIENCE else "vm"
             settings = self._patch.settings
             if self._device is not None:
                 found: Evaluation | DeviceEvaluation = DeviceEvaluation(
-                    unit, settings, self._device.make(), self._loop_stopped(unit)
+                    unit, settings, self._device.make(), self._loop_stopped(unit), before
                 )
             else:
                 last, others = self._executor(self._query.trace), self._executor()
-                found = Evaluation(unit, settings, others, last, self._loop_stopped(unit))
+                found = Evaluation(unit, settings, others, last, self._loop_stopped(unit), before)
             self._evaluations[axes] = found
         return self._evaluations[axes]
 
-    def _compiled(self, place: QueryPlace) -> Unit:
+    def _before(self, alone: Alone) -> SoundBefore | None:
+        """What plays the sounds that the strand analyses."""
+        if alone.whole is None or not alone.whole.heard:
+            return None
+        streams = [spec.name for spec in self._contexts if spec.streams]
+        return SoundBefore(alone.whole, ProgramLoader(choose(load_registry(), streams), offline=True))
+
+    def _compiled(self, place: QueryPlace) -> Alone:
+        """The strand, which this installation can evaluate."""
         consumer = "audio" if self._query.samples else "display"
         alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, size_of)
         if alone.unit is None:
             show(alone.warnings)
             raise Missing(f"{self._strand} needs a source that this version cannot open")
-        return alone.unit
+        return alone
 
     def _work(self, unit: Unit) -> int:
         """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""

@@ -22,6 +22,7 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, context_table
 from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
+from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
 from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec, load_packages
 from weft.syntax.parser import FORMS
@@ -130,6 +131,11 @@ def _of_source(source: SourceSpec) -> Topic:
         lacking = "" if media.is_readable else f"; {NOT_READABLE}"
         facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}{lacking}"))
     facts += source.facts
+    if source.is_analysis:
+        rate = SETTINGS["rate"].default
+        delay, reach = source.hops / 2, HEARD_ROWS - HEARD_AHEAD
+        seconds = hop_length(rate) / rate
+        facts.append(("delay", f"{delay * seconds * 1000:.0f} ms; earlier times reach back {reach * seconds:.0f} s"))
     lacks = "" if source.is_readable else f"it {NOT_READABLE}; {LEFT_OUT}, with a warning"
     shown = _call(source.name, [_source_param(param) for param in source.params])
     return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts), lacks=lacks)

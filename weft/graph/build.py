@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from weft.contexts import ContextSpec, ContextTable
+from weft.contexts import AUDIO, ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.groups import Resolver
 from weft.graph.nodes import (
-    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, Image, Patch, RenderGraph, Sink, SinkStatement,
-    Strand, Subgraph
+    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, HeardStrand, Image, Patch, RenderGraph, Sink,
+    SinkStatement, Strand, Subgraph
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
@@ -301,6 +301,7 @@ class _GraphBuilder:
             if not spindle.span.source.library:
                 self._check_body(spindle)
         self._advance_slots()
+        self._hear()
         # What is wrong whatever a spindle is called with was reported without a call.
         self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
 
@@ -309,6 +310,15 @@ class _GraphBuilder:
             advanced = self.attempt(self.elaborator.advance)
             if advanced is not None and advanced[1].over & PLANE:
                 self.domain.planar.add(advanced[0])
+
+    def _hear(self) -> None:
+        """Evaluates what analyses hear, which may contain further analyses and state."""
+        known: set[StrandRef] = set()
+        while waiting := [ref for ref in self.elaborator.heard if ref not in known]:
+            for ref in waiting:
+                known.add(ref)
+                self.attempt(partial(self.elaborator.strand, ref, OWN), self.elaborator.heard[ref].value)
+            self._advance_slots()
 
     def settle_state(self) -> None:
         """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make
@@ -371,7 +381,21 @@ class _GraphBuilder:
                  self._found(s.label)[0], s.target)
             for s in self.patch.sinks
         ]  # fmt: skip
-        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images())), self._with_films(nodes, facts)
+        facts = self._with_films(nodes, facts)
+        heard: dict[StrandRef, HeardStrand] = {}
+        edges = [edge for node in nodes for strand in node.strands for edge in strand.reads]
+        edges += [edge for sink in sinks for edge in sink.reads]
+        while edges:
+            ref = edges.pop(0).source
+            if ref not in self.elaborator.heard or ref in heard:
+                continue
+            heard[ref] = self.elaborator.heard[ref]
+            reads, sources, slots = self._found(ref)
+            edges += reads
+            facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), AUDIO.name, is_heard=True)
+            strand = Strand(ref, str(heard[ref].value.span), reads, sources=sources)
+            nodes.append(GraphNode(ref.instance, "heard", (strand,)))
+        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images()), heard), facts
 
     def _with_films(self, nodes: Sequence[GraphNode], facts: Mapping[StrandRef, Fact]) -> dict[StrandRef, Fact]:
         """The facts, with strands that read a film at another time tied to its owner, which alone can do so."""
@@ -403,11 +427,14 @@ class _GraphBuilder:
         if own is None:
             return (), (), frozenset()
         edges, sources = {ref: Edge(ref) for ref in own.strands}, dict.fromkeys(own.sources)
+        # What an analysis hears has passed: its rows belong to hops that are complete.
+        for ref in own.heard:
+            edges[ref] = Edge(ref, weak=True)
         if not own.slots:
             return tuple(edges.values()), tuple(sources), frozenset()
         needed = reachable([owner], self._needs)
         for each in sorted(needed - {owner}, key=str):
-            for ref in references[each].strands:
+            for ref in (*references[each].strands, *references[each].heard):
                 edges.setdefault(ref, Edge(ref, weak=True))
             sources.update(dict.fromkeys(references[each].sources))
         return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, self._slots_of_slots))

@@ -20,7 +20,7 @@ def to_json(part: object) -> Json:
     if isinstance(part, tuple):
         return [to_json(each) for each in part]
     if is_dataclass(part):
-        return {field.name: to_json(getattr(part, field.name)) for field in fields(part)}
+        return {field.name: to_json(getattr(part, field.name)) for field in fields(part) if field.repr}
     return part
 
 

@@ -19,8 +19,9 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.groups import Resolver, map_target
+from weft.graph.hearing import analysis_value, heard_strand
 from weft.graph.loops import run_loop, state_in_varying_loop
-from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Unshaped
+from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, HeardStrand, Patch, Unshaped
 from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
@@ -50,12 +51,13 @@ Owner: TypeAlias = "StrandRef | SlotKey | str"
 
 @dataclass(slots=True, eq=False)
 class References:
-    """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; and the
-    slots and images that it asks for. A slot was first `asked_by` another owner. `maps_time` says whether it reads
-    anything at another time."""
+    """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; what its
+    analyses hear; and the slots and images that it asks for. A slot was first `asked_by` another owner. `maps_time`
+    says whether it reads anything at another time."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
+    heard: dict[StrandRef, None] = field(default_factory=dict)
     slots: dict[SlotKey, None] = field(default_factory=dict)
     images: dict[SlotKey, None] = field(default_factory=dict)
     asked_by: tuple[Owner, ...] = ()
@@ -71,6 +73,9 @@ class _Advance(Generic[V]):
     update: Callable[[], Eventual[V]]
     loops: tuple[Span, ...]
 
+
+# The scope of what has no expressions.
+_NOWHERE = Scope("")
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
@@ -102,6 +107,8 @@ class Elaborator(Generic[V]):
         self.env = env
         self.budget = budget
         self.resolver = Resolver(patch, budget, self._constant)
+        self.heard: dict[StrandRef, HeardStrand] = {}
+        """What analyses hear. It is evaluated by itself, so that a sound may depend on what is heard in it."""
         self.slots: dict[SlotKey, SlotRequest] = {}
         self.updates: dict[tuple[SlotKey, int], V] = {}
         self.references: dict[Owner, References] = {}
@@ -271,7 +278,7 @@ class Elaborator(Generic[V]):
             return self.domain.op("div", self.domain.uniform(called[0].name), self.domain.const(rate))
         text = source_text(size.call, spec)
         if (kind := media_kind(text.value, spec)) is not None and not kind.is_readable:
-            return self._source(size.call, 0, at, None)
+            return self._source(size.call, 0, at, None, _NOWHERE)
         known = self.patch.media[media_path(text)]
         if known is None:
             raise PoisonedError
@@ -330,8 +337,8 @@ class Elaborator(Generic[V]):
                 return self.domain.unknown()
             case WordMember(call, scope, index):
                 return self._word_value(call, scope, at, index)
-            case SourceMember(call, _, plane):
-                return self._source(call, plane, at, None)
+            case SourceMember(call, _, plane, scope, axis):
+                return self._source(call, plane, at, axis, scope)
             case Remapped(inner, maps, scope):
                 there = self._coordinates(self._targets(maps, scope), scope, at)
                 return self._elsewhere(there, partial(self.member, inner, span=span), time_map(maps))
@@ -385,6 +392,18 @@ class Elaborator(Generic[V]):
 
     def _evaluated_strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Task[V]:
         self.budget.spend(_STEPS)
+        value: V | None
+        if (heard := self.heard.get(ref)) is not None:
+            self._owners.append(ref)
+            try:
+                value = yield self.value(heard.value, heard.scope, at)
+            except WeftError:
+                self._poisoned.add(ref)
+                raise
+            finally:
+                self._owners.pop()
+            self._strands[ref, at] = value
+            return value
         outputs = self.patch.instances[ref.instance].outputs
         output = outputs[ref.output]
         value = self.domain.external(ref, at, span or output.span)
@@ -434,7 +453,8 @@ class Elaborator(Generic[V]):
                     return self.value(expression, scope, at)
                 return self.member(group.members[index], at, expression.span)
             case FromSource(call, _, plane):
-                return self._source(call, plane, at, ref.instance)
+                scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
+                return self._source(call, plane, at, StrandRef(ref.instance, "k"), scope)
             case FromCache(call, plane):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
                 cached = self.resolver.cache_group(call, scope, ref.instance)
@@ -498,7 +518,9 @@ class Elaborator(Generic[V]):
         axes = positional_axes(node, self.resolver.positional(node.callee, scope))
         return self._positionally(axes, scope, at, partial(self.value, node.callee, scope), node.span)
 
-    def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
+    def _source(
+        self, call: Call, plane: int, at: Coordinates[V], own_axis: StrandRef | None, scope: Scope
+    ) -> V:
         spec = SOURCES[call.name]
         if spec.is_computed:
             if call not in self._patterns:
@@ -522,7 +544,13 @@ class Elaborator(Generic[V]):
             if self.patch.media.get(film.path, (1, 1)) is None:
                 raise PoisonedError
             return self.domain.film(film, plane, at, call.span)
-        axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
+        axis = at.axis(own_axis) if own_axis and "k" in spec.axes else None
+        if spec.is_analysis:
+            ref, heard = heard_strand(call, scope, self.resolver)
+            self.heard.setdefault(ref, heard)
+            if references is not None:
+                references.heard[ref] = None
+            return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
         return self.domain.source(call, spec, plane, axis, at)
 
     def _letters(self, call: Call, plane: int, at: Coordinates[V]) -> V:

@@ -229,7 +229,9 @@ class Resolver(NameLookup):
                 outputs, axes = source_shape(call, SOURCES[name])
                 owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
                 own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
-                sources = tuple(SourceMember(call, output, plane) for plane, output in enumerate(outputs))
+                sources = tuple(
+                    SourceMember(call, output, plane, scope, own.get("k")) for plane, output in enumerate(outputs)
+                )
                 coordinates = source_coordinates(axes, own)
                 return StrandGroup(outputs, sources, own, coordinates, sizes_of(call, SOURCES[name], ()))
             case "state" if name == "cache":

@@ -62,7 +62,9 @@ class _NameCollector:
             case Setting():
                 self._setting(statement)
             case Binding(name, outputs, value, _, doc):
-                if outputs is None and isinstance(value, Call) and (spec := self._called_source(value)) and spec.media:
+                if outputs is None and isinstance(value, Call) and (
+                    (spec := self._called_source(value)) and (spec.media or "k" in spec.axes)
+                ):
                     shape, _ = source_shape(value, spec)
                     self._source(name, tuple(Ident(n, name.span) for n in shape), value, spec, doc)
                 elif outputs is None:

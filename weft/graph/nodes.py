@@ -14,6 +14,7 @@ from weft.syntax.ast import Call, Expression, OutputStatement, Parameter, Spindl
 
 if TYPE_CHECKING:
     from weft.graph.bodies import Ordinals
+    from weft.graph.scope import Scope
 
 # --- the graph: strands with the contexts that evaluate them, and the subgraphs they are cut into ---
 
@@ -89,6 +90,14 @@ class Image:
     of: StrandRef | str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeardStrand:
+    """A strand without a name that an analysis hears: an expression, and the scope in which it is written."""
+
+    value: Expression
+    scope: Scope
+
+
 @dataclass(frozen=True, slots=True)
 class RenderGraph:
     """The whole graph. `subgraphs` stand in an order in which they can run."""
@@ -97,6 +106,8 @@ class RenderGraph:
     sinks: tuple[Sink, ...]
     subgraphs: tuple[Subgraph, ...]
     images: tuple[Image, ...] = ()
+    heard: Mapping[StrandRef, HeardStrand] = field(default_factory=dict, repr=False, compare=False)
+    """What analyses hear, which has no name in the patch."""
 
     def strands(self) -> dict[StrandRef, Strand]:
         return {s.ref: s for node in self.nodes for s in node.strands}

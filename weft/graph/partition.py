@@ -73,16 +73,17 @@ def reachable(starts: Iterable[N], edges: Mapping[N, Iterable[N]]) -> set[N]:
 @dataclass(frozen=True, slots=True)
 class Fact:
     """What ties a strand to one context: the `slots` that it needs (`planar` if over x or y), or the `owner` of a
-    source that it reads."""
+    source that it reads, or of an analysis that hears it."""
 
     slots: frozenset[SlotKey] = frozenset()
     planar: bool = False
     owner: str | None = None
+    is_heard: bool = False
 
     @property
     def reason(self) -> str | None:
         if self.owner is not None:
-            return f"it reads a source of {self.owner}"
+            return "it is analysed as a sound" if self.is_heard else f"it reads a source of {self.owner}"
         if self.planar:
             return "it remembers a value for every pixel"
         return "it remembers" if self.slots else None
@@ -119,6 +120,8 @@ def _settle(
 ) -> None:  # fmt: skip
     """Decides the contexts of strands that read one another or share state. All their other consumers are decided."""
     consumers = set().union(*(wanted[ref] for ref in component))
+    # What reads a source of one context may share state with what others read.
+    consumers |= {owner for ref in component if wanted[ref] and (owner := facts[ref].owner) is not None}
     inside = set(component)
     waiting = [ref for ref in component if wanted[ref]]
     while waiting:
@@ -187,7 +190,7 @@ def partition(graph: RenderGraph) -> RenderGraph:
     groups = _connected(units, _grouped(units))
     of_unit = {unit: _name(group, units) for group in groups for unit in group}
     subgraphs = [_subgraph(group, of_unit, units) for group in groups]
-    exposed = {ref for s in subgraphs for ref in s.reads}
+    exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
     subgraphs = [replace(s, exposes=tuple(r for r in s.tied if r in exposed)) for s in subgraphs]
     return replace(graph, subgraphs=tuple(_ordered(subgraphs)))
 

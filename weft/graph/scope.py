@@ -199,6 +199,27 @@ def called_film(call: Call, spec: SourceSpec) -> FilmFile | None:
     return FilmFile(media_path(path), number != 0)
 
 
+def called_analysis(call: Call, spec: SourceSpec) -> tuple[Expression, tuple[float, ...]]:
+    """What an analysis hears, and its other arguments. Raises WeftError for those that do not fit."""
+    values = match_arguments(spec.name, spec.params, call.args, call.span)
+    strand = values[0]
+    if strand is None or isinstance(strand, Text):
+        raise error("needs-a-strand", f"{spec.name} analyses a sound", (strand or call).span,
+                    f"for example {spec.example}")  # fmt: skip
+    numbers: list[float] = []
+    for param, value in list(zip(spec.params, values, strict=True))[1:]:
+        number = param.default if value is None else literal_number(value)
+        if not isinstance(number, int | float):
+            raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain number', (value or call).span,
+                        f"for example {spec.example}")  # fmt: skip
+        if param.whole is not None and not (number == int(number) and param.whole[0] <= number <= param.whole[1]):
+            least, most = param.whole
+            raise error("argument-out-of-range", f'"{param.name}" is a whole number from {least} to {most}',
+                        (value or call).span)  # fmt: skip
+        numbers.append(float(number))
+    return strand, tuple(numbers)
+
+
 MAX_EM = 100
 ALIGNED = ("left", "center", "right")
 
@@ -295,6 +316,11 @@ class Bindings:
         outer = self.outer
         return None if outer is None else outer.bindings.get(name, outer.seen, ahead)
 
+    @property
+    def has_fixed(self) -> bool:
+        """Whether any of them is a number of a step of a loop."""
+        return any(isinstance(value, Fixed) for value in self._values)
+
     def names(self, seen: int) -> Iterator[str]:
         """The names of the locals of the outer scope, then those of the first `seen` locals."""
         if self.outer is not None:
@@ -342,6 +368,16 @@ class Scope:
     def get(self, name: str) -> Local | None:
         """The local of a name."""
         return self.bindings.get(name, self.seen, self.ahead)
+
+    @property
+    def has_fixed(self) -> bool:
+        """Whether a local is a number of a step of a loop."""
+        bindings: Bindings | None = self.bindings
+        while bindings is not None:
+            if bindings.has_fixed:
+                return True
+            bindings = bindings.outer.bindings if bindings.outer is not None else None
+        return False
 
     def names(self) -> Iterator[str]:
         """The names of the locals; one that a step of a loop binds again comes twice."""
@@ -495,6 +531,8 @@ class SourceMember:
     call: Call
     name: str
     plane: int
+    scope: Scope
+    axis: StrandRef | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -127,7 +127,9 @@ class _Lowering:
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
-        return Elaborator(self.patch, domain, env, self.pool.budget)
+        elaborator: Elaborator[Expr] = Elaborator(self.patch, domain, env, self.pool.budget)
+        elaborator.heard |= self.graph.heard
+        return elaborator
 
     def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
         """The strands that the sinks consume, by their labels."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -19,12 +18,13 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.names import HeardName, hop_length
+from weft.sources import SOURCES, SourceSpec
+
 Samples: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.float32]
 """[hops, values]"""
 Doubles: TypeAlias = NDArray[np.float64]
-
-HOP_SECONDS = 512 / 48000
 
 LOWEST_BAND, HIGHEST_BAND = 40.0, 16000.0
 """The range of the bands of a spectrum, in hertz."""
@@ -34,31 +34,25 @@ FLOOR_DB = -60.0
 """The loudness that has the level 0; a sine of full scale has the level 1."""
 SPECTRUM_RELEASE = 0.5
 """Seconds in which a level falls from 1 to 0. It rises at once."""
+ONSET_RELEASE = 0.05
 PEAK_RELEASE = 0.1
 """Seconds in which a peak falls to 1/e."""
 LOWEST_PITCH, HIGHEST_PITCH = 50.0, 2000.0
 LOWEST_BPM, HIGHEST_BPM = 60.0, 180.0
-NEVER = 1000.0
+NEVER = 100.0
 """The age of an onset before the first one, in seconds."""
-
-
-def hop_length(rate: float) -> int:
-    """The samples of a hop: 512 at 48 kHz, at other rates those of the same time."""
-    return max(1, round(rate * HOP_SECONDS))
 
 
 class Analyser(ABC):
     """The samples of a window behind each hop, and the row that a subclass computes of them."""
 
-    window_hops: ClassVar[int] = 1
-    """How many hops a row looks at."""
-    values: ClassVar[tuple[str, ...]]
-    """The names of the values in a row, in order."""
+    spec: ClassVar[SourceSpec]
+    """Its row in the table of sources. Its outputs are the values of a row, in order."""
 
     def __init__(self, rate: float) -> None:
         self.rate = float(rate)
         self.hop = hop_length(rate)
-        self.window = self.hop * self.window_hops
+        self.window = self.hop * self.spec.hops
         # Rows are views into a buffer of a few windows, so samples are moved once in that many hops.
         self._buffer = np.zeros(self.window + 16 * self.hop)
         self._end = self.window - self.hop
@@ -67,7 +61,19 @@ class Analyser(ABC):
     @property
     def width(self) -> int:
         """How many values a row has."""
-        return len(self.values)
+        return len(self.spec.outputs)
+
+    @property
+    def delay(self) -> float:
+        """Seconds from a moment of the sound to the end of the hop whose row shows it best: half of the window, in
+        whose middle it then is."""
+        return self.window / 2 / self.rate
+
+    def picture(self, rows: Rows) -> NDArray[np.float32]:
+        """Rows as a picture [hops, columns, 4], each value in a plane of its own."""
+        found = np.zeros((len(rows), 1, 4), np.float32)
+        found[:, 0, : rows.shape[1]] = rows
+        return found
 
     def feed(self, samples: Samples) -> Rows:
         """The rows of all hops that these samples complete."""
@@ -102,8 +108,7 @@ class Loudness(Analyser):
     """The root of the mean square under a Hann window. The window makes it steady for tones from 50 Hz on, where a mean
     over whole samples would tremble with each period."""
 
-    window_hops = 4
-    values = ("v",)
+    spec = SOURCES["rms"]
 
     def __init__(self, rate: float) -> None:
         super().__init__(rate)
@@ -117,7 +122,7 @@ class Loudness(Analyser):
 class Peak(Analyser):
     """The greatest magnitude in the hop. It falls by a factor e in `PEAK_RELEASE` seconds."""
 
-    values = ("v",)
+    spec = SOURCES["peak"]
 
     def __init__(self, rate: float) -> None:
         super().__init__(rate)
@@ -130,7 +135,7 @@ class Peak(Analyser):
 
 
 class Spectrum(Analyser):
-    """Levels of bands, and of everything low, middle and high.
+    """Levels of everything low, middle and high, in this order, and then of all bands.
 
     Bands divide 40 Hz … 16 kHz (or half the rate) at equal ratios. The power in a band is a sum over the bins of a Hann
     window, scaled so that a sine of full scale in the middle of the band has 0 dB. A level is the power in decibels,
@@ -138,8 +143,7 @@ class Spectrum(Analyser):
     are narrower than that, share what they show.
     """
 
-    window_hops = 4
-    values = ("low", "mid", "high", "band")
+    spec = SOURCES["fft"]
 
     def __init__(self, rate: float, bands: int = 32) -> None:
         super().__init__(rate)
@@ -156,6 +160,12 @@ class Spectrum(Analyser):
     @property
     def width(self) -> int:
         return 3 + self.bands
+
+    def picture(self, rows: Rows) -> NDArray[np.float32]:
+        found = np.empty((len(rows), self.bands, 4), np.float32)
+        found[:, :, 0] = rows[:, 3:]
+        found[:, :, 1:] = rows[:, None, :3]
+        return found
 
     def _band(self, start: float, end: float) -> Doubles:
         """The weights with which the powers of the bins are summed for a band."""
@@ -191,8 +201,7 @@ class Novelty(Analyser):
     rise (S. Böck and G. Widmer, "Maximum Filter Vibrato Suppression for Onset Detection", DAFx 2013).
     """
 
-    window_hops = 2
-    values = ("flux",)
+    spec = SOURCES["onset"]
     _BANDS = 40
     _COMPRESSION = 300.0
 
@@ -227,12 +236,11 @@ class Onset(Analyser):
     """Where something begins to sound: a rise that stands out from those of the last 0.4 seconds.
 
     The threshold is a constant, twice the median of the recent rises, and a fifth of the last hit's, which fades: what
-    rings after a hit may beat with what sounds already. `value` is the strength of a hit, 0…1, as long as it rises, and
-    0 between hits; `age` is the time since the last one.
+    rings after a hit may beat with what sounds already. `value` is the strength of a hit, 0…1, which falls to 0 within
+    `ONSET_RELEASE` seconds, so that no frame misses it; `age` is the time since the last one.
     """
 
-    window_hops = Novelty.window_hops
-    values = ("value", "age")
+    spec = SOURCES["onset"]
     _FLOOR, _MEDIANS, _ECHO, _ECHO_SECONDS = 0.04, 2.0, 0.2, 0.1
     _MEMORY, _REST = 0.4, 0.05
     _FULL = 0.5
@@ -246,7 +254,7 @@ class Onset(Analyser):
         self._age = NEVER
         self._strongest = 0.0
         self._is_rising = False
-        self._before = 0.0
+        self._before = self._value = 0.0
 
     def _analyse(self, window: Doubles, row: NDArray[np.float32]) -> None:
         flux = self._novelty.rise(window)
@@ -263,7 +271,10 @@ class Onset(Analyser):
         self._is_rising = self._is_rising and flux > self._strongest
         self._strongest = max(self._strongest, flux)
         self._before = flux
-        row[0] = min(1.0, flux / self._FULL) if self._is_rising else 0.0
+        self._value = max(self._value - self._seconds / ONSET_RELEASE, 0.0)
+        if self._is_rising:
+            self._value = max(self._value, min(1.0, flux / self._FULL))
+        row[0] = self._value
         row[1] = self._age
 
     @property
@@ -279,8 +290,7 @@ class Pitch(Analyser):
     was; it is 0 before the first tone.
     """
 
-    window_hops = 4
-    values = ("frequency", "confidence")
+    spec = SOURCES["pitch"]
     _THRESHOLD = 0.1
     _SILENCE = 1e-3
     """A loudness of −60 dB."""
@@ -331,8 +341,7 @@ class Tempo(Analyser):
     at one beat, 0…1. Below 0.2, `bpm` stays what it was, and the phase runs on; it is 0 before the first beats.
     """
 
-    window_hops = Novelty.window_hops
-    values = ("bpm", "phase", "confidence")
+    spec = SOURCES["tempo"]
     _MEMORY = 6.0
     _FIRST = 2.0
     """Seconds before there is a tempo."""
@@ -424,54 +433,17 @@ class Tempo(Analyser):
         return float(((best + vertex(-around)) * 0.5 + 1) / period % 1)
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisParam:
-    """A parameter: a whole number from `least` to `most`."""
-
-    name: str
-    default: int
-    least: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """A row of the table. `values` are the names of what a row of numbers holds; the last one of a spectrum stands for
-    as many as there are bands."""
-
-    name: str
-    make: type[Analyser]
-    doc: str
-    params: tuple[AnalysisParam, ...] = ()
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return self.make.values
-
-    @property
-    def window(self) -> float:
-        """Seconds of sound that a row looks at."""
-        return self.make.window_hops * HOP_SECONDS
-
-    @property
-    def delay(self) -> float:
-        """Seconds from a moment of the sound to the end of the hop whose row shows it best: half of the window, in
-        whose middle it then is."""
-        return self.window / 2
-
-
-ANALYSES: Mapping[str, Analysis] = MappingProxyType({
-    row.name: row
-    for row in (
-        Analysis("rms", Loudness, "the loudness: the root of the mean square"),
-        Analysis("peak", Peak, "the greatest magnitude, which falls slowly"),
-        Analysis("fft", Spectrum, "levels of bands, from 0 at -60 dB to 1 at full scale",
-                 (AnalysisParam("bands", 32, 2, 64),)),
-        Analysis("onset", Onset, "hits: their strength, and the time since the last one"),
-        Analysis("pitch", Pitch, "the frequency of a tone, and how sure it is"),
-        Analysis("tempo", Tempo, "beats a minute, the place in the beat, and how sure they are"),
-    )
+ANALYSES: Mapping[str, type[Analyser]] = MappingProxyType({
+    each.spec.name: each for each in (Loudness, Peak, Spectrum, Onset, Pitch, Tempo)
 })  # fmt: skip
+"""The analyses, by their names in the table of sources."""
+
+
+def analyser(heard: HeardName, rate: float) -> Analyser:
+    """What hears that, at a rate."""
+    if heard.analysis == "fft":
+        return Spectrum(rate, int(heard.args[0]))
+    return ANALYSES[heard.analysis](rate)
 
 
 def vertex(three: Doubles) -> float:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.media.source import LiveSource, PictureError
-from weft.names import FilmFile, LiveName, is_letters, is_live, is_sound, letters_of, live_of, sound_of
+from weft.names import (
+    HEARD_ROWS, FilmFile, LiveName, columns, heard_of, is_heard, is_letters, is_live, is_sound, letters_of, live_of,
+    sound_of
+)
 from weft.sources import FILM, OPENERS, SOUND, load_packages
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ def read(name: str) -> NDArray[Any]:
     if is_sound(name):
         path, rate = sound_of(name)
         return sounds.load_sound(Path(path), rate)
+    if is_heard(name):
+        from weft.media.hearing import silence
+
+        return silence(heard_of(name))
     if is_live(name):
         source, live = opener(name)
         return source.still(live.args)
@@ -69,6 +76,8 @@ def size_of(name: str) -> tuple[int, int] | str:
     names it as well."""
     from weft.media import letters, pictures, sounds
 
+    if is_heard(name):
+        return columns(heard_of(name)), HEARD_ROWS + 2
     if not is_letters(name) and not is_live(name) and _is_film(name):
         name = FilmFile(name, True).at("")
     if is_live(name):

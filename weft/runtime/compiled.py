@@ -26,6 +26,8 @@ class CompiledProgram:
     took: tuple[float, float, float]
     fade: float | None = None
     quantize: float | None = None
+    heard: tuple[str, ...] = ()
+    """The pictures of what analyses hear in its sound, by name; any of its units may sample them."""
 
     @property
     def uniforms(self) -> frozenset[str]:

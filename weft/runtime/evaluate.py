@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, Env, as_array
 from weft.backends.executor import Executor
-from weft.backends.launch import Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
+from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
 from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import VISUAL, ContextTable
@@ -23,10 +24,13 @@ from weft.graph.nodes import Patch
 from weft.graph.scope import instance_group
 from weft.media.sampled import read
 from weft.media.source import PictureError
-from weft.names import StrandRef
+from weft.names import StrandRef, heard_of, hop_length
 from weft.runtime.build import Probe, build
 from weft.runtime.clock import Moment
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.program import ProgramLoader
+from weft.runtime.sound.mixer import Rendering
 from weft.syntax.includes import load
 
 # Sound is computed in blocks, so that any number of samples takes no more memory than its result.
@@ -79,10 +83,11 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
 @dataclass(frozen=True)
 class Alone:
     """A strand, compiled as the only output of its patch: that of `unit`, which also exposes it. `unit` is None if the
-    strand needs a source that this installation lacks."""
+    strand needs a source that this installation lacks. `whole` is the program of all that it needs."""
 
     unit: Unit | None
     warnings: tuple[Diagnostic, ...]
+    whole: CompiledProgram | None = None
 
 
 def compile_alone(
@@ -100,11 +105,44 @@ def compile_alone(
     ref = StrandRef(name, "v")
     if built.left_out:
         return Alone(None, built.warnings)
-    (only,) = built.units
+    (only,) = (unit for unit in built.units if unit.subgraph.sinks)
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
     unit, _ = compile_unit(built.patch, built.graph, exposed, contexts)
-    return Alone(unit, built.warnings)
+    return Alone(unit, built.warnings, built.compiled)
+
+
+# Seconds of sound before the moment at which an analysis is evaluated: it looks no farther back.
+_LISTENED = 8.0
+
+
+class SoundBefore:
+    """The sounds that are analysed in a program, played for some seconds up to a moment."""
+
+    def __init__(self, program: CompiledProgram, loader: ProgramLoader) -> None:
+        self._program = program
+        self._loader = loader
+        self._played: tuple[Moment, Rendering] | None = None
+
+    def pictures(self, moment: Moment) -> Mapping[str, Picture]:
+        """What analyses hear at a moment, by the names of the pictures of that."""
+        if not self._program.heard:
+            return {}
+        rendering = self._until(moment)
+        return {name: rendering.listen(heard_of(name)).at(moment.abstime) for name in self._program.heard}
+
+    def strands(self, kernel: Kernel, moment: Moment) -> Mapping[StrandRef, Getter]:
+        """The strands of these sounds that a kernel reads."""
+        return {ref: self._until(moment).getter(ref) for ref in kernel.strands}
+
+    def _until(self, moment: Moment) -> Rendering:
+        if self._played is None or self._played[0] != moment:
+            rate = self._program.settings["rate"]
+            first = max(0, round((moment.abstime - _LISTENED) * rate))
+            rendering = Rendering(self._loader, self._program, moment.inputs, first)
+            deque(rendering.until(round(moment.abstime * rate) + 1 + hop_length(rate)), maxlen=0)
+            self._played = moment, rendering
+        return self._played[1]
 
 
 class Evaluation:
@@ -113,15 +151,16 @@ class Evaluation:
 
     def __init__(
         self, unit: Unit, settings: Mapping[str, float], executor: Executor, last: Executor,
-        loop_stopped: Callable[[], None],
+        loop_stopped: Callable[[], None], before: SoundBefore | None = None,
     ) -> None:
-        """`unit` exposes the strand, which is its only output. `last` executes the evaluation itself, `executor` the
-        ticks before. Raises WeftError for a picture that cannot be read."""
+        """`unit` exposes the strand, which is its only output; `before` plays what is analysed. `last` executes the
+        evaluation itself, `executor` the ticks before. Raises WeftError for a picture that cannot be read."""
         self._unit = unit
         self._settings = settings
         self._executor = executor
         self._last = last
         self._loop_stopped = loop_stopped
+        self._before = before
         self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
@@ -194,7 +233,12 @@ class Evaluation:
         env = Env(width, height, moment.tick, moment.abstime, dt, moment.inputs, self._pictures)
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
-        return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
+        pictures: Mapping[str, Picture] = self._pictures
+        strands: Mapping[StrandRef, Getter] = {}
+        if self._before is not None:
+            pictures = {**pictures, **self._before.pictures(moment)}
+            strands = self._before.strands(kernel, moment)
+        return Launch(shape, given, uniforms, strands, pictures, loop_stopped=self._loop_stopped)
 
 
 def needs_picture(kernel: Kernel, ticks: int) -> bool:
@@ -233,14 +277,17 @@ class DeviceEvaluation:
     """Evaluates one strand of pictures on a device; see `Evaluation`."""
 
     def __init__(
-        self, unit: Unit, settings: Mapping[str, float], backend: Backend, loop_stopped: Callable[[], None]
+        self, unit: Unit, settings: Mapping[str, float], backend: Backend, loop_stopped: Callable[[], None],
+        before: SoundBefore | None = None,
     ) -> None:
-        """`unit` exposes the strand, which is its only output. Raises WeftError for a picture that cannot be read."""
+        """`unit` exposes the strand, which is its only output; `before` plays what is analysed. Raises WeftError for
+        a picture that cannot be read."""
         self._unit = unit
         self._size = int(settings["width"]), int(settings["height"])
         self._fps = settings["fps"]
         self._backend = backend
         self._loop_stopped = loop_stopped
+        self._before = before
         self._nothing_else = ProgramRunner(ContextTable((VISUAL,)))
         self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
 
@@ -265,8 +312,9 @@ class DeviceEvaluation:
 
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
         """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
+        heard = self._before.pictures(moment) if self._before is not None else {}
         env = _PatchEnv(
-            shape[1], shape[0], moment.tick, moment.abstime, 1 / self._fps, moment.inputs, self._pictures,
+            shape[1], shape[0], moment.tick, moment.abstime, 1 / self._fps, moment.inputs, {**self._pictures, **heard},
             loop_stopped=lambda kernel: self._loop_stopped(), patch_size=self._size,
         )  # fmt: skip
         compiled = self._backend.compile_subgraph(self._unit, env, self._nothing_else)

@@ -22,7 +22,7 @@ from weft.backends.select import Choice
 from weft.contexts import AUDIO, VISUAL
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
-from weft.names import is_microphone
+from weft.names import hop_length, is_microphone
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build
 from weft.runtime.clock import Moment
@@ -106,7 +106,7 @@ class Offline:
         streams = {unit.subgraph.context for unit in compiled.streaming.units}
         can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)
         self._sound = Rendering(loader, compiled, inputs, clips=clips) if can_sound else None
-        here = replace(loader, stream_getter=self._sound.getter) if self._sound else loader
+        here = replace(loader, stream_getter=self._sound.getter, listener=self._sound.listen) if self._sound else loader
         self._program: LoadedProgram = here.prepare(compiled, size)
         self._build = build
         self._here = here
@@ -210,6 +210,8 @@ class Offline:
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
         program = self._program
+        if program.compiled.heard:
+            return True
         units = program.compiled.units if self._reads_sound else [part.unit for part in program.runner.parts]
         return any(unit.kernel.remembers for unit in units)
 
@@ -275,6 +277,13 @@ class Offline:
         assert self._sound is not None
         return floor(time * self._sound.rate + _SAMPLE_SLACK) + 1
 
+    @property
+    def _ahead(self) -> int:
+        """How many more samples make the next row of all analyses complete, between which and the last one a frame
+        reads. A sound that reads the frame cannot come first."""
+        compiled = self._program.compiled
+        return hop_length(compiled.settings["rate"]) if compiled.heard and not self._program.runner.feeds_streams else 0
+
     def _run(self, number: int, time: float) -> list[TickResult]:
         """Runs one frame of all but the sound, and hands the sound what it reads from there."""
         pictures = self._program.pictures_at(time, exactly=True)
@@ -288,7 +297,7 @@ class Offline:
     def _tick(self, number: int, time: float) -> Pixels:
         is_first = number == 0 and self._program.runner.feeds_streams
         if self._sound is not None and self._reads_sound and not is_first:
-            deque(self._sound.until(self._sample_after(time)), maxlen=0)
+            deque(self._sound.until(self._sample_after(time) + self._ahead), maxlen=0)
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")

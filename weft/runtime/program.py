@@ -23,7 +23,7 @@ from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.sampled import opener, read, read_decoded
 from weft.media.source import LivePicture, PictureError
-from weft.names import StrandRef, file_of, is_live, is_view, shown
+from weft.names import HeardName, StrandRef, file_of, heard_of, is_heard, is_live, is_view, shown
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
@@ -108,6 +108,8 @@ class ProgramLoader:
 
     choices: Mapping[str, Choice]
     stream_getter: Callable[[StrandRef], Getter] | None = None
+    listener: Callable[[HeardName], LivePicture] | None = None
+    """Gives the pictures of what analyses hear in those sounds."""
     missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
     """The contexts without an available device, each with a device whose `reason` says why."""
     rehearses: bool = False
@@ -410,6 +412,8 @@ class ProgramLoader:
                     live = source.open(asked.args, self.offline)
                 self._live[name] = live
             opened[name] = live
+        if self.listener is not None:
+            opened |= {name: self.listener(heard_of(name)) for name in filter(is_heard, names)}
         return opened
 
 

@@ -169,6 +169,7 @@ class Session:
         """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
         result. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         self.loader.stream_getter = self.sound.getter
+        self.loader.listener = self.sound.listen
         outcome = None
         saved = self._saves.begin(room)
         if saved.problem:

@@ -153,7 +153,8 @@ class _SoundTrial:
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
         inputs = {**moment.inputs, **compiled.parameters, **fed}
-        self.rendering = Rendering(replace(loader, stream_getter=None), compiled, inputs, first, clips=False)
+        here = replace(loader, stream_getter=None, listener=None)
+        self.rendering = Rendering(here, compiled, inputs, first, clips=False)
         self.rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []

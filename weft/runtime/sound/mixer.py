@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,14 @@ import numpy.typing as npt
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
 from weft.contexts import CHANNELS, is_smoothed
-from weft.names import StrandRef, is_microphone
+from weft.media.hearing import HeardMemory, HeardPicture, Listener
+from weft.media.source import LivePicture
+from weft.names import HeardName, StrandRef, heard_of, is_microphone
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
 from weft.runtime.program import LoadedProgram, ProgramLoader, hand_over
-from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_views
+from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_heard, places_of_views
 
 # --- recent samples, which pictures and numbers read --------------------------------------------------------------
 
@@ -363,6 +366,8 @@ class ScheduledProgram:
     pictures: Mapping[str, Picture]
     number: int = 0
     """The number of the program, as the player counts them."""
+    listeners: Mapping[str, Listener] = field(default_factory=dict)
+    """What its analyses hear, by the names of the pictures of that."""
 
 
 class Mixer:
@@ -370,17 +375,19 @@ class Mixer:
 
     def __init__(
         self, rate: float, channels: int, given: Callable[[str], float], rings: npt.NDArray[np.float32],
-        clips: bool = True, microphone: Callable[[str, int, int], Floats] | None = None,
+        clips: bool = True, microphone: Callable[[str, int, int], Floats] | None = None, longest: int = 512,
     ) -> None:
         """`rings` [strands, samples] take the strands that others read. `microphone` gives what an input of this name
-        hears, from a sample on, and how many; without one they are silent. Without `clips`, samples that are too loud,
-        infinite or NaN are left as they are, and `not_numbers` is updated."""
+        hears, from a sample on, and how many; without one they are silent. `longest` is the most samples that are
+        rendered at once. Without `clips`, samples that are too loud, infinite or NaN are left as they are, and
+        `not_numbers` is updated."""
         self._rate = rate
         self._channels = channels
         self._smoother = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
         self._microphone = microphone
+        self._longest = longest
         # Another thread appends, the one that renders pops.
         self._coming: deque[ScheduledProgram] = deque(maxlen=1)
         self.latest: ScheduledProgram | None = None
@@ -401,10 +408,11 @@ class Mixer:
     def prepare(
         self, loader: ProgramLoader, compiled: CompiledProgram, fade: float, at: float | None,
         rows: Mapping[str, int], views: Mapping[str, Picture], number: int = 0,
+        heard: Mapping[str, HeardMemory] = MappingProxyType({}),
     ) -> ScheduledProgram:
         """Loads what the program that plays does not already have. `views` are the pictures of strands that it
-        samples, which may change while it plays. May be called while another thread renders. Raises WeftError for what
-        cannot be loaded."""
+        samples, which may change while it plays; `heard` is the memory of its analyses. May be called while another
+        thread renders. Raises WeftError for what cannot be loaded."""
         # A block without samples, which says which inputs differ by channel.
         block = SampleBlock(0, 0, self._rate, self._channels)
         for unit in compiled.streaming.units:
@@ -416,7 +424,17 @@ class Mixer:
         for playing in self._programs[-1:]:
             # Copying long delay lines would take longer than a block.
             loader.copy_ahead(loaded, playing.loaded)
-        return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views}, number)
+        known = self.latest.listeners if self.latest else {}
+        listeners = {
+            name: known[name] if name in known and known[name].memory is memory
+            else Listener(heard_of(name), self._rate, memory, self._longest)
+            for name, memory in heard.items()
+        }  # fmt: skip
+        pictures: dict[str, Picture] = {**loaded.pictures, **views}
+        for name in pictures.keys() & listeners.keys():
+            listeners[name].is_read = True
+            pictures[name] = listeners[name].picture
+        return ScheduledProgram(loaded, loader, fade, at, rows, pictures, number, listeners)
 
     def enter(self, entry: ScheduledProgram) -> None:
         """Schedules a program, which will continue the state of the previous one; it replaces one that still waits. May
@@ -440,6 +458,11 @@ class Mixer:
                 self._next = None
                 self._change_to(entry)
                 self._stretch(out[cut:], first + cut, len(out) - cut)
+        for playing in self._programs[-1:]:
+            for listener in playing.listeners.values():
+                row = playing.rows.get(listener.heard.strand)
+                if row is not None:
+                    listener.hear(self._rings[row], first, first + len(out))
 
     def _change_to(self, entry: ScheduledProgram) -> None:
         if self._programs:
@@ -554,10 +577,17 @@ class Rendering:
         self.getter = recent.getter
         """The getters of the strands of the sound."""
         self._channels = channels_of(compiled)
-        self.mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
+        self.mixer = Mixer(
+            self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips, longest=BLOCK
+        )  # fmt: skip
         self._views = {name: blank_view() for name in places_of_views().take(compiled.views)}
+        self._heard = {name: HeardMemory.new(heard_of(name)) for name in places_of_heard().take(compiled.heard)}
         rows = recent.rows(compiled)
-        self.mixer.enter(self.mixer.prepare(loader, compiled, 0.0, None, rows, self._views))
+        self.mixer.enter(self.mixer.prepare(loader, compiled, 0.0, None, rows, self._views, heard=self._heard))
+
+    def listen(self, heard: HeardName) -> LivePicture:
+        """The picture of what an analysis hears."""
+        return HeardPicture(heard, lambda heard: self._heard.get(heard.name))
 
     def feed(self, values: Mapping[str, float]) -> None:
         """Sets inputs from the next block on; see `ControlSmoother`."""

@@ -17,15 +17,17 @@ from weft.backends.launch import Floats, Getter, Value
 from weft.child import Child
 from weft.contexts import is_smoothed
 from weft.errors import Diagnostic, WeftError, error, fault
+from weft.media.hearing import HeardMemory, HeardPicture
 from weft.media.sampled import decoded_files
-from weft.names import StrandRef
+from weft.media.source import LivePicture
+from weft.names import HeardName, StrandRef, heard_of
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import Recent, channels_of
 from weft.runtime.sound.renderer import Better, Kind, Play, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import (
-    Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState, places_of_views
+    Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState, places_of_heard, places_of_views
 )
 
 # --- the process ------------------------------------------------------------------------------------------------------
@@ -271,6 +273,9 @@ class Stream(SoundProcess):
         self._setup = setup
         self._recent = self._recent_samples()
         self._views = places_of_views()
+        self._heard_places = places_of_heard()
+        self._heard: dict[str, tuple[int, HeardMemory]] = {}
+        """The places of the analyses of the latest program, and the memory there."""
         self._reads: tuple[frozenset[str], ...] = (frozenset(),)
         """The inputs that the audible programs read, the latest program last."""
         self._latest: Play | None = None
@@ -290,6 +295,11 @@ class Stream(SoundProcess):
         """The getter of a strand that was played; see `Recent.getter`."""
         return self._recent.getter(ref)
 
+    def heard(self, heard: HeardName) -> HeardMemory | None:
+        """What an analysis of the latest program hears."""
+        found = self._heard.get(heard.name)
+        return None if found is None else found[1]
+
     def play(
         self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
         held: bool,
@@ -297,13 +307,19 @@ class Stream(SoundProcess):
         """Plays the streaming part of a program; see `Play`. Raises WeftError for one that reads more than there is
         room for."""
         rows, views = self._recent.rows(sounding), self._views.take(sounding.views)
+        heard = self._heard_places.take(sounding.heard)
+        self._heard = {
+            name: self._heard[name] if name in self._heard and self._heard[name][0] == place
+            else (place, self.rings.heard(place, heard_of(name)))
+            for name, place in heard.items()
+        }  # fmt: skip
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
         # The previous program goes on for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
-        self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded))
+        self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded, heard))
         self.start()
 
     def release(self, fade: float, at: float | None) -> None:
@@ -415,6 +431,15 @@ class Sound:
             return self._heard.getter(ref)(seconds)
 
         return read
+
+    def listen(self, heard: HeardName) -> LivePicture:
+        """The picture of what an analysis hears."""
+
+        def find(heard: HeardName) -> HeardMemory | None:
+            # Looked up each time, as for `getter`.
+            return self._heard.heard(heard)
+
+        return HeardPicture(heard, find)
 
     # --- programs -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.media.hearing import HeardMemory
+from weft.names import heard_of
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.microphone import Microphones
@@ -107,9 +109,9 @@ _BACK = 0.005
 @dataclass(frozen=True)
 class Play:
     """The streaming part of a program to play. `setup` says what runs it; `at` is the time of the performance at which
-    it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples;
-    `given` are the current inputs, `decoded` the files of its sounds. One that is `held` is only prepared: another
-    `Play` with its number starts it."""
+    it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples,
+    `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its sounds. One that is `held`
+    is only prepared: another `Play` with its number starts it."""
 
     number: int
     setup: Setup
@@ -121,6 +123,7 @@ class Play:
     given: Mapping[str, float]
     held: bool = False
     decoded: Mapping[str, str] = field(default_factory=dict)
+    heard: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class Player:
         self._controls = controls
         self._first: Mapping[str, float] = {}
         """The values of names that the controls do not have yet."""
+        self._heard: dict[str, tuple[int, HeardMemory]] = {}
+        """The places of analyses, and the memory there."""
         self._mixer = self._empty()
         self._held: ScheduledProgram | None = None
         # The thread that takes messages appends; the one that renders pops, one in each block.
@@ -207,7 +212,13 @@ class Player:
             self._loader.open_devices(spec.name for spec in contexts if spec.streams)
         self._loader.decoded = play.decoded
         views = {name: self._rings.views[row] for name, row in play.views.items()}
-        return self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number)
+        for name, place in play.heard.items():
+            if name not in self._heard or self._heard[name][0] != place:
+                self._heard[name] = place, self._rings.heard(place, heard_of(name))
+        heard = {name: self._heard[name][1] for name in play.heard}
+        return self._mixer.prepare(
+            self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number, heard
+        )  # fmt: skip
 
     def _take_turns(self, end: float) -> None:
         """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
@@ -233,8 +244,9 @@ class Player:
     def _empty(self) -> Mixer:
         options = self._options
         return Mixer(
-            options.rate, options.channels, self._given, self._rings.samples, microphone=self._microphones.sample
-        )
+            options.rate, options.channels, self._given, self._rings.samples, microphone=self._microphones.sample,
+            longest=options.frames,
+        )  # fmt: skip
 
     def _given(self, name: str) -> float:
         found = self._controls.find(name)

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from itertools import count
+from itertools import accumulate, count
 from typing import NamedTuple
 from zlib import crc32
 
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from weft.backends.launch import VIEW
 from weft.errors import error
+from weft.media.hearing import MOST_COLUMNS, HeardMemory
+from weft.names import HEARD_ROWS, HeardName, columns
 
 
 class SlotAllocator:
@@ -61,6 +63,7 @@ class SlotAllocator:
 MOST_CONTROLS = 1024
 MOST_RINGS = 64
 MOST_VIEWS = 8
+MOST_HEARD = 16
 RING = 131072
 """Samples in a ring."""
 
@@ -68,6 +71,11 @@ RING = 131072
 def places_of_views() -> SlotAllocator:
     """Places for the strands that sounds sample over a picture."""
     return SlotAllocator(MOST_VIEWS, "too-many-seen", "sounds can read no more than {} strands over a whole picture")
+
+
+def places_of_heard() -> SlotAllocator:
+    """Places for the analyses of sounds."""
+    return SlotAllocator(MOST_HEARD, "too-many-analyses", "a patch can have no more than {} analyses of sounds")
 
 
 # How often a reader tries when the writer overtakes it.
@@ -322,17 +330,25 @@ class FiguresMemory:
 
 
 class Rings:
-    """Recent samples of up to 64 strands, which the sound process writes and the player reads; and views of up to 8
-    strands of pictures, the other way. They are not protected: a reader may only read samples before the block that
-    is being written, and a view may show parts of two frames.
+    """Recent samples of up to 64 strands, and what up to 16 analyses hear: the sound process writes them and the player
+    reads them. Views of up to 8 strands of pictures go the other way. They are not protected: a reader may only read
+    samples before the block that is being written, and a view may show parts of two frames.
 
     Sample n of the performance (as `Figures.sample` counts) is at n modulo `RING`.
     """
 
-    SIZE = 4 * (MOST_RINGS * RING + MOST_VIEWS * math.prod(VIEW) * 4)
+    _SIZES = MOST_RINGS * RING, MOST_VIEWS * math.prod(VIEW) * 4, MOST_HEARD * HEARD_ROWS * MOST_COLUMNS * 4
+    SIZE = 4 * sum(_SIZES) + 8 * MOST_HEARD
 
     def __init__(self, memory: NDArray[np.uint8]) -> None:
-        numbers = memory.view(np.float32)
-        self.samples: NDArray[np.float32] = numbers[: MOST_RINGS * RING].reshape(MOST_RINGS, RING)
-        self.views: NDArray[np.float32] = numbers[MOST_RINGS * RING :].reshape(MOST_VIEWS, *VIEW, 4)
+        ends = [4 * end for end in accumulate(self._SIZES)]
+        samples, views, heard = (part.view(np.float32) for part in np.split(memory[: ends[-1]], ends[:-1]))
+        self.samples: NDArray[np.float32] = samples.reshape(MOST_RINGS, RING)
+        self.views: NDArray[np.float32] = views.reshape(MOST_VIEWS, *VIEW, 4)
         """[8, 128, 256, 4], of which the first channel is used."""
+        self._heard: NDArray[np.float32] = heard.reshape(MOST_HEARD, HEARD_ROWS, MOST_COLUMNS, 4)
+        self._newest = memory[ends[-1] :].view(np.int64)
+
+    def heard(self, place: int, heard: HeardName) -> HeardMemory:
+        """The memory of an analysis."""
+        return HeardMemory(self._heard[place, :, : columns(heard)], self._newest[place : place + 1])
