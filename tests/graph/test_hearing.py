@@ -38,6 +38,10 @@ def test_a_memory_that_is_analysed_belongs_to_the_sound() -> None:
     assert contexts_of("s = phasor(220)\ndisplay(s, rms(s), 0)\n", "s@val") == ("audio",)
 
 
+def test_a_coordinate_can_be_analysed() -> None:
+    assert len(built("display(rms(me@x), rms(mouse@x), 0)\n").compiled.heard) == 2
+
+
 def test_analyses_that_nothing_reads_are_not_computed() -> None:
     assert built("s = phasor(220)\nl = rms(s)\ndisplay(me@x)\n").compiled.heard == ()
 

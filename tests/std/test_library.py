@@ -12,12 +12,15 @@ from scripts.library import PAGE, page
 from tests.std.values import compiled, planes, sound
 from tests.support.sound import steps
 from tests.support.together import all_but
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
 from weft.cli.library import library_docs
 from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS, STATE
 from weft.runtime.build import Build, build
+from weft.runtime.offline import Offline
 from weft.sources import SOURCES
 from weft.syntax.docs import SpindleDoc, opening_line
 from weft.syntax.includes import libraries
@@ -39,7 +42,7 @@ def code(made: Build) -> list[str]:
 
 def test_the_libraries_are_these() -> None:
     names = ("blend", "color", "control", "coord", "ease", "effects", "map", "music", "noise", "picture", "sdf",
-             "letters", "synth")  # fmt: skip
+             "letters", "react", "synth")  # fmt: skip
     assert {f"std.{name}" for name in names} == set(LIBRARIES)
 
 
@@ -110,6 +113,15 @@ def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(librar
         assert not np.isnan(heard).any()
         assert 0.05 < np.abs(heard).max() <= 1
         assert steps(heard, 4000) == []
+        return
+    if library == "std.react":
+        # After a beat and before one, with what is heard by then.
+        registry = load_registry()
+        choices = choose(registry, [spec.name for spec in registry.contexts], "native")
+        text = f"#use {library}\nme<width> = 16\nme<height> = 8\n{example}\n"
+        program = Offline(build(Source("test.weft", text), registry.contexts), choices)
+        seen = np.stack([program.at(time)[..., :3].copy() for time in (3.08, 3.45)])
+        assert np.ptp(seen) > 0.3 * 255
         return
     units = compiled(library, example)
     shown = np.stack(planes(units, np.linspace(0.01, 0.99, 48), np.linspace(0.02, 0.98, 27), 1.25))

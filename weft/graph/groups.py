@@ -164,7 +164,7 @@ class Resolver(NameLookup):
                 group = yield self._call_group(node, scope)
             case Remap(base, maps):
                 group = yield self._remap_group(node, base, [item.value for item in maps], scope)
-            case Access(base, output) if is_swizzle(output) and not _is_field(node, scope):
+            case Access(base, output) if is_swizzle(output) and not is_field(node, scope):
                 group = yield self._base_group(base, output, scope)
                 group = group and group.swizzle(output)
             case Index(_, index):
@@ -776,7 +776,7 @@ def _is_plain(node: Expression) -> bool:
     return isinstance(node, Number) or (isinstance(node, Access) and not is_swizzle(node.output))
 
 
-def _is_field(node: Access, scope: Scope) -> bool:
+def is_field(node: Access, scope: Scope) -> bool:
     """Whether an access reads a field of `me`, `mouse` or `key`."""
     return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from weft.errors import Span, error
 from weft.graph.domain import Coordinates, Environment
-from weft.graph.groups import Resolver
+from weft.graph.groups import Resolver, is_field
 from weft.graph.nodes import HeardStrand
 from weft.graph.scope import OPEN, Closure, Scope, StrandMember, called_analysis
 from weft.names import HEARD_ROWS, HeardName, StrandRef, hop_length
@@ -58,7 +58,9 @@ def heard_strand(call: Call, scope: Scope, resolver: Resolver) -> tuple[StrandRe
     expression, place = value, scope
     while isinstance(expression, Name) and isinstance(found := place.get(expression.id), Closure):
         expression, place = found.value, found.scope
-    group = resolver.group(expression.base if isinstance(expression, Access) else expression, place)
+    read = expression.base if isinstance(expression, Access) else expression
+    is_known = isinstance(expression, Access) and is_field(expression, place)
+    group = None if is_known else resolver.group(read, place)
     if group is not None and group is not OPEN:
         at = group.place(expression.output) if isinstance(expression, Access) else 0 if len(group) == 1 else None
         member = None if at is None else group.members[at]

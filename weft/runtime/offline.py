@@ -210,9 +210,12 @@ class Offline:
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
         program = self._program
-        if program.compiled.heard:
-            return True
-        units = program.compiled.units if self._reads_sound else [part.unit for part in program.runner.parts]
+        units = [part.unit for part in program.runner.parts]
+        if self._reads_sound and program.runner.feeds_streams:
+            # What is heard, or remembered, in the sound depends on earlier frames.
+            units = list(program.compiled.units)
+            if program.compiled.heard:
+                return True
         return any(unit.kernel.remembers for unit in units)
 
     @property
