@@ -100,6 +100,7 @@ _ROWS = (
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
                media=(PICTURE, FILM, SOUND),
                facts=(("of pictures", "img@width and img@height: their size in pixels"),
+                      ("of films", "f@r(me@time ~ me@time * 0.5) at half speed; they repeat unless loop: 0"),
                       ("of sounds", "loop: 1 repeats them; k@seconds: length; k@l(me@time ~ since(hit)) plays them"))),
     SourceSpec("pattern",
                (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),

@@ -68,6 +68,7 @@ def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_camera_is_closed_with_the_last_program_that_reads_it() -> None:
+    gc.collect()
     before, files = children(), len(os.listdir("/proc/self/fd"))
     loader = ProgramLoader({})
     name = 'live:["camera", "' + MOVING + '"]'

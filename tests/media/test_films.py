@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import math
 import os
 import shutil
@@ -220,6 +221,19 @@ def test_renders_show_the_frame_of_each_time(backend: str, folder: Path) -> None
     assert np.array_equal(number_in(found[:, 1]), wanted(1.9 - times * 2))
     assert np.array_equal(number_in(found[:, 2]), wanted(times * 1.5))
     assert np.allclose(found[:, 3], 0.032)
+
+
+@pytest.mark.parametrize("backend", ["vm", "native", "gl"])
+def test_eval_shows_the_frame_of_its_time(backend: str, folder: Path) -> None:
+    patch = folder / "evaluated.weft"
+    patch.write_text('load("gray.mp4")::f<r>\nk = integrate(2)\nv = f@r(me@time ~ k + 0.5)\ndisplay(v)\n')
+    at = ("--at", "abstime=1", "--ticks", "15", "--json", "--backend", backend)
+    outcome = ran(["eval", str(patch), "v", *at], folder, os.environ)
+    if backend == "gl" and "no-such-backend" in outcome.stderr:
+        pytest.skip("there is no OpenGL")
+    assert outcome.returncode == 0, outcome.stderr
+    # 15 ticks of 1/60 s at twice the speed, from 0.5 s on.
+    assert number_in(json.loads(outcome.stdout)["values"]) == [RATE]
 
 
 def checked(text: str, folder: Path) -> str:

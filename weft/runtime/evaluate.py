@@ -15,6 +15,7 @@ from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, Env, as_array
 from weft.backends.executor import Executor
 from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
+from weft.backends.prologue import FilmTimes, nowhere
 from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import VISUAL, ContextTable
@@ -22,14 +23,14 @@ from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect
 from weft.graph.nodes import Patch
 from weft.graph.scope import instance_group
-from weft.media.sampled import read
-from weft.media.source import PictureError
+from weft.media.sampled import opener, read
+from weft.media.source import LivePicture
 from weft.names import StrandRef, heard_of, hop_length
 from weft.runtime.build import Probe, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner
-from weft.runtime.program import ProgramLoader
+from weft.runtime.program import ProgramLoader, reading
 from weft.runtime.sound.mixer import Rendering
 from weft.syntax.includes import load
 
@@ -161,7 +162,8 @@ class Evaluation:
         self._last = last
         self._loop_stopped = loop_stopped
         self._before = before
-        self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
+        self._pictures = {path: read_picture(path) for path in unit.pictures}
+        self._films = _Films(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
@@ -185,7 +187,7 @@ class Evaluation:
             for start in range(first, end, _BLOCK):
                 numbers = np.arange(start, min(start + _BLOCK, end))
                 coords: dict[str, Value] = {"abstime": moment.abstime + numbers / rate, "channel": channel}
-                launch = self._launch(kernel, coords, (1, len(numbers)), moment, 1 / rate)
+                launch = self._launch(kernel, memory, coords, (1, len(numbers)), moment, 1 / rate)
                 pieces.append(executable.planes(memory, launch)[0, 0])
         return np.concatenate(pieces)[ticks:]
 
@@ -193,17 +195,19 @@ class Evaluation:
         self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
     ) -> npt.NDArray[Any]:
         memory, kernel = self._advanced(coords, shape, moment, ticks), self._unit.kernel
-        return np.asarray(self._last.load(kernel).planes(memory, self._launch(kernel, coords, shape, moment))[0])
+        launch = self._launch(kernel, memory, coords, shape, moment)
+        return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
 
     def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
         """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel: the tick
         of the evaluation runs for the whole picture, which is then read there."""
         coords, kernel = _pixels(size), self._unit.kernel
         memory = self._advanced(coords, size, moment, ticks)
-        self._executor.load(kernel).planes(memory, self._launch(kernel, coords, size, moment))
+        self._executor.load(kernel).planes(memory, self._launch(kernel, memory, coords, size, moment))
         (kernel,) = self._unit.points.values()
         place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
-        return float(self._last.load(kernel).planes(memory, self._launch(kernel, place, (1, 1), moment))[0, 0, 0])
+        launch = self._launch(kernel, memory, place, (1, 1), moment)
+        return float(self._last.load(kernel).planes(memory, launch)[0, 0, 0])
 
     def _advanced(self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int) -> StateMemory:
         """The state after `ticks` ticks that end before the moment."""
@@ -214,7 +218,7 @@ class Evaluation:
             for back in range(ticks, 0, -1):
                 abstime = moment.abstime - back / self._settings["fps"]
                 then = replace(moment, abstime=abstime, tick=moment.tick - back)
-                executable.planes(memory, self._launch(kernel, coords, shape, then))
+                executable.planes(memory, self._launch(kernel, memory, coords, shape, then))
         return memory
 
     def _memory(self, kernel: Kernel, shape: tuple[int, int]) -> StateMemory:
@@ -225,7 +229,7 @@ class Evaluation:
         return StateMemory(kernel.slots, shape, self._executor.widest)
 
     def _launch(
-        self, kernel: Kernel, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment,
+        self, kernel: Kernel, memory: StateMemory, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment,
         dt: float | None = None,
     ) -> Launch:
         width, height = (int(self._settings[name]) for name in ("width", "height"))
@@ -238,7 +242,36 @@ class Evaluation:
         if self._before is not None:
             pictures = {**pictures, **self._before.pictures(moment)}
             strands = self._before.strands(kernel, moment)
+        if kernel.sweep == "grid":
+            heard = self._before.strands(self._unit.films, moment) if self._before and self._unit.films else {}
+            self._pictures |= self._films.pictures(memory, replace(env, pictures=pictures), heard)
+            pictures = {**pictures, **self._pictures}
         return Launch(shape, given, uniforms, strands, pictures, loop_stopped=self._loop_stopped)
+
+
+class _Films:
+    """The films that a unit shows, each at its time before a tick. They are opened when they are first shown."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._times = FilmTimes(unit.films) if unit.films is not None else None
+        self._open: dict[str, LivePicture] = {}
+
+    def pictures(self, memory: StateMemory, env: Env, strands: Mapping[StrandRef, Getter]) -> dict[str, Picture]:
+        """Their pictures, by name; `strands` are those that their times depend on. Raises WeftError if one cannot be
+        read."""
+        if self._times is None:
+            return {}
+        kernel = self._times.kernel
+        uniforms = {name: env.uniform(name) for name in kernel.uniforms}
+        launch = Launch((1, 1), nowhere(env), uniforms, strands, env.pictures)
+        return {name: self._film(name, seconds) for name, seconds in self._times.at(memory, launch).items()}
+
+    def _film(self, name: str, seconds: float) -> Picture:
+        with reading(name):
+            if name not in self._open:
+                source, asked = opener(name)
+                self._open[name] = source.open(asked.args, offline=True)
+            return self._open[name].exactly(seconds)
 
 
 def needs_picture(kernel: Kernel, ticks: int) -> bool:
@@ -256,10 +289,8 @@ def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
 
 def read_picture(path: str) -> Picture:
     """A picture that a strand samples. Raises WeftError if it cannot be read."""
-    try:
+    with reading(path):
         return read(path)
-    except PictureError as problem:
-        raise error("unreadable-source", f"{path} cannot be read: {problem}") from problem
 
 
 @dataclass(frozen=True)
@@ -289,7 +320,8 @@ class DeviceEvaluation:
         self._loop_stopped = loop_stopped
         self._before = before
         self._nothing_else = ProgramRunner(ContextTable((VISUAL,)))
-        self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
+        self._pictures = {path: read_picture(path) for path in unit.pictures}
+        self._films = _Films(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
@@ -299,6 +331,7 @@ class DeviceEvaluation:
             self._tick(compiled, env)
         (ref,) = self._unit.points
         coords = {"x": x, "y": y, "channel": channel}
+        env = self._with_films(compiled, env)
         return float(self._backend.get_value_at(ref, compiled, coords, env, self._nothing_else))
 
     def picture(self, shape: tuple[int, int], moment: Moment, ticks: int) -> npt.NDArray[Any]:
@@ -323,8 +356,14 @@ class DeviceEvaluation:
             self._tick(compiled, replace(env, tick=moment.tick - back, abstime=abstime))
         return compiled, env
 
+    def _with_films(self, compiled: Compiled, env: Env) -> Env:
+        kernel = self._unit.films
+        strands = {ref: self._nothing_else.lookup(ref) for ref in kernel.strands} if kernel is not None else {}
+        return replace(env, pictures={**env.pictures, **self._films.pictures(compiled.memory, env, strands)})
+
     def _tick(self, compiled: Compiled, env: Env) -> npt.NDArray[Any]:
         """One tick of the strand: [height, width]."""
+        env = self._with_films(compiled, env)
         planes = self._backend.try_out(compiled, env, self._nothing_else, raw=True)
         if planes is None:
             raise error("not-for-this-device", f"{self._backend.name} cannot compute single strands")

@@ -388,7 +388,7 @@ class ProgramLoader:
             file, decoded = file_of(path), self.decoded.get(path)
             stamp = decoded or (None if file is None else stat_media(Path(file)).stamp)
             if path not in self._pictures or self._pictures[path][0] != stamp:
-                with _translating(path):
+                with reading(path):
                     self._pictures[path] = (stamp, read(path) if decoded is None else read_decoded(decoded))
             loaded[path] = self._pictures[path][1]
         others = {path: known for path, known in self._pictures.items() if path not in loaded}
@@ -408,7 +408,7 @@ class ProgramLoader:
             live = self._live.get(name)
             if live is None or not live.is_current():
                 source, asked = opener(name)
-                with _translating(name):
+                with reading(name):
                     live = source.open(asked.args, self.offline)
                 self._live[name] = live
             opened[name] = live
@@ -418,7 +418,7 @@ class ProgramLoader:
 
 
 @contextmanager
-def _translating(name: str) -> Iterator[None]:
+def reading(name: str) -> Iterator[None]:
     """Turns the error of a picture that cannot be read into WeftError."""
     try:
         yield
