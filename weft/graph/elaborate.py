@@ -541,8 +541,6 @@ class Elaborator(Generic[V]):
         if spec.media and (film := called_film(call, spec)) is not None:
             if references is not None:
                 references.sources.setdefault(FILM.name, call.span)
-            if self.patch.media.get(film.path, (1, 1)) is None:
-                raise PoisonedError
             return self.domain.film(film, plane, at, call.span)
         axis = at.axis(own_axis) if own_axis and "k" in spec.axes else None
         if spec.is_analysis:

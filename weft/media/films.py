@@ -206,6 +206,12 @@ class FilmPicture(LivePicture):
                 return self._before()
             return self._wait(place, _TO_DECODE)
 
+    @property
+    def is_in_time(self) -> bool:
+        """Whether the frame that was given last is the one of the time that was wanted."""
+        start, end = self._lasts
+        return start <= float(self._memory.heads["seconds"][self._head]) < end
+
     def is_current(self) -> bool:
         film = self._film
         try:
