@@ -434,6 +434,7 @@ class Decoder:
         memory = self._memory
         place = self._free(needed)
         if place is None:
+            time.sleep(_SELDOM)
             return
         pixels = rgba(decoded.frame, reader.stream)
         places = memory.places

@@ -100,7 +100,10 @@ class DecodedFilm:
         self.stamp = stamp_of(path)
         width, height, self.seconds, _ = header(path)
         self._size = width, height
-        self.memory = FrameMemory(shared_file(size_of_memory(width, height)), width, height)
+        try:
+            self.memory = FrameMemory(shared_file(size_of_memory(width, height)), width, height)
+        except OSError as problem:
+            raise PictureError(f"there is no memory for its frames ({problem.strerror})") from None
         self._lock = threading.Lock()
         self._problem: str | None = None
         self._child: Child | None = self._started()

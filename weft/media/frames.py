@@ -89,8 +89,8 @@ def serve(parent: Connection, lifeline: int, work: Callable[[], None]) -> None:
 
 # --- the decoded frames of a film -------------------------------------------------------------------------------------
 
-HEADS = 16
-"""At most this many times at which a film is read."""
+HEADS = 64
+"""At most this many times at which a film is read, by all programs that are there at once."""
 
 # The frames that were given last to each of them, which are not overwritten.
 _HELD = 2
@@ -153,8 +153,8 @@ def size_of_memory(width: int, height: int) -> int:
 
 
 def _places(width: int, height: int) -> int:
-    # Those that are held may be as many again; they take no memory unless they are.
-    return frames_kept(width, height) + HEADS * (_HELD + 2)
+    # So many more may be held, and take memory only if they are.
+    return frames_kept(width, height) + HEADS
 
 
 def _header(width: int, height: int) -> int:
