@@ -178,11 +178,13 @@ class FilmIndex:
     def read(self, path: Path, memory: FrameMemory) -> None:
         """Reads through the file for key frames and the exact length."""
         memory.film["seconds"] = self.seconds
-        with contextlib.suppress(PictureError, OSError):
-            if path.stat().st_size <= _INDEXED:
-                self._read(path)
-                memory.film["seconds"] = self.seconds
-        memory.film["indexed"] = 1
+        try:
+            with contextlib.suppress(PictureError, OSError):
+                if path.stat().st_size <= _INDEXED:
+                    self._read(path)
+                    memory.film["seconds"] = self.seconds
+        finally:
+            memory.film["indexed"] = 1
 
     def _read(self, path: Path) -> None:
         keys, count, end = [], 0, 0.0
@@ -426,7 +428,8 @@ class Decoder:
             keeps = nearest is None or away < max(
                 self._memory.places["start"][nearest] - target, target - self._memory.places["end"][nearest]
             )
-        if keeps and self._memory.find(decoded.start) is None:
+        # Where files are damaged, frames may overlap; one that covers the time is not there.
+        if keeps and (decoded.start <= target < decoded.end or self._memory.find(decoded.start) is None):
             self._keep(decoded, needed, reader)
 
     def _keep(self, decoded: _Decoded, needed: set[int], reader: _Reader) -> None:

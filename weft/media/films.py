@@ -303,7 +303,8 @@ class FilmPicture(LivePicture):
         while True:
             place = self._memory.find(seconds)
             frame = None if place is None else self._taken(place)
-            if frame is not None:
+            # Another frame may have taken its place.
+            if frame is not None and self.is_in_time:
                 return frame
             problem = self._film.problem()
             if problem is not None:
