@@ -40,10 +40,10 @@ def test_it_is_what_is_taken() -> None:
 def test_a_picture_that_is_sampled_takes_what_its_file_says(tmp_path: Path) -> None:
     Image.new("RGB", (30, 20)).save(tmp_path / "dot.png")
     compiled = built('load("dot.png")::d<r>\ndisplay(d@r)\n', tmp_path)
-    (need,) = pictures_of(unit.kernel for unit in compiled.units)
+    (need,) = pictures_of((unit.kernel for unit in compiled.units), on_cpu=True)
     assert need == Need(str(tmp_path / "dot.png"), load_picture(tmp_path / "dot.png").nbytes)
     (tmp_path / "dot.png").unlink()
-    assert list(pictures_of(unit.kernel for unit in compiled.units)) == []
+    assert list(pictures_of((unit.kernel for unit in compiled.units), on_cpu=True)) == []
 
 
 def test_sound_that_differs_by_channel_remembers_in_each() -> None:
