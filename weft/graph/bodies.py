@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from weft.graph.calls import means_word
 from weft.graph.nodes import Instance, SinkStatement
 from weft.graph.partition import components
 from weft.graph.resolve import RESERVED
-from weft.graph.scope import is_swizzle, means_word
+from weft.graph.scope import is_swizzle
 from weft.ops import BUILTINS, STATE, WORDS, ieee
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,

@@ -17,20 +17,23 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
+from weft.graph.calls import (
+    PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
+    media_kind, media_path, source_text
+)
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.groups import Resolver, map_target
-from weft.graph.hearing import analysis_value, heard_strand
 from weft.graph.loops import run_loop, state_in_varying_loop
 from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, HeardStrand, Patch, Unshaped
 from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
+from weft.graph.sampling import analysis_value, heard_strand, letters_value, sound_value
 from weft.graph.scope import (
-    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PictureSize, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, called_film, called_letters, called_pattern,
-    called_sound, constant_arguments, match_arguments, media_kind, media_path, positional_axes, source_text
+    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
+    SourceMember, StrandGroup, StrandMember, WordMember, positional_axes
 )
-from weft.names import LETTERS_EM, LETTERS_REACH, LiveName, SoundFile, StrandRef
+from weft.names import LiveName, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import FILM, SOURCES
 from weft.syntax.ast import (
@@ -84,9 +87,6 @@ _STEPS = 6
 _STEPS_OF_A_SLOT = 30
 _STEPS_OF_A_CHOICE = 6
 _STEPS_OF_READING = 30  # between two ticks
-
-# Places in a sound are multiples of one sample by this: 2⁻²⁰ samples move a sine of 20 kHz by less than −120 dB.
-_FINEST = 2.0**20
 
 # What is nested less deeply is evaluated on Python's stack, which is faster than a task for each operation.
 _DEEPEST = 24
@@ -530,14 +530,16 @@ class Elaborator(Generic[V]):
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
         if spec.is_drawn:
-            return self._letters(call, plane, at)
+            letters, size = called_letters(call, spec)
+            return letters_value(letters, size, self._known(letters.name), plane, self.env, self.domain, at, call.span)
         if spec.is_live:
             name = LiveName(spec.name, constant_arguments(call, spec)).name
-            if self.patch.media.get(name, (1, 1)) is None:
-                raise PoisonedError
+            self._known(name)
             return self.domain.picture(name, plane, at.x, at.y, call.span)
         if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
-            return self._sound(call, *called, plane, at)
+            sound, repeats = called
+            is_mono = (self.patch.media.get(sound.path) or (0, 2))[1] == 1
+            return sound_value(sound, repeats, 0 if is_mono else plane, self.domain, at, call.span)
         if spec.media and (film := called_film(call, spec)) is not None:
             if references is not None:
                 references.sources.setdefault(FILM.name, call.span)
@@ -551,63 +553,12 @@ class Elaborator(Generic[V]):
             return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
         return self.domain.source(call, spec, plane, axis, at)
 
-    def _letters(self, call: Call, plane: int, at: Coordinates[V]) -> V:
-        """The distance to the outlines of letters, negative inside them, in heights of the picture (plane 1); or how
-        much of a pixel they cover, if it has the size of one of this picture (plane 0)."""
-        letters, size = called_letters(call, SOURCES[call.name])
-        known = self.patch.media[letters.name]
-        if known is None:
+    def _known(self, name: str) -> tuple[int, int]:
+        """The size of a picture by its name, of any size if nobody has looked."""
+        size = self.patch.media.get(name, (1, 1))
+        if size is None:  # it cannot be read, which is reported
             raise PoisonedError
-        op, const = self.domain.op, self.domain.const
-        half = const(0.5)
-        # Places in the picture of distances, 0…1, and how far outside of it they are.
-        across = op("mul", op("sub", at.x, half), op("mul", self.env.field("aspect", at), const(1 / size)))
-        places = across, op("mul", op("sub", at.y, half), const(1 / size))
-        sides = [pixels / LETTERS_EM for pixels in known]
-        beyond = [
-            op("max", op("sub", op("abs", place), const(side / 2)), const(0.0))
-            for place, side in zip(places, sides, strict=True)
-        ]
-        u, v = (op("add", op("mul", p, const(1 / side)), half) for p, side in zip(places, sides, strict=True))
-        stored = self.domain.picture(letters.name, 0, u, v, call.span)
-        inside = op("mul", op("sub", stored, half), const(2 * LETTERS_REACH / LETTERS_EM))
-        distance = op("mul", op("add", inside, op("hypot", *beyond)), const(size))
-        if plane == 1:
-            return distance
-        covered = op("sub", half, op("mul", distance, self.env.field("height", at)))
-        return op("min", op("max", covered, const(0.0)), const(1.0))
-
-    def _sound(self, call: Call, sound: SoundFile, repeats: bool, channel: int, at: Coordinates[V]) -> V:
-        """A channel of a sound at a time: through the four samples around it, by a cubic that goes through the middle
-        two with the slopes of their neighbours (E. Catmull, R. Rom, A class of local interpolating splines, 1974)."""
-        op, const = self.domain.op, self.domain.const
-        count = self.domain.uniform(sound.name)
-        place = op("mul", at.abstime, const(float(sound.rate)))
-        if repeats:
-            place = op("mod", place, count)
-        else:
-            # What is far outside is as silent as what is near, and the time may be infinite, or no number.
-            place = op("min", op("max", place, const(-2.0)), op("add", count, const(1.0)))
-        # The time of a sample is rounded, and has to find that very sample.
-        place = op("mul", op("floor", op("add", op("mul", place, const(_FINEST)), const(0.5))), const(1 / _FINEST))
-        number = op("floor", place)
-        way = op("sub", place, number)
-        if repeats:
-            number = op("select", op("lt", number, count), number, const(0.0))
-            before = op("sub", op("select", op("lt", number, const(1.0)), count, number), const(1.0))
-            numbers = [before, number]
-            for _ in range(2):
-                following = op("add", numbers[-1], const(1.0))
-                numbers.append(op("select", op("lt", following, count), following, const(0.0)))
-        else:
-            numbers = [op("add", number, const(float(step))) if step else number for step in (-1, 0, 1, 2)]
-        is_mono = (self.patch.media.get(sound.path) or (0, 2))[1] == 1
-        p, a, b, q = (self.domain.fetch(sound.name, 0 if is_mono else channel, n, call.span) for n in numbers)
-        half = const(0.5)
-        first = op("mul", op("sub", b, p), half)
-        third = op("add", op("mul", op("sub", q, p), half), op("mul", op("sub", a, b), const(1.5)))
-        second = op("sub", op("sub", op("sub", b, a), first), third)
-        return op("add", op("mul", op("add", op("mul", op("add", op("mul", third, way), second), way), first), way), a)
+        return size
 
     # --- remaps ---------------------------------------------------------------------------------------------------
 

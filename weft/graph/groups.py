@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from weft.errors import Span, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
+from weft.graph.calls import bound_planes, match_arguments, sizes_of, source_shape, without_size
 from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.loops import check_bound_calls
 from weft.graph.nodes import Broadcast, Patch
@@ -19,9 +20,8 @@ from weft.graph.resolve import (
 )
 from weft.graph.scope import (
     OPEN, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope, SourceMember,
-    SpindleBody, StrandGroup, WordMember, as_local, as_member, bound_planes, different_counts, is_swizzle,
-    match_arguments, pick_hint, remapped, several_calls, sizes_of, source_coordinates, source_shape, strands,
-    without_size
+    SpindleBody, StrandGroup, WordMember, as_local, as_member, different_counts, is_swizzle, pick_hint, remapped,
+    several_calls, source_coordinates, strands
 )
 from weft.names import StrandRef
 from weft.ops import STATE, WORDS, ieee

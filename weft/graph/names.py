@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.bodies import Ordinals
+from weft.graph.calls import bound_planes, source_shape, without_size
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
     Patch, SinkStatement, Unshaped
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
-from weft.graph.scope import bound_planes, source_shape, without_size
 from weft.graph.shapes import shaped
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES, SourceSpec

@@ -7,9 +7,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
+from weft.graph.calls import means_word
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
 from weft.graph.nodes import Patch
-from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, means_word, strands
+from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, strands
 from weft.keys import KEYS, MOUSE
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.build import sink_parts
+from weft.graph.calls import constant_arguments, media_kind, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import constant_arguments, media_kind, media_path, source_text
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, expanded_size, topological

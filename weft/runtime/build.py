@@ -19,10 +19,10 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import build_graph
+from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.scope import called_letters, constant_arguments, media_kind, media_path
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
