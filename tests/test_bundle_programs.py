@@ -61,7 +61,7 @@ def prepared(device: Any) -> MetalExecutor:
     """An executor that has compiled the kernels of all programs."""
     executor = MetalExecutor(device)
     kernels = [unit.kernel for name in PROGRAMS for unit in together(name)[0].units]
-    executor.prepare(kernels, [False])
+    executor.prepare(kernels)
     return executor
 
 

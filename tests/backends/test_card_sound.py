@@ -16,7 +16,7 @@ from tests.support.gl import graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from tests.support.parity.author import sound
-from tests.support.parity.cases import Case, picture
+from tests.support.parity.cases import Case, sampled, stored_count
 from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.together import all_but
@@ -104,7 +104,7 @@ class Player:
 
     def __post_init__(self) -> None:
         self._runner = ProgramRunner(BLOCKS)
-        self.pictures = dict.fromkeys(self.unit.kernel.pictures, picture())
+        self.pictures = sampled(self.unit.kernel)
         self.compiled = self.backend.compile_subgraph(self.unit, self._env(0), self._runner)
 
     def _env(self, samples: int) -> Env:
@@ -330,8 +330,8 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
     return tuple(
         Launch(
             (1, STRETCH), {**led, "channel": 1.0, "abstime": moment, "since": since},
-            {name: float(numbers.get(name, 0)) for name in kernel.uniforms},
-            pictures=dict.fromkeys(kernel.pictures, picture()),
+            {name: stored_count(name) or float(numbers.get(name, 0)) for name in kernel.uniforms},
+            pictures=sampled(kernel),
         )
         for moment in MOMENTS
     )  # fmt: skip

@@ -101,6 +101,15 @@ def test_resampling_keeps_tones_and_their_places(rate: int, tmp_path: Path) -> N
         assert db(found - fitted, fitted) < -110
 
 
+@pytest.mark.parametrize("rate", [1000, 8000, 44_100, 96_000])
+def test_a_sound_that_is_shorter_than_the_filter_keeps_its_length(rate: int, tmp_path: Path) -> None:
+    for count in (1, 10, 480, 5000):
+        write_wav(tmp_path / "short.wav", np.full((count, 2), 0.5))
+        made = load_sound(tmp_path / "short.wav", rate)
+        assert made.shape[1] == max(1, round(count * rate / 48_000))
+        assert count < 480 or made[0, made.shape[1] // 2] == pytest.approx(0.5, abs=0.1)
+
+
 def test_what_a_lower_rate_cannot_hold_is_gone(tmp_path: Path) -> None:
     given = np.repeat(tone(24_600, 96_000)[:, None], 2, axis=1)
     write_coded(tmp_path / "a.wav", given, 96_000, "pcm_f32le")

@@ -78,7 +78,10 @@ def _laid_out(letters: Letters, font: ImageFont.FreeTypeFont) -> _Block:
         raise PictureError(f"it has more than {MAX_LINES} lines")
     if len(letters.text) > MAX_LETTERS:
         raise PictureError(f"it has more than {MAX_LETTERS:,} letters")
-    widths = [math.ceil(font.getlength(line)) for line in lines]
+    try:
+        widths = [math.ceil(font.getlength(line)) for line in lines]
+    except (RuntimeError, ValueError):  # of raqm, for characters that no text has
+        raise PictureError("it has characters that cannot be drawn") from None
     width, height = max(1, *widths), sum(font.getmetrics())
     if width + 2 * LETTERS_REACH > MAX_WIDTH:
         raise PictureError("its lines are too long", "break it by \\n")

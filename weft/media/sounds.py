@@ -35,10 +35,11 @@ SAMPLE_BYTES = 4 * SIDES
 
 # The resampler of libswresample: a windowed sinc of 256 taps in 2¹⁰ phases, or as many as a ratio of whole numbers has.
 # benchmarks/sounds.py measures what it leaves and lets through.
-_RESAMPLER = "filter_size=256:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
+_TAPS = 256
+_RESAMPLER = f"filter_size={_TAPS}:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
 
 # Part of the names in the cache folder; to be increased when the same file would be decoded to other samples.
-_VERSION = 1
+_VERSION = 2
 
 # A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
 _SHORTER, _SHORTER_SHARE = 0.5, 0.02
@@ -239,6 +240,7 @@ class _Resampler:
         import av
 
         self.given = given
+        self._wanted = wanted
         self._graph = None
         if given == wanted:
             return
@@ -250,26 +252,40 @@ class _Resampler:
         self._source.link_to(resampler)
         resampler.link_to(self._sink)
         graph.configure()
-        self._count = 0
+        self._count = self._made = 0
 
     def take(self, samples: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
         """What can be computed with the next samples [samples, 2]."""
-        import av
-
         if self._graph is None:
             yield samples
             return
+        self._push(samples)
+        for made in self._ready():
+            self._made += len(made)
+            yield made
+
+    def _push(self, samples: NDArray[np.float32]) -> None:
+        import av
+
         frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="flt", layout="stereo")
         frame.sample_rate, frame.pts, frame.time_base = self.given, self._count, Fraction(1, self.given)
         self._count += len(samples)
         self._source.push(frame)
-        yield from self._ready()
 
     def rest(self) -> Iterator[NDArray[np.float32]]:
         """The last samples."""
-        if self._graph is not None:
-            self._source.push(None)
-            yield from self._ready()
+        if self._graph is None:
+            return
+        import numpy as np
+
+        # The library keeps what its filter is too long for, so it gets silence after the end. A sound has one sample at
+        # least.
+        left = max(1, round(self._count * self._wanted / self.given)) - self._made
+        self._push(np.zeros((2 * _TAPS * max(1, -(-self.given // self._wanted)), SIDES), np.float32))
+        self._source.push(None)
+        for made in self._ready():
+            yield made[:left]
+            left -= min(left, len(made))
 
     def _ready(self) -> Iterator[NDArray[np.float32]]:
         import av

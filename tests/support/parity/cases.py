@@ -149,11 +149,12 @@ def grain() -> Picture:
     return np.divide(levels, 2**15).astype(np.float32)
 
 
-def _sampled(kernel: Kernel) -> dict[str, Picture]:
+def sampled(kernel: Kernel) -> dict[str, Picture]:
+    """The pictures and sounds of a kernel, by their names."""
     return {name: grain() if is_sound(name) else picture() for name in kernel.pictures}
 
 
-def _count(name: str) -> float:
+def stored_count(name: str) -> float:
     """The number of samples, if that is what a uniform is."""
     return float(grain().shape[1]) if is_sound(name) else 0.0
 
@@ -169,8 +170,8 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
     return Launch(
         shape=shape,
         coords=picture_coords(width, height, time),
-        uniforms={name: _count(name) or float(values.get(name, 0)) for name in kernel.uniforms},
-        pictures=_sampled(kernel),
+        uniforms={name: stored_count(name) or float(values.get(name, 0)) for name in kernel.uniforms},
+        pictures=sampled(kernel),
     )
 
 
@@ -184,6 +185,6 @@ def _sound_launch(kernel: Kernel, given: dict[str, float], times: Floats) -> Lau
     return Launch(
         shape=(1, len(times)),
         coords=coords,
-        uniforms={name: _count(name) or float(numbers.get(name, given.get(name, 0))) for name in kernel.uniforms},
-        pictures=_sampled(kernel),
+        uniforms={name: stored_count(name) or float(numbers.get(name, given.get(name, 0))) for name in kernel.uniforms},
+        pictures=sampled(kernel),
     )
