@@ -110,7 +110,7 @@ class Offline:
         self._program: LoadedProgram = here.prepare(compiled, size)
         self._build = build
         self._here = here
-        self._loops: dict[str, None] = {}
+        self._loops = loops = dict[str, None]()
         """The kernels with a loop that reached its limit."""
         self._dark: dict[str, float] = {}
         """The outputs of pictures that are not a number anywhere, with the time since when."""
@@ -121,7 +121,7 @@ class Offline:
         self._levels: Levels | None = None
         self._env = Env(
             *size, dt=1 / self._fps, inputs=inputs, pictures=self._program.pictures, threads=threads,
-            loop_stopped=lambda kernel: self._loops.update({kernel: None}),
+            loop_stopped=lambda kernel: loops.update({kernel: None}),
         )  # fmt: skip
 
     def findings(self) -> list[Diagnostic]:
@@ -254,7 +254,7 @@ class Offline:
         self._levels = self._sound.mixer.levels = Levels(first, stop)
         at = 0
         for block in self._all_samples(stop):
-            wanted = block[max(0, first - at) : stop - at]
+            wanted = block[max(0, first - at) : max(0, stop - at)]
             at += len(block)
             if len(wanted):
                 yield wanted

@@ -559,6 +559,13 @@ BLOCK = 512
 """Samples in a block, as in a performance by default."""
 
 
+@dataclass(slots=True)
+class _Place:
+    """The number of the next sample."""
+
+    next: int
+
+
 class Rendering:
     """The sound of a program from one sample on. The parameters stay at their initial values; other inputs are 0 until
     they are fed."""
@@ -569,16 +576,18 @@ class Rendering:
     ) -> None:
         """`first` is the number of the first sample. Raises WeftError for what the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
-        self._inputs = dict(inputs)
-        self._next = first
+        # Functions that others are given have these, and not this object: it would refer to itself, and its memory would
+        # be kept until Python looks for garbage.
+        self._inputs = values = dict(inputs)
+        self._place = place = _Place(first)
         # Memory that is never written takes no space.
         rings = np.zeros((MOST_RINGS, RING), np.float32)
-        recent = Recent(rings, self.rate, lambda: self._next - 1)
+        recent = Recent(rings, self.rate, lambda: place.next - 1)
         self.getter = recent.getter
         """The getters of the strands of the sound."""
         self._channels = channels_of(compiled)
         self.mixer = Mixer(
-            self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips, longest=BLOCK
+            self.rate, self._channels, lambda name: values.get(name, 0.0), rings, clips, longest=BLOCK
         )  # fmt: skip
         self._views = {name: blank_view() for name in places_of_views().take(compiled.views)}
         self._heard = {name: HeardMemory.new(heard_of(name)) for name in places_of_heard().take(compiled.heard)}
@@ -587,7 +596,8 @@ class Rendering:
 
     def listen(self, heard: HeardName) -> LivePicture:
         """The picture of what an analysis hears."""
-        return HeardPicture(heard, lambda heard: self._heard.get(heard.name))
+        known = self._heard
+        return HeardPicture(heard, lambda heard: known.get(heard.name))
 
     def feed(self, values: Mapping[str, float]) -> None:
         """Sets inputs from the next block on; see `ControlSmoother`."""
@@ -600,9 +610,10 @@ class Rendering:
 
     def until(self, stop: int) -> Iterator[npt.NDArray[np.float32]]:
         """Computes the samples before number `stop`: [samples, channels], block by block."""
-        while self._next < stop:
-            end = min(stop, self._next + BLOCK)
-            block = np.zeros((end - self._next, self._channels), np.float32)
-            self.mixer.render(block, self._next / self.rate)
-            self._next = end
+        place = self._place
+        while place.next < stop:
+            end = min(stop, place.next + BLOCK)
+            block = np.zeros((end - place.next, self._channels), np.float32)
+            self.mixer.render(block, place.next / self.rate)
+            place.next = end
             yield block
