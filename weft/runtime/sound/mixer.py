@@ -576,8 +576,8 @@ class Rendering:
     ) -> None:
         """`first` is the number of the first sample. Raises WeftError for what the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
-        # Functions that others are given have these, and not this object: it would refer to itself, and its memory would
-        # be kept until Python looks for garbage.
+        # Functions that others are given have these, and not this object: it would refer to itself, and its memory
+        # would be kept until Python looks for garbage.
         self._inputs = values = dict(inputs)
         self._place = place = _Place(first)
         # Memory that is never written takes no space.
