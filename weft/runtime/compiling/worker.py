@@ -305,6 +305,13 @@ class _CompileServer:
                 self._player.send((message.number, content))
         except _Abandoned:
             self._player.send((message.number, "abandoned"))
+        except MemoryError as failure:
+            if not isinstance(message, CompileRequest):
+                raise
+            # Only here is all that took the memory gone, so that there is enough to say it.
+            failure.__traceback__ = None
+            gc.collect()
+            self._player.send((message.number, CompileResult(None, (fault("weft failed on this text", failure),))))
 
     def _made(self, contents: Iterator[Content]) -> Content | None:
         """The next content. Raises _Abandoned."""
@@ -348,7 +355,7 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
     try:
         made = compiler.compile(request.saved)
         yield made.with_codes(dict.fromkeys(request.known))
-    except (EOFError, OSError):
+    except (EOFError, OSError, MemoryError):
         raise
     except Exception as failure:
         yield CompileResult(None, (fault("weft failed on this text", failure),))
