@@ -12,7 +12,9 @@ import pytest
 from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
+from tests.support import shown
 from tests.support.choices import on_processor
+from tests.support.shown import sized
 from tests.support.sound import steps
 from tests.support.together import all_but
 from tests.support.tolerances import EDGE_SHARE
@@ -44,9 +46,8 @@ SIZE = {"width": 21.0, "height": 13.0}
 TIMES = FIRST, THEN, LATER = 0.0, 0.05, 0.1
 
 
-@cache
-def built(path: Path, fps: float = 60.0) -> Build:
-    return build(Source(str(path), path.read_text()), load_registry().contexts, {**SIZE, "fps": fps})
+def built(path: Path) -> Build:
+    return sized(shown.built(path), SIZE)
 
 
 def with_statement(*names: str) -> list[Path]:
@@ -57,17 +58,16 @@ def with_statement(*names: str) -> list[Path]:
 PICTURES_OF, SOUNDS_OF = with_statement("display"), with_statement("audio", "play")
 
 
-def pictures(made: Build, executor: str, *times: float) -> list[np.ndarray]:
+def pictures(made: Build, executor: str, *times: float) -> tuple[np.ndarray, ...]:
     """What is shown at these times, each of which is that of a frame."""
     # Sound is left out where no picture reads it.
     is_read = any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units)
     choices = on_processor(executor, "visual", "compute", *["audio"] * is_read)
-    offline, numbers = Offline(made, choices), [round(time * made.patch.settings["fps"]) for time in times]
-    return [shown.astype(int) for number, shown in offline.play(offline.steps(numbers)) if number in numbers]
+    return shown.frames(made, choices, [round(time * made.patch.settings["fps"]) for time in times])
 
 
 @cache
-def shown(path: Path) -> list[np.ndarray]:
+def drawn(path: Path) -> tuple[np.ndarray, ...]:
     """The pictures of a patch at `TIMES`."""
     return pictures(built(path), "vector", *TIMES)
 
@@ -107,8 +107,8 @@ class Recording:
 
 
 @lru_cache(1)  # each has memory for all that it may remember
-def recorded(path: Path, fps: float = 60.0) -> Recording:
-    return Recording(built(path, fps))
+def recorded(path: Path) -> Recording:
+    return Recording(built(path))
 
 
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
@@ -121,10 +121,10 @@ def test_a_shipped_patch_compiles_and_begins_with_a_comment(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
 def test_a_shipped_picture_is_right(path: Path) -> None:
-    for picture in shown(path):
+    for picture in drawn(path):
         assert picture.shape == (13, 21, 4)
         assert picture[..., :3].std() > 4, "there is nothing to see"
-    assert_near(shown(path)[TIMES.index(THEN)], reference(path))
+    assert_near(drawn(path)[TIMES.index(THEN)], reference(path))
 
 
 @pytest.mark.parametrize("path", all_but(9, PICTURES_OF), ids=lambda path: path.stem)
@@ -145,11 +145,14 @@ def test_a_shipped_sound_is_right(path: Path) -> None:
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
 @pytest.mark.parametrize("path", all_but(2, SOUNDS_OF), ids=lambda path: path.stem)
 def test_a_shipped_sound_is_comfortable(path: Path) -> None:
-    # Pictures that come more seldom make larger steps of what a sound reads of them, and take less time.
-    reads_pictures = any(unit.feeds is not None for unit in built(path).units)
-    settings = built(path).patch.settings
+    made, recording = built(path), recorded(path)
+    if any(unit.feeds is not None for unit in made.units):
+        # Pictures that come more seldom make larger steps of what a sound reads of them, and take less time.
+        made = build(Source(str(path), path.read_text()), load_registry().contexts, {**SIZE, "fps": 20.0})
+        recording = Recording(made)
+    settings = made.patch.settings
     assert settings["sweep"] < SECONDS
-    heard = recorded(path, 20.0 if reads_pictures else 60.0).until(round(SECONDS * settings["rate"]))
+    heard = recording.until(round(SECONDS * settings["rate"]))
     assert np.isfinite(heard).all()
     assert steps(heard, settings["rate"]) == []
     if path not in SHOWN.values():
@@ -233,7 +236,7 @@ def test_the_gallery_shows_every_patch() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_shipped_patch_moves(name: str) -> None:
-    before, *after = shown(SHOWN[name])
+    before, *after = drawn(SHOWN[name])
     if np.array_equal(before, after[-1]):
         after = pictures(built(SHOWN[name]), "vector", 1.0)
     assert not np.array_equal(before, after[-1])

@@ -14,15 +14,16 @@ import pytest
 from tests.support.metal.check import check, isolated, lack, parameters
 from tests.support.metal.device import THREADGROUP, CpuDevice, built, error, flags, runner, write_library
 from tests.support.parity.author import program
+from tests.support.shown import built as patch_built
 from tests.support.together import all_but
-from tests.test_patches import PATCHES
+from tests.test_patches import PATCHES, PICTURES_OF
 from weft.backends.registry import load_registry
 from weft.codegen import msl
 from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import build
+from weft.runtime.build import Build, build
 
 PROGRAMS, CHUNK = 300, 50
 
@@ -36,9 +37,12 @@ display(trail@v, sin(img@g * 9) % (me@y + 0.5), f(me@y) / 99 + heard(me@time ~ m
 """
 
 
-def shaders_of(text: str) -> Iterator[Shader]:
+def text_built(text: str) -> Build:
+    return build(Source("p.weft", text), load_registry().contexts)
+
+
+def shaders_of(made: Build) -> Iterator[Shader]:
     """All that a text becomes in Metal: kernels over pictures in both forms, and over points."""
-    made = build(Source("p.weft", text), load_registry().contexts)
     for kernel in (kernel for unit in made.units for kernel in unit.kernels):
         for make in _forms(kernel):
             try:
@@ -56,7 +60,7 @@ def _forms(kernel: Kernel) -> list[Callable[[], Shader]]:
 
 def rich() -> Shader:
     """A kernel with all that kernels have."""
-    *_, shader = (s for s in shaders_of(RICH) if s.packed)
+    *_, shader = (s for s in shaders_of(text_built(RICH)) if s.packed)
     assert {buffer.use for buffer in shader.buffers} == set(BufferUse) - {BufferUse.COORDINATE, BufferUse.HISTORY}
     return shader
 
@@ -66,16 +70,10 @@ def assert_clean(shaders: Sequence[Shader]) -> None:
         assert not problems, "\n".join([*problems, shader.text])
 
 
-def test_kernels_of_the_patches_that_ship_are_in_order() -> None:
-    made = [build(Source(str(path), path.read_text()), load_registry().contexts) for path in PATCHES]
-    kernels = [kernel for patch in made for unit in patch.units for kernel in unit.kernels]
-    found = []
-    for make in (make for kernel in kernels for make in _forms(kernel)):
-        try:
-            found.append(make())
-        except UnsuitableError:
-            continue
-    assert len(found) > len(PATCHES)
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_a_shipped_patch_is_in_order(path: Path) -> None:
+    found = [*shaders_of(patch_built(path))]
+    assert found or path not in PICTURES_OF
     assert_clean(found)
 
 
@@ -84,7 +82,7 @@ def test_kernels_of_generated_programs_are_in_order(start: int) -> None:
     found: list[Shader] = []
     for seed in range(start, start + CHUNK):
         try:
-            found += shaders_of(program(seed, 0))
+            found += shaders_of(text_built(program(seed, 0)))
         except WeftError:
             continue  # it refers to what is not there
     assert len(found) > CHUNK

@@ -25,7 +25,8 @@ _GROUPS = re.compile(
     r"|tests/(?:test_generated_parity|codegen/test_\w+_pictures|backends/test_prologue)\.py::"
     r"test_generated_(?P<made>programs|sounds)\w+(?:\[\D*(?P<start>\d+)\])?"
     r"|tests/(?P<first>test_generated_parity)\.py::"
-    r"|tests/(?:test_patches|backends/\w+/test_backend)\.py::test_a_shipped_\w+\[(?:[a-z]+-)?(?P<patch>\w+)\]"
+    r"|tests/(?:test_patches|backends/\w+/test_backend|codegen/test_msl_checks)\.py::"
+    r"test_a_shipped_\w+\[(?:[a-z]+-)?(?P<patch>\w+)\]"
     r"|tests/(?P<file>backends/test_(?:card_sound|reads)|codegen/clike/test_rows)\.py"
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
 )
