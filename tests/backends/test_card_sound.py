@@ -4,7 +4,7 @@ processor."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.support.gl import graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from tests.support.parity.author import sound
-from tests.support.parity.cases import Case, picture
+from tests.support.parity.cases import Case, sampled, stored_count
 from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.together import all_but
@@ -104,7 +104,7 @@ class Player:
 
     def __post_init__(self) -> None:
         self._runner = ProgramRunner(BLOCKS)
-        self.pictures = dict.fromkeys(self.unit.kernel.pictures, picture())
+        self.pictures = sampled(self.unit.kernel)
         self.compiled = self.backend.compile_subgraph(self.unit, self._env(0), self._runner)
 
     def _env(self, samples: int) -> Env:
@@ -293,11 +293,11 @@ MOMENTS = (0.7, 3600.5, 86400.01)
 GENERATED_SOUNDS = range(80)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Stretches(Case):
     """A sound in single precision, stretch by stretch."""
 
-    unit: Unit
+    unit: Unit = field(kw_only=True)
 
     is_sound = True
     tolerance = GENERATED
@@ -330,8 +330,8 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
     return tuple(
         Launch(
             (1, STRETCH), {**led, "channel": 1.0, "abstime": moment, "since": since},
-            {name: float(numbers.get(name, 0)) for name in kernel.uniforms},
-            pictures=dict.fromkeys(kernel.pictures, picture()),
+            {name: stored_count(name) or float(numbers.get(name, 0)) for name in kernel.uniforms},
+            pictures=sampled(kernel),
         )
         for moment in MOMENTS
     )  # fmt: skip
@@ -352,7 +352,8 @@ def stretches_of(seed: int) -> Stretches:
     assert made is not None
     (unit,) = made.units
     kernel = replace(unit.kernel, tick="launch")
-    return Stretches(sound(seed), kernel, launches_of(kernel, made.patch.parameter_values()), unit=unit)
+    launches = launches_of(kernel, made.patch.parameter_values())
+    return Stretches(sound(seed), kernel, launches, unit=unit)
 
 
 def suiting(card: type[CardAudio], seeds: Sequence[int]) -> list[Stretches]:
