@@ -358,3 +358,24 @@ def test_a_performance_shows_frames_by_the_clock_while_films_come_and_go(tmp_pat
             performance.wait_for("swap", 2 * round_ + 2)
         assert decoders(str(path)) == 1, "it went on, or began again"
     eventually(lambda: decoders(str(path)) == 0, "the end of the decoder")
+
+
+@pytest.mark.long
+def test_many_saves_that_add_and_remove_a_film_leave_nothing(tmp_path: Path) -> None:
+    path = gray_film(tmp_path / f"saved{os.getpid()}.mp4", COUNT, RATE)
+    patch = tmp_path / "patch.weft"
+
+    def text(number: int) -> str:
+        if number % 2:
+            return f"// {number}\ndisplay(me@x, me@y, {number} / 100)\n"
+        return f'load("{path.name}")::f<r, g, b>\ndisplay(f@rgb(me@time ~ me@time * {number % 7}))\n'
+
+    patch.write_text(text(0))
+    new = ("-X", "utf8", "-m", "weft")
+    with Performance(patch, "--headless", "--size", "32x16", "--no-audio", python=new) as performance:
+        performance.wait_for("frames")
+        for number in range(1, 60):
+            performance.save(text(number))
+            performance.wait_for("swap", number)
+        # The program before may come back within its first seconds.
+        eventually(lambda: decoders(str(path)) == 0, "the end of the decoder, while the performance goes on")

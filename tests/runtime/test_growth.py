@@ -85,8 +85,8 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     sound = Sound(setup, SoundOptions(is_silent=True))
     session = Session(path, Compiler.of(setup), Reporter(EventLog(None), echo=say), Inputs(), sound)
     player.session = session
-    first = session.begin()
-    session.run(player, first)
+    session.begin()
+    session.run(player)
     before, after = player.counted
     assert_level(before, after)
 

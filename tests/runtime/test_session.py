@@ -69,11 +69,12 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     path.write_text(TEXT)
     session = _session(path, told)
     _stop_when_told(session, told)
-    first = session.begin()
+    session.begin()
+    first = session.programs.running
     monkeypatch.setattr(ProgramLoader, "take_over", fail)
-    session.run(SavingScreen(path, TEXT + "// changed"), first)
+    session.run(SavingScreen(path, TEXT + "// changed"))
     assert [d.message for d in told] == ["the program could not take over: it ran out of memory (no room)"]
-    assert session.programs.running is first.loaded
+    assert session.programs.running is first
 
 
 @pytest.fixture
@@ -96,7 +97,8 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(tmp_path: Path) 
     session = _session(path, told)
     _stop_when_told(session, told)
     screen = SavingScreen(path, TEXT + "compute(key@b)\n")
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     assert [d.code for d in told] == ["internal"]
     assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
 
@@ -116,11 +118,11 @@ def test_after_a_failure_it_is_the_program_before_that_is_improved(
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
     path.write_text(TEXT + "compute(key@a)\n")
     session = _session(path, told)
-    first = session.begin()
-    session.run(SavingScreen(path, TEXT + "compute(key@b)\n"), first)
+    first, program = session.begin(), session.programs.running
+    session.run(SavingScreen(path, TEXT + "compute(key@b)\n"))
     assert [d.code for d in told] == ["internal"]
     assert [text for text, _ in improved] == [first.saved.hash] * 2
-    assert all(loaded is first.loaded for _, loaded in improved)
+    assert all(loaded is program for _, loaded in improved)
 
 
 class Steering(Screen):
@@ -151,7 +153,8 @@ def test_in_a_pause_all_stands_still(tmp_path: Path) -> None:
     path.write_text("me<width> = 4\nme<height> = 2\nn = prev(n) + 1\ndisplay(fract(n / 64))\n")
     screen = Steering({4: "pause", 8: "pause"})
     screen.session = session = _session(path, [], frames=12)
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     assert screen.redrawn == 4
     assert len(screen.shown) == 8
     assert len(set(screen.shown)) == 8, "it counts on where it stopped, and no picture comes twice"
@@ -163,7 +166,8 @@ def test_a_duration_is_that_of_the_performance_also_in_a_pause(tmp_path: Path) -
     screen = Steering({2: "pause"})
     screen.session = session = _session(path, [])
     session.limits = Limits(0.3)
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     assert session.stopping == "duration"
 
 
@@ -174,7 +178,8 @@ def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     screen = Steering({3: "screenshot"})
     screen.session = session = _session(path, [], frames=10)
     session.reporter.echo = said.append
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     for thread in threading.enumerate():
         if thread.name == "weft-screenshot":
             thread.join()
@@ -188,7 +193,8 @@ def test_a_screenshot_says_where_it_is_and_how_large_and_that_there_is_none_yet(
     screen = Steering({1: "screenshot", 3: "screenshot"})
     screen.session = session = _session(path, [], frames=10)
     session.reporter.echo = said.append
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     for thread in threading.enumerate():
         if thread.name == "weft-screenshot":
             thread.join()
@@ -224,7 +230,8 @@ def test_of_several_saves_within_a_frame_the_latest_good_one_plays(tmp_path: Pat
     good = TEXT.replace("+ 1", "+ 20")
     screen = Waiting(path, [TEXT.replace("+ 1", "+ 10"), good, TEXT + "display("])
     screen.session = session = _session(path, told)
-    session.run(screen, session.begin())
+    session.begin()
+    session.run(screen)
     assert told
     assert session.programs.running is not None
     compiled = Compiler.of(Setup(str(path))).compile(Saved(good.encode(), 0.0))
@@ -239,7 +246,8 @@ def test_a_loop_that_is_stopped_is_told_with_its_place(tmp_path: Path) -> None:
     )
     told: list[Diagnostic] = []
     session = _session(path, told, frames=3)
-    session.run(Screen(), session.begin())
+    session.begin()
+    session.run(Screen())
     (warning,) = told
     assert (warning.code, str(warning.span)) == ("loop-stopped", f"{path}:5:13")
     assert warning in session.reporter.notices.overlay().errors

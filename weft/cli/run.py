@@ -153,13 +153,13 @@ class _RunOptions:
             show(first.diagnostics)
             # A script that waits for the end would not fix the patch.
             ends_by_itself = self.headless and (self.frames is not None or self.duration is not None)
-            if first.loaded is None and ends_by_itself:
+            if session.programs.running is None and ends_by_itself:
                 _emit_error(session, first)
                 return exit_code_of(first.diagnostics)
             with _interruptible(session):
                 if self.headless:
                     self._announce(session, first, keys="")
-                    session.run(Screen(), first)
+                    session.run(Screen())
                 elif self.terminal:
                     self._run_in_terminal(session, first)
                 else:
@@ -210,7 +210,7 @@ class _RunOptions:
             return
         with window:
             self._announce(session, first, _keys(session))
-            session.run(window, first)
+            session.run(window)
 
     @property
     def _for_a_window(self) -> bool:
@@ -226,7 +226,7 @@ class _RunOptions:
         session.reporter.show = session.reporter.echo = _nothing
         with Terminal(session.inputs, session.command) as terminal:
             session.reporter.notices.note(f"edit {session.path} and save · {keys}")
-            session.run(terminal, first)
+            session.run(terminal)
 
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
         """The first line of every run: the file to edit, what runs it, and the keys."""
@@ -241,7 +241,7 @@ class _RunOptions:
             "started", backends={name: choice.shown for name, choice in choices.items()}, size=session.size,
             fps=session.settings.get("fps"), rate=session.settings.get("rate"), buffer=session.sound.options.frames,
         )  # fmt: skip
-        if first.loaded is None:
+        if session.programs.running is None:
             _emit_error(session, first)
             say(NOTHING_YET)
 

@@ -167,7 +167,8 @@ class Session:
 
     def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
         """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
-        result. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
+        result, which is given without its program: whoever kept that would keep all that it has open. A save in the
+        meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         self.loader.stream_getter = self.sound.getter
         self.loader.listener = self.sound.listen
         outcome = None
@@ -184,7 +185,8 @@ class Session:
         if outcome.loaded is not None:
             self.programs.enter(outcome.loaded)
             self._transitions.begin(outcome.loaded)
-        return outcome
+        self._entered = outcome
+        return replace(outcome, loaded=None)
 
     def close(self) -> None:
         """Ends the processes and threads of the session. May be called twice."""
@@ -192,8 +194,8 @@ class Session:
         self._worker.close()
         self.sound.close()
 
-    def run(self, screen: Screen, first: LoadResult) -> None:
-        """Runs the loop until the user or a limit ends it. Raises WeftError when the screen is lost."""
+    def run(self, screen: Screen) -> None:
+        """Runs the loop, after `begin`, until the user or a limit ends it. Raises WeftError when the screen is lost."""
         self._screen = screen
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
@@ -201,7 +203,8 @@ class Session:
         gc.collect()
         gc.freeze()
         try:
-            self._enter(first)
+            assert self._entered is not None, "it has begun"
+            self._enter(self._entered)
             self._loop()
         finally:
             self._take_sound_events()
@@ -432,6 +435,9 @@ class Session:
     def _drew(self) -> None:
         """The program that plays has drawn a frame."""
         self.programs.drew()
+        if self.programs.before is None:
+            # What it has open, such as films, ends with it.
+            self._previous = None
         entered, loaded = self._entered, self._entered.loaded if self._entered is not None else None
         if entered is None or loaded is None:
             return

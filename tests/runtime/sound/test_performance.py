@@ -160,7 +160,8 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     )  # fmt: skip
     commands = {0.6: "pause", 1.2: "pause", 1.8: "restart", 2.4: "end"}
     with loudspeaker.recorded(tmp_path / "heard") as file:
-        session.run(Commands(session, commands), session.begin())
+        session.begin()
+        session.run(Commands(session, commands))
         time.sleep(0.2)
         # Where the machine stood still for a moment, samples are late. None of them is 0.
         stretches = [part[part != 0] for part in sounding(read(file)[:, 0], apart=PAUSE) if len(part) > EDGE]

@@ -265,7 +265,8 @@ def test_the_first_sample_of_a_performance_is_heard(
         sound=Sound(setup, SoundOptions()),
     )  # fmt: skip
     with loudspeaker.recorded(tmp_path / "heard") as file:
-        session.run(_UntilHeard(session), session.begin())
+        session.begin()
+        session.run(_UntilHeard(session))
         time.sleep(0.2)
         heard = read(file)[:, 0]
     assert times(heard[np.flatnonzero(heard)[:1]])[0] == 0
