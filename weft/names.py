@@ -1,10 +1,11 @@
 """The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
 another context computes, sounds, letters, live pictures, and what is heard in a sound. All other such names are paths
-of files."""
+of files. Inputs have names as well: a microphone, and the numbers that others send."""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import NamedTuple
 
 
@@ -200,6 +201,36 @@ def heard_of(picture: str) -> HeardName:
 def columns(heard: HeardName) -> int:
     """The width of the picture of what an analysis hears: the bands of a spectrum."""
     return int(heard.args[0]) if heard.args else 1
+
+
+_SENT = "sent:"
+
+
+class SentName(NamedTuple):
+    """A number that others send, message by message (MIDI, OSC): its source, the arguments of the call, which are
+    constant, and the output."""
+
+    source: str
+    args: tuple[str | float, ...]
+    output: str
+
+    @property
+    def name(self) -> str:
+        """Its name among the inputs of kernels."""
+        return f"{_SENT}{json.dumps([self.source, *self.args])}@{self.output}"
+
+
+def is_sent(name: str) -> bool:
+    """Whether an input of a kernel is sent by others."""
+    return name.startswith(_SENT)
+
+
+@cache
+def sent_of(name: str) -> SentName:
+    """The source, the arguments and the output of a number that is sent."""
+    call, _, output = name.removeprefix(_SENT).rpartition("@")
+    source, *args = json.loads(call)
+    return SentName(source, tuple(args), output)
 
 
 def shown(picture: str) -> str:

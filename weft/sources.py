@@ -65,6 +65,8 @@ class SourceSpec:
     """Whether it is a picture that changes while a program plays; its outputs are red, green, blue and alpha."""
     is_heard: bool = False
     """Whether it is a sound input, with an output for each channel."""
+    is_sent: bool = False
+    """Whether others send its outputs, message by message; each is the last number that came, 0 before the first."""
     is_analysis: bool = False
     """Whether it analyses a sound: its first argument is a strand, which audio evaluates for it."""
     hops: int = 0
@@ -77,8 +79,8 @@ class SourceSpec:
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard or self.is_analysis
-        return is_known or any(media.is_readable for media in self.media)
+        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard or self.is_sent
+        return is_known or self.is_analysis or any(media.is_readable for media in self.media)
 
 
 PICTURE = MediaKind(
@@ -154,8 +156,9 @@ _ROWS = (
                facts=(("bpm", "of the last 6 seconds; 0 before the first beats"),
                       ("phase", "place in the beat, 0…1; 0 on the beat"),
                       ("confidence", "1 for even beats, about 0 without"))),
-    SourceSpec("osc", (SourceParam("address", "text"),), ("v",), (), "the last number received at an OSC address",
-               'osc("/fader/1")'),
+    SourceSpec("osc", (SourceParam("address", "text"), SourceParam("index", "number", 0, whole=(0, 63))), ("v",), (),
+               "the last number received at an OSC address; index counts those of one message", 'osc("/fader/1")',
+               is_sent=True),
     SourceSpec("midi_cc", (SourceParam("number", "number"),), ("v",), (), "a MIDI controller, 0…1", "midi_cc(1)"),
     SourceSpec("midi_note", (), ("note", "velocity", "gate"), (), "the last MIDI note",
                "midi_note()::n<note, velocity, gate>"),

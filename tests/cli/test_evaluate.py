@@ -164,7 +164,7 @@ def test_pictures_are_read(weft):
 
 
 def test_a_source_that_this_version_lacks(weft):
-    weft.file("osc.weft", "osc(\"/fader\")::o<v>\n")
+    weft.file("osc.weft", "midi_cc(1)::o<v>\n")
     assert "o@v needs a source" in weft("eval", "osc.weft", "o@v", code=3).stderr
 
 

@@ -128,8 +128,6 @@ def test_what_this_version_lacks_is_said(weft):
         assert warned == (NOT_READABLE in topic.lacks), source.name
         assert warned == (f" {source.name}*" in overview), source.name
     assert not any("cannot be read" in words for _, words in find("load")[0].facts)
-    for pragma in ("#slider", "#toggle", "#xy", "#color"):
-        assert "start value" in " ".join(weft("help", pragma).stdout.split())
     assert "one window" in " ".join(weft("help", "display").stdout.split())
 
 

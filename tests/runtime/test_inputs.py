@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import pytest
 
 from weft.keys import KEYS, TOOL_KEYS, key_name
+from weft.names import SentName
 from weft.runtime.inputs import Inputs, InputState
+from weft.runtime.parameters import ParameterSpec
 
 
 def test_before_anything_happens_the_mouse_is_in_the_middle() -> None:
@@ -110,3 +113,42 @@ def test_the_numbers_are_those_of_glfw() -> None:
         assert KEYS[name][0] == getattr(glfw, f"KEY_{constant}")
     for name in ("shift", "control", "alt"):
         assert KEYS[name] == tuple(getattr(glfw, f"KEY_{side}_{name.upper()}") for side in ("LEFT", "RIGHT"))
+
+
+class Sender:
+    """Has received some numbers from others."""
+
+    sources = frozenset({"osc"})
+
+    def __init__(self, received: dict[tuple[str | float, ...], float]) -> None:
+        self.received = received
+        self.asked: list[SentName] = []
+
+    def values(self, wanted: Iterable[SentName]) -> dict[SentName, float]:
+        self.asked = list(wanted)
+        return {name: self.received[name.args] for name in self.asked if name.args in self.received}
+
+    def close(self) -> None:
+        self.received.clear()
+
+
+def test_a_controller_is_asked_for_what_the_program_reads() -> None:
+    inputs = Inputs()
+    sender = Sender({("/a@b", 0.0): 7.0, ("/c", 1.0): 8.0})
+    inputs.connect(sender)
+    name, other, note = (SentName(*each, "v") for each in (("osc", ("/a@b", 0.0)), ("osc", ("/d", 0.0)), ("midi", ())))
+    state = inputs.frame([name.name, other.name, note.name])
+    assert sender.asked == [name, other]
+    assert state[name.name] == inputs.snapshot()[name.name] == 7
+    assert other.name not in state
+    assert {*state} == {*InputState(), name.name}
+    inputs.close()
+    assert name.name not in inputs.frame([name.name])
+
+
+def test_a_parameter_that_was_set_is_among_the_inputs() -> None:
+    inputs = Inputs()
+    inputs.parameters.adopt([ParameterSpec("slider", "a", ("v",), (0.5,), 0, 2, "a", False, "p.weft", 1)])
+    assert "a@v" not in inputs.frame()
+    inputs.parameters.set("a@v", 3)
+    assert inputs.frame()["a@v"] == inputs.snapshot()["a@v"] == 2

@@ -21,6 +21,7 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.coordinator import main_picture
+from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
@@ -120,7 +121,9 @@ class Performance:
         self.seconds = 0.0
         self.clock = Clock(lambda: self.seconds)
         self.programs = Programs(self.loader)
-        self.succession = TransitionScheduler(self.programs, policy or TransitionPolicy(), self.clock, NO_SOUND)
+        self.succession = TransitionScheduler(
+            self.programs, policy or TransitionPolicy(), self.clock, Inputs(), NO_SOUND
+        )
         self.shown: Pixels | None = None
         self.programs.enter(self.prepare(text))
 

@@ -187,7 +187,7 @@ def _pragmas() -> Iterator[Topic]:
     from weft.syntax.pragmas import PRAGMAS  # imports the parser
 
     for name, row in PRAGMAS.items():
-        yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,), lacks=row.lacks)
+        yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,))
 
 
 @cache

@@ -27,6 +27,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
+from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
@@ -62,6 +63,7 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
+@click.option("--no-values", is_flag=True, help="Do not keep what parameters are set to beside the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
@@ -92,6 +94,7 @@ class _RunOptions:
     events: str | None
     no_audio: bool
     no_mic: bool
+    no_values: bool
     audio_device: str | None
     buffer: int
     fade: float | None
@@ -109,13 +112,16 @@ class _RunOptions:
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)
+        inputs = Inputs()
+        keeps_values = not self.no_values and not comes_with_weft(path)
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events:
             session = Session(
-                path, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), Inputs(),
+                path, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize),
+                values=ValuesFile(path, inputs.parameters) if keeps_values else None,
             )  # fmt: skip
             return self._play(session, ahead)
 

@@ -12,7 +12,7 @@ from weft.errors import Span, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile
 from weft.ops import WORDS
-from weft.sources import FILM, SOUND, MediaKind, SourceSpec
+from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
 
@@ -159,11 +159,18 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
         elif isinstance(value, Text) and "text" in param.kind:
             args.append(value.value)
         elif number is not None and "number" in param.kind:
+            _check_whole(param, number, value.span)
             args.append(number)
         else:
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
                         f"for example {spec.example}")  # fmt: skip
     return tuple(args)
+
+
+def _check_whole(param: SourceParam, number: float, span: Span) -> None:
+    if param.whole is not None and not (number % 1 == 0 and param.whole[0] <= number <= param.whole[1]):
+        least, most = param.whole
+        raise error("argument-out-of-range", f'"{param.name}" is a whole number from {least} to {most}', span)
 
 
 def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, bool] | None:
@@ -209,10 +216,7 @@ def called_analysis(call: Call, spec: SourceSpec) -> tuple[Expression, tuple[flo
         if not isinstance(number, int | float):
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain number', (value or call).span,
                         f"for example {spec.example}")  # fmt: skip
-        if param.whole is not None and not (number == int(number) and param.whole[0] <= number <= param.whole[1]):
-            least, most = param.whole
-            raise error("argument-out-of-range", f'"{param.name}" is a whole number from {least} to {most}',
-                        (value or call).span)  # fmt: skip
+        _check_whole(param, number, (value or call).span)
         numbers.append(float(number))
     return strand, tuple(numbers)
 

@@ -33,7 +33,7 @@ from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
     SourceMember, StrandGroup, StrandMember, WordMember, positional_axes
 )
-from weft.names import LiveName, StrandRef
+from weft.names import LiveName, SentName, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import FILM, SOURCES
 from weft.syntax.ast import (
@@ -529,6 +529,8 @@ class Elaborator(Generic[V]):
             return pattern_value(self._patterns[call], plane, self.env, at, self.budget)
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
+        if spec.is_sent:
+            return self.domain.uniform(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]).name)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
             return letters_value(letters, size, self._known(letters.name), plane, self.env, self.domain, at, call.span)

@@ -28,6 +28,7 @@ from weft.ir.lower import Unavailable
 from weft.media.sampled import size_of
 from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
+from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
@@ -239,7 +240,7 @@ class Build(Analysis):
         """All that is needed to play it."""
         sampled = (name for unit in self.units for kernel in unit.kernels for name in kernel.pictures)
         return CompiledProgram(
-            self.units, self.patch.settings, self.patch.parameter_values(), self.contexts,
+            self.units, self.patch.settings, tuple(map(ParameterSpec.of, self.patch.parameters)), self.contexts,
             (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
             tuple(dict.fromkeys(name for name in sampled if is_heard(name))),
         )  # fmt: skip

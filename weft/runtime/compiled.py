@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
-from weft.names import is_view
+from weft.names import is_sent, is_view
+from weft.runtime.parameters import ParameterSpec
 
 
 @dataclass(frozen=True)
 class CompiledProgram:
     """All that is needed to play a program. It is small, and can be sent to another process.
 
-    `parameters` are the initial values of sliders and the like, by the names that kernels read; `took` has the
-    milliseconds spent on the text, the graph and the kernels. `fade` (seconds) and `quantize` (beats) are how the patch
-    asks to take over, if it does.
+    `parameters` are sliders and the like, in the order of the text; `took` has the milliseconds spent on the text, the
+    graph and the kernels. `fade` (seconds) and `quantize` (beats) are how the patch asks to take over, if it does.
     """
 
     units: tuple[Unit, ...]
     settings: Mapping[str, float]
-    parameters: Mapping[str, float]
+    parameters: tuple[ParameterSpec, ...]
     contexts: ContextTable
     took: tuple[float, float, float]
     fade: float | None = None
     quantize: float | None = None
     heard: tuple[str, ...] = ()
     """The pictures of what analyses hear in its sound, by name; any of its units may sample them."""
+
+    @cached_property
+    def starts(self) -> dict[str, float]:
+        """The initial values of the parameters, by the names that kernels read."""
+        pairs = (zip(spec.inputs, spec.start, strict=True) for spec in self.parameters)
+        return {name: value for pair in pairs for name, value in pair}
+
+    @cached_property
+    def raw(self) -> frozenset[str]:
+        """The parameters that sounds take over at once, by the names that kernels read."""
+        return frozenset(name for spec in self.parameters if spec.is_raw for name in spec.inputs)
+
+    @cached_property
+    def sent(self) -> tuple[str, ...]:
+        """The names of what others send to it."""
+        return tuple(sorted(filter(is_sent, self.uniforms)))
 
     @property
     def uniforms(self) -> frozenset[str]:

@@ -1,12 +1,16 @@
-"""Mouse and keys as a patch reads them: `mouse@x`, `mouse@down`, `key@space` and the rest."""
+"""What reaches a patch from outside, number by number: mouse and keys (`mouse@x`, `key@space`), parameters that were
+set by hand, and what others send (MIDI, OSC)."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from weft.keys import KEYS, MOUSE
+from weft.names import SentName, sent_of
+from weft.runtime.parameters import ParameterBank
 
 BUTTONS = ("left", "right", "middle")
 """The mouse buttons in GLFW's order; a patch reads the first two by name, and all of them as `mouse@down`."""
@@ -14,10 +18,11 @@ BUTTONS = ("left", "right", "middle")
 
 @dataclass(frozen=True, slots=True)
 class InputState(Mapping[str, float]):
-    """Mouse and keys at one moment, and the mapping from `mouse@…` and `key@…` to their values.
+    """All inputs at one moment, and the mapping from the names that kernels read (`mouse@x`, `key@a`) to their values.
 
     `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, positive away from
-    the player. `held_keys` and `held_buttons` are the names of what is down.
+    the player. `held_keys` and `held_buttons` are the names of what is down. `others` has the parameters that were set
+    by hand, and what was sent.
     """
 
     x: float = 0.5
@@ -25,9 +30,12 @@ class InputState(Mapping[str, float]):
     wheel: float = 0.0
     held_buttons: frozenset[str] = frozenset()
     held_keys: frozenset[str] = frozenset()
+    others: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, strand: str) -> float:
         """The value of a strand such as `mouse@x` or `key@space`. Raises `KeyError` for any other name."""
+        if strand in self.others:
+            return self.others[strand]
         instance, _, output = strand.partition("@")
         if instance == "key" and output in KEYS:
             return float(output in self.held_keys)
@@ -40,15 +48,34 @@ class InputState(Mapping[str, float]):
     def __iter__(self) -> Iterator[str]:
         yield from (f"mouse@{output}" for output in MOUSE)
         yield from (f"key@{name}" for name in KEYS)
+        yield from self.others
 
     def __len__(self) -> int:
-        return len(MOUSE) + len(KEYS)
+        return len(MOUSE) + len(KEYS) + len(self.others)
+
+
+class Controller(Protocol):
+    """Something that receives what others send: MIDI ports, an OSC server."""
+
+    sources: frozenset[str]
+    """The sources (see `weft.sources`) whose outputs it knows."""
+
+    def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
+        """The numbers for the next frame; what has not been sent is left out. What came and went since the last call
+        counts as if it were still there, so that a note shorter than a frame is seen. Called once a frame."""
+
+    def close(self) -> None:
+        """Stops receiving. May be called twice."""
 
 
 class Inputs:
-    """Collects what mouse and keyboard do. Every method may be called from any thread."""
+    """Collects all inputs. Every method may be called from any thread, except `connect` and `frame`."""
 
     def __init__(self) -> None:
+        self.parameters = ParameterBank()
+        self._controllers: list[Controller] = []
+        self._sent: Mapping[str, float] = {}
+        """What had been sent at the last frame."""
         self._lock = threading.Lock()
         self._x = self._y = 0.5
         self._wheel = 0.0
@@ -58,6 +85,15 @@ class Inputs:
         # What went down since the last frame, so that a tap shorter than a frame is seen.
         self._tapped_keys: set[str] = set()
         self._tapped_buttons: set[str] = set()
+
+    def connect(self, controller: Controller) -> None:
+        """Reads what a controller receives from now on, until `close`."""
+        self._controllers.append(controller)
+
+    def close(self) -> None:
+        """Closes all controllers. May be called twice."""
+        for controller in self._controllers:
+            controller.close()
 
     def move(self, x: float, y: float) -> None:
         """The pointer moved to `x`, `y` in units of the picture; outside, the nearest point of its edge counts."""
@@ -92,8 +128,15 @@ class Inputs:
         with self._lock:
             self._keys_down.pop(number, None)
 
-    def frame(self) -> InputState:
-        """The state for the next frame. What was pressed since the last call counts as held, even if it is released."""
+    def frame(self, sent: Iterable[str] = ()) -> InputState:
+        """The state for the next frame, in which the names `sent` are read of what others send. What was pressed since
+        the last call counts as held, even if it is released."""
+        wanted = [sent_of(name) for name in sent]
+        self._sent = {
+            each.name: value
+            for controller in self._controllers
+            for each, value in controller.values([w for w in wanted if w.source in controller.sources]).items()
+        }
         with self._lock:
             state = self._state(self._tapped_buttons, self._tapped_keys)
             self._tapped_buttons, self._tapped_keys = set(), set()
@@ -107,4 +150,5 @@ class Inputs:
     def _state(self, more_buttons: set[str], more_keys: set[str]) -> InputState:
         buttons = frozenset(self._buttons_down | more_buttons)
         keys = frozenset(more_keys.union(self._keys_down.values()))
-        return InputState(self._x, self._y, self._wheel, buttons, keys)
+        others = {**self.parameters.values, **self._sent}
+        return InputState(self._x, self._y, self._wheel, buttons, keys, others)

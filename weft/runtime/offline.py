@@ -173,7 +173,7 @@ class Offline:
             "weft": weft.__version__,
             "kernels": sorted(unit.hash for unit in compiled.units),
             "settings": sorted(compiled.settings.items()),
-            "parameters": sorted(compiled.parameters.items()),
+            "parameters": sorted(compiled.starts.items()),
             "media": [_hash_of(Path(path)) for path in self._build.media],
             "backends": sorted(backends),
         }

@@ -30,6 +30,7 @@ from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import read_text
 from weft.runtime.inputs import Inputs
+from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
@@ -56,11 +57,11 @@ class Ticker:
 
     def env(self, loaded: LoadedProgram) -> Env:
         """The environment of a program in the latest tick of the clock."""
-        tick = self.clock.latest
+        tick, compiled = self.clock.latest, loaded.compiled
         return Env(
-            *loaded.size, tick.number, tick.time, tick.dt, {**self.inputs.frame(), **loaded.compiled.parameters},
+            *loaded.size, tick.number, tick.time, tick.dt, {**compiled.starts, **self.inputs.frame(compiled.sent)},
             loaded.pictures_at(tick.time), threads=self.threads, warn=self.reporter.warn,
-            loop_stopped=partial(self.reporter.loop_stopped, loaded.compiled),
+            loop_stopped=partial(self.reporter.loop_stopped, compiled),
         )  # fmt: skip
 
     def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
@@ -114,7 +115,8 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of one file. If it `fits`, pictures are made to fit the screen. Screenshots go to `folder`."""
+    """One performance of one file. If it `fits`, pictures are made to fit the screen. Screenshots go to `folder`, and
+    what parameters were set to is kept in the file `values`, if there is one."""
 
     path: Path
     compiler: Compiler
@@ -124,6 +126,7 @@ class Session:
     threads: int = 1
     fits: bool = True
     folder: Path = Path()
+    values: ValuesFile | None = None
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     clock: Clock = field(default_factory=Clock)
@@ -136,7 +139,7 @@ class Session:
         """Set when the loop should look for a result, or end."""
         self._worker = CompileWorker(self.compiler.setup, self.programs, self.clock, self.inputs, self._finished)
         self._saves = Saves(self.path, self._worker, self.programs, self.reporter.events, self.fits)
-        self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.sound)
+        self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self.folder, self.path.stem, self.reporter)
         self._screen = Screen()
@@ -154,6 +157,8 @@ class Session:
         self._mentioned: Saved | None = None
         """The text that was reported to take long."""
         self._compute: list[float] = []
+        self._reported: Mapping[str, float] = {}
+        """The values of parameters that were reported."""
         self._overlay = Overlay()
 
     def expect(self, ahead: Child | None = None) -> None:
@@ -171,6 +176,8 @@ class Session:
         meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         self.loader.stream_getter = self.sound.getter
         self.loader.listener = self.sound.listen
+        if self.values is not None and (note := self.values.read()) is not None:
+            self.reporter.mention(note)
         outcome = None
         saved = self._saves.begin(room)
         if saved.problem:
@@ -193,6 +200,9 @@ class Session:
         self._saves.close()
         self._worker.close()
         self.sound.close()
+        self.inputs.close()
+        if self.values is not None and (note := self.values.close()) is not None:
+            self.reporter.echo(note)
 
     def run(self, screen: Screen) -> None:
         """Runs the loop, after `begin`, until the user or a limit ends it. Raises WeftError when the screen is lost."""
@@ -318,7 +328,14 @@ class Session:
         self.reporter.begin()
         self.reporter.notices.set_problems(outcome.diagnostics)
         self._screen.set_patch_keys(self.patch_keys)
+        self._adopt_parameters()
         self._saves.answered(outcome)
+
+    def _adopt_parameters(self) -> None:
+        """Takes over the parameters of the program that plays."""
+        running = self.programs.running
+        for note in self.inputs.parameters.adopt(running.compiled.parameters) if running is not None else ():
+            self.reporter.mention(note)
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
@@ -455,6 +472,7 @@ class Session:
         if went_back:
             self._entered, self._is_improvable = self._previous, True
             self._transitions.restart_sound()
+            self._adopt_parameters()
         self._is_new = False
         if went_back or problems != self._failure:
             self.reporter.problems(failed.hash, problems)
@@ -472,8 +490,20 @@ class Session:
             self.reporter.frames(figures, self.sound.figures, self._facts())
             if (running := self.programs.running) is not None:
                 self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
+            if self.values is not None and (note := self.values.keep()) is not None:
+                self.reporter.mention(note)
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
+        self._report_parameters()
+
+    def _report_parameters(self) -> None:
+        """Reports the parameters that were set since the last frame."""
+        values = self.inputs.parameters.values
+        if values is not self._reported:
+            changed = {name: value for name, value in values.items() if self._reported.get(name) != value}
+            self._reported = values
+            if changed:
+                self.reporter.events.emit("parameters", values=changed)
 
     def _facts(self) -> tuple[str, ...]:
         """Facts about the program, shown with the figures of its frames."""

@@ -18,7 +18,7 @@ from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.coordinator import TickResult, main_picture
-from weft.runtime.inputs import InputState
+from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs
 from weft.runtime.sound.player import Sound
 
@@ -81,7 +81,7 @@ class PictureFade:
         if not isinstance(leaving, LoadedProgram):
             return leaving
         with suppress(Exception):  # then it is gone at once
-            inputs = {**env.inputs, **leaving.compiled.parameters}
+            inputs = {**leaving.compiled.starts, **env.inputs}
             own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
             shown = main_picture(leaving.runner.run_aside(own, done))
             return None if shown is None else shown.array
@@ -143,10 +143,13 @@ class _Waiting:
 class TransitionScheduler:
     """Lets the programs of a performance take over from one another."""
 
-    def __init__(self, programs: Programs, policy: TransitionPolicy, clock: Clock, sound: Sound) -> None:
+    def __init__(
+        self, programs: Programs, policy: TransitionPolicy, clock: Clock, inputs: Inputs, sound: Sound
+    ) -> None:
         self._programs = programs
         self._policy = policy
         self._clock = clock
+        self._inputs = inputs
         self._sound = sound
         self._opening: tuple[LoadResult, float] | None = None
         """A program whose sound is being prepared, and the time of the performance since when."""
@@ -276,7 +279,7 @@ class TransitionScheduler:
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound, as far as they are known before its first frame."""
-        given = {**InputState(), **loaded.compiled.parameters}
+        given = {**loaded.compiled.starts, **self._inputs.snapshot()}
         now = self._clock.now()
         env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))
         with suppress(Exception):  # values that cannot be read yet come with the first frame

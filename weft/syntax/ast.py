@@ -304,6 +304,8 @@ class Parameter:
     span: Span
     low: float = 0.0
     high: float = 1.0
+    is_raw: bool = False
+    """Whether a sound takes over its values at once, instead of gliding from each to the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -510,7 +512,8 @@ def _statement(statement: Statement | BodyStatement) -> str:
             start = " ".join(number_text(value) for value in statement.start)
             span = f" from {number_text(statement.low)} to {number_text(statement.high)}"
             label = f" {json.dumps(text, ensure_ascii=False)}" if text is not None else ""
-            return f"({kind} {name.name}{_names(outputs)} {start}{span}{label})"
+            raw = " raw" * statement.is_raw
+            return f"({kind} {name.name}{_names(outputs)} {start}{span}{label}{raw})"
         case Fade(seconds=number):
             return f"(fade {number_text(number)})"
         case Quantize(beats=number):

@@ -37,7 +37,13 @@ class _Parts:
             message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
             self.report.error("empty-range", message, low_span.to(high_span))
             return None
-        return self._parameter("slider", (self._within(2, low, high),), self.texts, low, high)
+        is_raw = len(self.names) == 3
+        if is_raw and self.names[2].name != "raw":
+            word = self.names[2]
+            message = f"{word.name} means nothing here"
+            self.report.error("malformed-pragma", message, word.span, "raw is what may follow")
+            return None
+        return self._parameter("slider", (self._within(2, low, high),), self.texts, low, high, is_raw)
 
     def toggle(self) -> ast.Pragma | None:
         start, span = self.numbers[0]
@@ -77,10 +83,11 @@ class _Parts:
 
     def _parameter(
         self, kind: ast.ParameterKind, start: tuple[float, ...], label: Sequence[tuple[str, Span]],
-        low: float = 0.0, high: float = 1.0
+        low: float = 0.0, high: float = 1.0, is_raw: bool = False
     ) -> ast.Parameter:  # fmt: skip
-        name, *outputs = self.names
-        return ast.Parameter(kind, name, tuple(outputs), start, label[0][0] if label else None, self.span, low, high)
+        name, *outputs = self.names[: len(start) + 1]
+        words = label[0][0] if label else None
+        return ast.Parameter(kind, name, tuple(outputs), start, words, self.span, low, high, is_raw)
 
     def _within(self, index: int, low: float, high: float) -> float:
         """A start value, kept in its range."""
@@ -110,11 +117,7 @@ class PragmaSpec:
     doc: str
     example: str
     build: Callable[[_Parts], ast.Pragma | None]
-    lacks: str = ""
-    """What this version does not support yet."""
 
-
-_STILL: Final = "it keeps its start value while a patch plays; change it in the text"
 
 PRAGMAS: Final[Mapping[str, PragmaSpec]] = {
     "include": PragmaSpec(
@@ -124,19 +127,19 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = {
         r"n(?:\.n)*", "#use std.noise", "makes the spindles of a library that ships with weft known",
         "#use std.noise", _Parts.use),
     "slider": PragmaSpec(
-        "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
-        "a parameter between two numbers, read as name@v or name",
-        '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _Parts.slider, _STILL),
+        "n<n[>g]=-?0,-?0,-?0s?n?", '#slider name<v> = low, high, start "label" raw',
+        "a parameter between two numbers, read as name@v or name; sounds take it over at once if it is raw",
+        '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _Parts.slider),
     "toggle": PragmaSpec(
         "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
-        '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle, _STILL),
+        '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle),
     "xy": PragmaSpec(
         "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
-        '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy, _STILL),
+        '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy),
     "color": PragmaSpec(
         "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
         '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)',
-        _Parts.color, _STILL),
+        _Parts.color),
     "fade": PragmaSpec(
         "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
         "#fade 0.5", _Parts.fade),

@@ -145,6 +145,17 @@ def test_a_parameter_that_jumps_is_led_for_as_long_with_every_device(block: int)
     assert (heard[length - 1 :] == 0.75).all()
 
 
+def test_a_raw_parameter_jumps() -> None:
+    hall = Hall()
+    hall.given.update({"a@v": 0.25, "b@v": 0.25})
+    hall.enter("#slider a<v> = 0, 1, 0.25 raw\n#slider b<v> = 0, 1, 0.25\naudio(a, b)\n")
+    hall.play(BLOCK)
+    hall.given.update({"a@v": 0.75, "b@v": 0.75})
+    heard = hall.play(BLOCK)
+    assert (heard[:, 0] == 0.75).all()
+    assert heard[0, 1] < 0.26
+
+
 def test_what_jumps_again_and_again_makes_no_larger_steps() -> None:
     hall = Hall()
     hall.enter("audio(mouse@x)\n")

@@ -103,7 +103,7 @@ class _Trial:
         """The duration of the last frame."""
         program = loader.prepare(compiled, (width, height))
         self.runner = program.runner
-        inputs = {**moment.inputs, **compiled.parameters}
+        inputs = {**compiled.starts, **moment.inputs}
         # Time advances from tick to tick, even while the performance is paused.
         dt = moment.dt or 1 / compiled.settings["fps"]
         self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, program.pictures)
@@ -152,7 +152,7 @@ class _SoundTrial:
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
-        inputs = {**moment.inputs, **compiled.parameters, **fed}
+        inputs = {**compiled.starts, **moment.inputs, **fed}
         here = replace(loader, stream_getter=None, listener=None)
         self.rendering = Rendering(here, compiled, inputs, first, clips=False)
         self.rendering.show(seen)

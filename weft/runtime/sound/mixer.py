@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -241,17 +241,19 @@ class ControlSmoother:
         self._given = given
         self._ramps: dict[str, _Ramp] = {}
 
-    def smoothed(self, names: Iterable[str], samples: int, left: int) -> dict[str, Floats]:
-        """The next samples of each control, where `left` samples remain of the block."""
-        self._ramps = {name: self._ramp(name, left) for name in names}
+    def smoothed(
+        self, names: Iterable[str], samples: int, left: int, raw: Container[str] = frozenset()
+    ) -> dict[str, Floats]:
+        """The next samples of each control, where `left` samples remain of the block. Those that are `raw` jump."""
+        self._ramps = {name: self._ramp(name, left, name in raw) for name in names}
         return {name: ramp.advance(samples) for name, ramp in self._ramps.items()}
 
-    def _ramp(self, name: str, left: int) -> _Ramp:
+    def _ramp(self, name: str, left: int, is_raw: bool) -> _Ramp:
         """The ramp of one control to its current target."""
         target = float(self._given(name))
         ramp = self._ramps.get(name)
         # To and from NaN and infinity, values jump.
-        if ramp is None or not math.isfinite(target - ramp.now):
+        if ramp is None or is_raw or not math.isfinite(target - ramp.now):
             return _Ramp(target, target)
         if ramp.target != target:
             ramp.target, ramp.left = target, max(left, self._shortest)
@@ -492,7 +494,8 @@ class Mixer:
         kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
         read = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
         heard = set(filter(is_microphone, read))
-        controls = self._smoother.smoothed(read - heard, samples, left)
+        raw = self._programs[-1].loaded.compiled.raw if self._programs else frozenset[str]()
+        controls = self._smoother.smoothed(read - heard, samples, left, raw)
         for name in heard:
             controls[name] = (
                 np.zeros(samples) if self._microphone is None else self._microphone(name, first, samples)
@@ -506,7 +509,7 @@ class Mixer:
             inputs = dict(controls)
             env = Env(
                 *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
-                inputs=entry.loaded.compiled.parameters, pictures=entry.pictures,
+                inputs=entry.loaded.compiled.starts, pictures=entry.pictures,
                 block=SampleBlock(first, samples, self._rate, self._channels, inputs),
                 loop_stopped=self.loops_stopped.add,
             )  # fmt: skip

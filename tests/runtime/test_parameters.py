@@ -1,0 +1,157 @@
+"""Parameters while a patch plays: what they are set to, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.performance import Performance
+from weft.errors import Report, Source
+from weft.runtime.parameters import ParameterBank, ParameterSpec, ValuesFile
+from weft.syntax.ast import Parameter
+from weft.syntax.parser import parse
+
+TEXT = """\
+#slider speed<v> = 0, 2, 0.5 "how fast"
+#toggle on<v> = 0
+#xy spot<x, y> = 0.25, 0.75
+"""
+
+
+def specs(text: str) -> list[ParameterSpec]:
+    statements = parse(Source("patch.weft", text), Report()).statements
+    return [ParameterSpec.of(each) for each in statements if isinstance(each, Parameter)]
+
+
+def bank(text: str = TEXT) -> ParameterBank:
+    made = ParameterBank()
+    made.adopt(specs(text))
+    return made
+
+
+def test_a_parameter_knows_its_place_and_its_inputs() -> None:
+    speed, on, spot = specs(TEXT)
+    assert (speed.label, on.label) == ("how fast", "on")
+    assert spot.inputs == ("spot@x", "spot@y")
+    assert [each.line for each in (speed, on, spot)] == [1, 2, 3]
+
+
+def test_values_stay_in_their_range_and_a_toggle_is_0_or_1() -> None:
+    made = bank()
+    assert [made.set("speed@v", value) for value in (-1, 1.5, 7, float("nan"))] == [0, 1.5, 2, 0]
+    assert [made.set("on@v", value) for value in (0.4, 0.5, 3)] == [0, 1, 1]
+    assert made.value("spot@y") == 0.75
+    with pytest.raises(KeyError):
+        made.set("nothing@v", 1)
+
+
+def test_only_what_was_set_is_a_value_and_a_reset_forgets_it() -> None:
+    made = bank()
+    made.set("speed@v", 1)
+    assert made.values == {"speed@v": 1}
+    before = made.values
+    made.reset("speed@v")
+    assert (made.values, made.value("speed@v")) == ({}, 0.5)
+    assert before == {"speed@v": 1}, "a set of values never changes"
+
+
+def test_a_value_survives_a_save_and_is_clamped_to_its_new_range() -> None:
+    made = bank()
+    made.set("speed@v", 1.5)
+    assert made.adopt(specs("#slider speed<v> = 0, 2, 0.5")) == ()
+    (note,) = made.adopt(specs("#slider speed<v> = 0, 1, 0.5"))
+    assert note == "speed was 1.5, and is 1 now: it runs from 0 to 1"
+    assert made.value("speed@v") == 1
+
+
+def test_a_value_survives_a_save_that_leaves_its_parameter_out() -> None:
+    made = bank()
+    made.set("speed@v", 1.5)
+    made.adopt([])
+    made.adopt(specs(TEXT))
+    assert made.value("speed@v") == 1.5
+
+
+def test_a_new_start_value_in_the_text_counts() -> None:
+    made = bank()
+    made.set("speed@v", 1.5)
+    made.adopt(specs("#slider speed<v> = 0, 2, 0.75"))
+    assert (made.value("speed@v"), made.values) == (0.75, {})
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_keeps_what_was_set(tmp_path: Path) -> None:
+    made = bank()
+    file = ValuesFile(tmp_path / "patch.weft", made)
+    made.set("spot@x", 0.125)
+    assert file.close() is None
+    assert [path.name for path in tmp_path.iterdir()] == ["patch.weft.values"], "nothing is left beside it"
+    again = bank()
+    assert ValuesFile(tmp_path / "patch.weft", again).read() is None
+    assert again.values == {"spot@x": 0.125}
+
+
+def test_the_file_is_not_written_while_nothing_has_changed(tmp_path: Path) -> None:
+    made = bank()
+    file = ValuesFile(tmp_path / "patch.weft", made)
+    made.set("on@v", 1)
+    made.reset("on@v")
+    file.close()
+    assert not file.path.exists()
+    made.set("on@v", 1)
+    file.close()
+    written = file.path.stat()
+    again = bank()
+    same = ValuesFile(tmp_path / "patch.weft", again)
+    same.read()
+    again.adopt(specs(TEXT))
+    same.close()
+    assert file.path.stat() == written
+
+
+@pytest.mark.parametrize("damaged", [
+    b"", b"{", b"[]", b'{"parameters": 3}', b'{"parameters": {"a@v": 3}}', b"\xff\xfe", b"[" * 100_000,
+    b'{"parameters": {"a@v": {"value": NaN, "start": 0}}}', b'{"parameters": {"a@v": {"value": "1", "start": 0}}}',
+    b"9" * (2 << 20),
+], ids=lambda data: repr(data[:40]))  # fmt: skip
+def test_a_damaged_file_is_set_aside(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "patch.weft.values").write_bytes(damaged)
+    made = bank()
+    note = ValuesFile(tmp_path / "patch.weft", made).read()
+    assert note == "patch.weft.values is damaged, and is now patch.weft.values.damaged; the values in the text count"
+    assert (tmp_path / "patch.weft.values.damaged").read_bytes() == damaged
+    assert made.values == {}
+
+
+def test_a_file_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+    made = bank()
+    file = ValuesFile(tmp_path / "gone" / "patch.weft", made)
+    made.set("on@v", 1)
+    assert file.close() == "patch.weft.values cannot be written (No such file or directory)"
+    assert file.close() is None
+
+
+def _computed(performance: Performance) -> list[float]:
+    return next(event["values"] for event in performance.events if event["event"] == "compute")
+
+
+def test_a_performance_begins_with_what_was_kept(tmp_path: Path) -> None:
+    """And the text counts where its start value is another one now."""
+    patch = tmp_path / "patch.weft"
+    patch.write_text(TEXT + "me<width> = 8\nme<height> = 8\ncompute(speed, on, spot@y)\n")
+    kept = {"speed@v": {"value": 1.25, "start": 0.5}, "spot@y": {"value": 1, "start": 0}}
+    values = tmp_path / "patch.weft.values"
+    values.write_text(json.dumps({"parameters": kept}))
+    with Performance(patch, "--headless", "--frames", "2") as performance:
+        assert performance.ended() == 0
+        (found,) = [event["values"] for event in performance.events if event["event"] == "parameters"]
+        assert found == {"speed@v": 1.25}
+        assert _computed(performance) == [1.25, 0, 0.75]
+    assert json.loads(values.read_text()) == {"parameters": {"speed@v": kept["speed@v"]}}
+    with Performance(patch, "--headless", "--frames", "2", "--no-values") as performance:
+        assert performance.ended() == 0
+        assert _computed(performance) == [0.5, 0, 0.75]

@@ -1,0 +1,241 @@
+"""Parameters (`#slider #toggle #xy #color`) while a patch plays: the values they have been set to, and the file beside
+the patch that keeps them.
+
+The text gives a parameter its range and its start value. A value set by hand survives saves by name, clamped to a new
+range, also while a save leaves the parameter out. If a save changes the start value, the text has been edited since,
+and its value counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.syntax.ast import Parameter, ParameterKind
+
+MOST_BYTES = 1 << 20
+"""The largest file of values that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """A parameter of a program: one start value an output, each from `low` to `high`; see `weft.syntax.ast.Parameter`.
+    `line` is that of its pragma in the file at `path`, from 1."""
+
+    kind: ParameterKind
+    name: str
+    outputs: tuple[str, ...]
+    start: tuple[float, ...]
+    low: float
+    high: float
+    label: str
+    is_raw: bool
+    path: str
+    line: int
+
+    @classmethod
+    def of(cls, parameter: Parameter) -> ParameterSpec:
+        """The parameter of a pragma."""
+        outputs = tuple(output.name for output in parameter.outputs)
+        span = parameter.span
+        return cls(
+            parameter.kind, parameter.name.name, outputs, parameter.start, parameter.low, parameter.high,
+            parameter.label or parameter.name.name, parameter.is_raw, span.source.name,
+            span.source.position(span.start)[0],
+        )  # fmt: skip
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names by which kernels read its outputs."""
+        return tuple(f"{self.name}@{output}" for output in self.outputs)
+
+    def fitted(self, value: float) -> float:
+        """A value in its range; a toggle is 0 or 1. NaN becomes the lower end."""
+        inside = self.low if math.isnan(value) else min(max(value, self.low), self.high)
+        return float(inside >= 0.5) if self.kind == "toggle" else inside
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A value set by hand, and the start value in the text at that time."""
+
+    value: float
+    start: float
+
+
+class ParameterBank:
+    """The parameters of the program that plays, and what they are set to. Every method may be called from any
+    thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._specs: tuple[ParameterSpec, ...] = ()
+        self._by_input: dict[str, tuple[ParameterSpec, float]] = {}
+        """The parameter and the start value of each input."""
+        self._set: dict[str, _Setting] = {}
+        self._values: Mapping[str, float] = {}
+        self.changes = 0
+        """How often anything has changed."""
+
+    @property
+    def specs(self) -> tuple[ParameterSpec, ...]:
+        """The parameters of the program that plays, in the order of the text."""
+        return self._specs
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """The values that were set by hand, by the names that kernels read. It never changes: a new one replaces it."""
+        return self._values
+
+    def value(self, name: str) -> float:
+        """The current value of an input. Raises KeyError for one that the program does not have."""
+        with self._lock:
+            return self._values.get(name, self._by_input[name][1])
+
+    def adopt(self, specs: Sequence[ParameterSpec]) -> tuple[str, ...]:
+        """Takes over the parameters of another program; returns notes on values that its ranges have changed."""
+        with self._lock:
+            self._specs = tuple(specs)
+            starts = {s.name: zip(s.inputs, s.start, strict=True) for s in specs}
+            self._by_input = {name: (s, start) for s in specs for name, start in starts[s.name]}
+            notes = []
+            for name, (spec, start) in self._by_input.items():
+                setting = self._set.get(name)
+                if setting is None:
+                    continue
+                if setting.start != start:
+                    del self._set[name]
+                    continue
+                value = spec.fitted(setting.value)
+                if value != setting.value:
+                    self._set[name] = _Setting(value, start)
+                    notes.append(f"{_shown(name)} was {setting.value:g}, and is {value:g} now: "
+                                 f"it runs from {spec.low:g} to {spec.high:g}")  # fmt: skip
+            self._changed()
+            return tuple(notes)
+
+    def set(self, name: str, value: float) -> float:
+        """Sets an input; returns its value, which is in its range. Raises KeyError for one that the program does not
+        have."""
+        with self._lock:
+            spec, start = self._by_input[name]
+            setting = _Setting(spec.fitted(value), start)
+            if self._set.get(name) != setting:
+                self._set[name] = setting
+                self._changed()
+            return setting.value
+
+    def reset(self, name: str) -> None:
+        """Sets an input back to what the text says. Raises KeyError for one that the program does not have."""
+        with self._lock:
+            assert self._by_input[name]
+            if self._set.pop(name, None) is not None:
+                self._changed()
+
+    def to_json(self) -> dict[str, Any]:
+        """The values set by hand, as the file keeps them."""
+        with self._lock:
+            return {name: {"value": each.value, "start": each.start} for name, each in sorted(self._set.items())}
+
+    def restore(self, kept: object) -> None:
+        """Takes over what `to_json` gave. Raises ValueError for anything else."""
+        if not isinstance(kept, dict):
+            raise ValueError("there are no values")
+        settings = {}
+        for name, each in kept.items():
+            match each:
+                case {"value": int() | float() as value, "start": int() | float() as start} if math.isfinite(value):
+                    settings[name] = _Setting(float(value), float(start))
+                case _:
+                    raise ValueError(f'"{name}" has no value')
+        with self._lock:
+            self._set = settings
+            self._changed()
+
+    def _changed(self) -> None:
+        self._values = {name: setting.value for name, setting in self._set.items()}
+        self.changes += 1
+
+
+def _shown(name: str) -> str:
+    """An input as a patch reads it."""
+    return name.removesuffix("@v")
+
+
+class ValuesFile:
+    """The file beside a patch that keeps what was set by hand. It is written aside and renamed, only when something has
+    changed, and in a thread of its own, since a disk may take long."""
+
+    def __init__(self, patch: Path, bank: ParameterBank) -> None:
+        self.path = patch.with_name(patch.name + ".values")
+        self._bank = bank
+        self._kept = "{}"
+        self._seen = bank.changes
+        self._writer: threading.Thread | None = None
+        self._problem: str | None = None
+
+    def read(self) -> str | None:
+        """Restores the values; returns a note about a file that is damaged, which is set aside."""
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as failure:
+            return f"{self.path.name} cannot be read ({failure.strerror}); the values in the text count"
+        try:
+            if len(data) > MOST_BYTES:
+                raise ValueError("it is too large")
+            found = json.loads(data)
+            self._bank.restore(found["parameters"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            aside = self.path.with_name(self.path.name + ".damaged")
+            with suppress(OSError):
+                os.replace(self.path, aside)
+            return f"{self.path.name} is damaged, and is now {aside.name}; the values in the text count"
+        self._kept = json.dumps(self._bank.to_json())
+        self._seen = self._bank.changes
+        return None
+
+    def keep(self) -> str | None:
+        """Writes the values in the background if they have changed; returns a note, once, if that has failed."""
+        if self._seen != self._bank.changes and (self._writer is None or not self._writer.is_alive()):
+            self._writer = threading.Thread(target=self._write, name="weft-values", daemon=True)
+            self._writer.start()
+        problem, self._problem = self._problem, None
+        return problem
+
+    def close(self) -> str | None:
+        """Writes the values if they have changed, and returns a note if that fails. May be called twice."""
+        if self._writer is not None:
+            self._writer.join()
+        self._write()
+        problem, self._problem = self._problem, None
+        return problem
+
+    def _write(self) -> None:
+        if self._seen == self._bank.changes:
+            return
+        self._seen = self._bank.changes
+        values = self._bank.to_json()
+        if json.dumps(values) == self._kept:
+            return
+        lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
+        text = '{\n  "parameters": {' + (f"\n{lines}\n  " if lines else "") + "}\n}\n"
+        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            aside.write_text(text, encoding="utf-8")
+            os.replace(aside, self.path)
+        except OSError as failure:
+            self._problem = f"{self.path.name} cannot be written ({failure.strerror})"
+            with suppress(OSError):
+                aside.unlink()
+        else:
+            self._kept = json.dumps(values)
