@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,19 @@ def as_patch(example: str, contexts: ContextTable) -> str:
     return f"example = {example}\ndisplay(example)\n"
 
 
-@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: f"{topic.kind} {topic.name}")
+def cases() -> list[Any]:
+    """All topics. Examples of spindles are tested with their libraries as well: of each library, one is enough here."""
+    firsts = {topic.name.rpartition(".")[0]: topic for topic in reversed(TOPICS) if topic.kind == "library spindle"}
+    return [
+        pytest.param(
+            topic, id=f"{topic.kind} {topic.name}",
+            marks=[pytest.mark.long] * (topic.kind == "library spindle" and topic not in firsts.values()),
+        )
+        for topic in TOPICS
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("topic", cases())
 def test_a_topic_is_complete_and_its_examples_compile(topic: Topic, tmp_path: Path) -> None:
     assert topic.kind in KINDS
     assert topic.meaning

@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import weft as package
+from tests.support.forks import at_terminal
 from tests.support.together import all_but
 from weft.__main__ import main as begin
 from weft.cli import COMMANDS
@@ -92,14 +93,13 @@ def test_nothing_hostile_reaches_a_terminal(weft, args):
     own = "spindle sin(\u202e)" if args[0] == "check" else "spindle sin(x) :: v { v = x }"
     weft.file(HOSTILE, f'a<v> = me@x\ndisplay(a@v) // \u202e\ndisplay(me@y, to: "t\u202e\x9b")\n{own}\n')
     master, slave = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "weft", *args], cwd=weft.folder, stdin=slave, stdout=slave, stderr=slave
-    ):
-        os.close(slave)
-        written = bytearray()
-        with suppress(OSError):  # what a terminal says at its end
-            while data := os.read(master, 65536):
-                written += data
+    process = at_terminal(args, weft.folder, slave)
+    os.close(slave)
+    written = bytearray()
+    with suppress(OSError):  # what a terminal says at its end
+        while data := os.read(master, 65536):
+            written += data
+    process.wait(60)
     os.close(master)
     # Colours, and what a progress bar moves by.
     text = re.sub(r"\x1b\[([0-9;]*m|\?25[lh]|2K|1A)|\r", "", written.decode())

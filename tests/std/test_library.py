@@ -112,7 +112,7 @@ def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(librar
         heard = sound(library, example, 0.5, rate=4000)
         assert not np.isnan(heard).any()
         assert 0.05 < np.abs(heard).max() <= 1
-        assert steps(heard, 4000) == []
+        assert (steps(heard.T, 4000) == []) == (doc.name != "dust"), "only clicks click"
         return
     if library == "std.react":
         # After a beat and before one, with what is heard by then.

@@ -190,6 +190,15 @@ def ran(
     return by(arguments, folder, environment)
 
 
+def at_terminal(arguments: Sequence[str], folder: Path, terminal: int) -> Fork | subprocess.Popen[bytes]:
+    """Starts a command line at a terminal, by a fork if that is equivalent to a new process."""
+    found = usual_forks()
+    if found is not None and found.suit(os.environ):
+        return found.start(arguments, folder, os.environ, terminal=terminal)
+    command = [sys.executable, "-m", "weft", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal)
+
+
 def command_beside(package: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs command lines in a folder with this package; variables are those of `weft`."""
 

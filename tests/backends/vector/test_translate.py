@@ -17,7 +17,8 @@ import pytest
 from tests.backends.test_opcodes import CASES
 from tests.support.exprs import image_slot
 from tests.support.kernels import kernel
-from tests.support.programs import PICTURE, built, expectations
+from tests.support.programs import PICTURE, built, built_together, expectations
+from tests.support.together import all_but
 from tests.test_programs import PROGRAMS
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vector.executor import VectorExecutor
@@ -30,7 +31,7 @@ from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
-from weft.runtime.build import build
+from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
 
 BENCH = Path(__file__).parents[3] / "patches" / "bench"
@@ -89,12 +90,19 @@ def drawn(made: Kernel, codes: bytes | None = None) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def builds(path: Path) -> Iterator[Build]:
+    """The programs of a file, each once; what can be one picture is one."""
+    text = path.read_text(encoding="utf-8")
+    found = {(case.statement, case.strand): case for case in expectations(text)}.values()
+    together = [case for case in found if path.parent.name == "bundles" and case.is_plain]
+    if together:
+        yield built_together(text, together, optimise=True)
+    yield from (built(path, case) for case in found if case not in together)
+
+
+@pytest.mark.parametrize("path", all_but(24, PROGRAMS), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_programs(path, elsewhere):
-    cases = expectations(path.read_text(encoding="utf-8"))
-    kernels = [
-        made for case in cases for unit in built(path, case).units for made in (unit.kernel, *unit.points.values())
-    ]
+    kernels = [made for each in builds(path) for unit in each.units for made in (unit.kernel, *unit.points.values())]
     codes = [translated(made) for made in kernels]
     assert list(elsewhere.map(drawn, kernels, codes)) == [drawn(made) for made in kernels]
 
