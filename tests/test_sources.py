@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.films import sounding_film
 from tests.support.forks import ran
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +21,8 @@ EXAMPLES = re.findall(r"```weft\n(.*?)```", (ROOT / "docs" / "sources.md").read_
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.partition("(")[0].partition("\n")[0])
 def test_an_example_shows_something(tmp_path: Path, text: str) -> None:
     shutil.copytree(ROOT / "patches" / "media", tmp_path / "media")
+    if "band.mkv" in text:
+        sounding_film(tmp_path / "media" / "band.mkv", 24)
     (tmp_path / "patch.weft").write_text(text)
     done = ran(["check", "patch.weft"], tmp_path, os.environ)
     assert done.stderr == "patch.weft: no errors\n"

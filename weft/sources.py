@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.contexts import points
 
@@ -33,7 +33,7 @@ class SourceParam:
 @dataclass(frozen=True, slots=True)
 class MediaKind:
     """One kind of file that `load` reads: by ending, with its outputs and axes. `is_readable` says whether this version
-    can read it, `owner` which context alone can."""
+    can read it, `owner` which context alone can. `sound` are outputs that it can be bound to besides, over the time."""
 
     name: str
     endings: tuple[str, ...]
@@ -41,6 +41,22 @@ class MediaKind:
     axes: tuple[str, ...]
     is_readable: bool = False
     owner: str | None = None
+    sound: tuple[str, ...] = ()
+
+
+def ends_as(path: str, kind: MediaKind) -> bool:
+    """Whether a path ends like a file of a kind."""
+    return path.rpartition(".")[2].lower() in kind.endings
+
+
+class MediaHeader(NamedTuple):
+    """What the header of a file says: the size of its pictures in pixels, its length in seconds, which may be
+    estimated, and the channels of its sound. What it does not have is 0."""
+
+    width: int = 0
+    height: int = 0
+    seconds: float = 0.0
+    channels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,7 @@ PICTURE = MediaKind(
 )
 FILM = MediaKind(
     "film", ("mp4", "webm", "mov", "mkv", "avi", "m4v", "mpg", "mpeg", "ts", "ogv"), ("r", "g", "b", "a"),
-    ("x", "y", "abstime"), is_readable=True, owner="visual",
+    ("x", "y", "abstime"), is_readable=True, owner="visual", sound=("left", "right"),
 )
 SOUND = MediaKind(
     "sound", ("wav", "flac", "ogg", "mp3", "opus", "m4a", "aac", "aif", "aiff", "wv"), ("l", "r"), ("abstime",),
@@ -103,7 +119,9 @@ _ROWS = (
                media=(PICTURE, FILM, SOUND),
                facts=(("of pictures", "img@width and img@height: their size in pixels"),
                       ("of films", "f@r(me@time ~ me@time * 0.5) at half speed; they repeat unless loop: 0"),
-                      ("of sounds", "loop: 1 repeats them; k@seconds: length; k@l(me@time ~ since(hit)) plays them"))),
+                      ("their sound", 'load("film.mp4")::s<l, r>; both: load("film.mp4")::f<r, g, b, a, left, right>'),
+                      ("of sounds", "loop: 1 repeats them; k@l(me@time ~ since(hit)) plays them"),
+                      ("length", "k@seconds, of sounds and films"))),
     SourceSpec("pattern",
                (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),
                ("value", "gate", "since", "index", "step"), ("abstime",),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+
+from tests.support.films import sounding_film
+from tests.support.sounds import write_wav
 
 
 def values(weft, *args):
@@ -270,3 +274,14 @@ def test_a_member_of_a_bundle_as_a_patch_writes_it(weft):
     assert found == [2, 5, 4, 4]
     assert "b[0], b[1], b[2]" in weft("eval", "bundle.weft", "b", code=1).stderr
     assert "it has b[0]" in weft("eval", "bundle.weft", "b[3]", code=1).stderr
+
+
+def test_the_length_of_a_sound_and_of_a_film(weft, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sounding_film(weft.folder / "film.mkv", 6)
+    write_wav(weft.folder / "a.wav", np.zeros(4800))
+    weft.file("long.weft", 'load("film.mkv")::f<r, g, b>\nload("film.mkv")::s<l, r>\nload("a.wav")::k<l, r>\n')
+    found = {s: weft.json("eval", "long.weft", s)["values"][0] for s in ("f@seconds", "s@seconds", "k@seconds")}
+    assert found == pytest.approx({"f@seconds": 0.2, "s@seconds": 0.2, "k@seconds": 0.1})
+    assert weft.json("eval", "long.weft", "f@width")["values"] == [32]
+    assert 'did you mean "seconds"?' in weft("eval", "long.weft", "k@second", code=1).stderr

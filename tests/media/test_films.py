@@ -10,22 +10,32 @@ import shutil
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.media.test_capture import children, decoders
-from tests.support.films import STEP, film_of, gray_film, number_in
+from tests.media.test_sounds import MACHINES, heard
+from tests.support.films import SOUND_RATE, STEP, film_of, gray_film, number_in, sounding_film
 from tests.support.forks import ran
 from tests.support.performance import Performance
 from tests.support.sound import eventually
+from tests.support.sounds import cache
+from weft.contexts import ContextTable
+from weft.errors import Report, Source
+from weft.graph.names import collect
 from weft.media.films import Films, header
 from weft.media.frames import Frame, floats
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
+from weft.media.sounds import load_sound
 from weft.media.source import LivePicture, PictureError
 from weft.names import FilmFile
 from weft.runtime.program import ProgramLoader
+from weft.syntax.parser import parse
+
+__all__ = ["cache"]
 
 COUNT, RATE = 48, 24
 
@@ -126,13 +136,13 @@ def test_frames_are_bytes_that_become_floats_when_they_are_asked_for(folder: Pat
 
 def test_pixels_become_square_and_turned_films_stand_upright(tmp_path: Path, opened: list[LivePicture]) -> None:
     wide = gray_film(tmp_path / "wide.mp4", 3, size=(32, 16), aspect=Fraction(3, 2))
-    assert size_of(str(wide)) == (48, 16)
+    assert header_of(str(wide))[:2] == (48, 16)
     corner = np.zeros((16, 32, 3), np.uint8)
     corner[:8, :16] = 200  # in the stored picture on top on the left
     for degrees, turns in ((90, 1), (180, 2), (270, 3)):
         path = film_of(tmp_path / f"turned{degrees}.mp4", [corner] * 3, turned=degrees)
         expected = np.rot90(corner[..., 0], turns)
-        assert size_of(str(path)) == expected.shape[::-1]
+        assert header_of(str(path))[:2] == expected.shape[::-1]
         found = np.asarray(open_film(path, opened).exactly(0.0))[..., 0]
         assert found.shape == expected.shape
         assert np.abs(found.astype(int) - expected).max() < 40
@@ -143,7 +153,7 @@ def test_pixels_become_square_and_turned_films_stand_upright(tmp_path: Path, ope
 
 def test_what_is_no_film_is_told_by_its_header(folder: Path, tmp_path: Path) -> None:
     def told(name: str) -> str:
-        found = size_of(str(tmp_path / name))
+        found = header_of(str(tmp_path / name))
         assert isinstance(found, str)
         return found
 
@@ -176,7 +186,7 @@ def test_a_film_that_ends_too_soon_is_told_before_it_plays(tmp_path: Path) -> No
                 web.mux(packet)
     whole = (tmp_path / "web.mp4").read_bytes()
     (tmp_path / "part.mp4").write_bytes(whole[: len(whole) * 3 // 4])
-    assert "incomplete" in str(size_of(str(tmp_path / "part.mp4")))
+    assert "incomplete" in str(header_of(str(tmp_path / "part.mp4")))
 
 
 def test_a_sound_that_is_called_a_film_has_no_pictures(tmp_path: Path) -> None:
@@ -188,7 +198,7 @@ def test_a_sound_that_is_called_a_film_has_no_pictures(tmp_path: Path) -> None:
         frame.sample_rate = 48000
         for packet in [*stream.encode(frame), *stream.encode()]:
             container.mux(packet)
-    assert "it has no pictures" in str(size_of(str(tmp_path / "sound.mp4")))
+    assert "it has no pictures" in str(header_of(str(tmp_path / "sound.mp4")))
 
 
 # --- in patches ---
@@ -273,6 +283,150 @@ def test_other_contexts_read_a_film_from_the_picture(folder: Path) -> None:
     assert outcome.returncode == 0, outcome.stderr
     sound = np.load(out)
     assert number_in(sound.reshape(2, -1)[0, -1] if sound.shape[0] == 2 else sound[-1, 0]) in (22, 23, 24)
+
+
+# --- their sound: at a time, it is that of the frame of this time ---
+
+LEVEL = 1 / 64
+
+
+def levels(count: int, rate: Fraction, times: np.ndarray) -> np.ndarray:
+    """The sound of a film that sounds as `sounding_film` does, and repeats."""
+    return np.floor(times % float(count / rate) * float(rate) + 1e-6) % count * LEVEL
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "sound", "most"),
+    [("a.mkv", "ffv1", "flac", 0), ("a.mp4", "libx264", "alac", 0), ("a.avi", "mpeg4", "pcm_s16le", 0),
+     ("b.mp4", "libx264", "aac", 0.05)],
+)  # fmt: skip
+def test_a_film_and_its_sound_are_in_step(
+    name: str, codec: str, sound: str, most: float, tmp_path: Path, cache: Path
+) -> None:
+    path = sounding_film(tmp_path / name, 24, codec=codec, sound=sound)
+    found = load_sound(path, SOUND_RATE)[0]
+    wanted = levels(24, Fraction(30), np.arange(len(found)) / SOUND_RATE)
+    assert found.shape == (38_400, 2)
+    np.testing.assert_allclose(found, np.stack([wanted, -wanted], axis=1), atol=most)
+
+
+def test_sound_that_is_late_or_missing_stays_in_step(tmp_path: Path, cache: Path) -> None:
+    times = np.arange(38_400) / SOUND_RATE
+    wanted = levels(24, Fraction(30), times)
+
+    def left(name: str, **options: Any) -> np.ndarray:
+        path = sounding_film(tmp_path / name, 24, sound="pcm_s16le", **options)
+        found: np.ndarray = load_sound(path, SOUND_RATE)[0, :, 0]
+        return found
+
+    late = left("late.mkv", late=0.1)
+    np.testing.assert_array_equal(late, np.where(times < 0.1, 0, np.roll(wanted, 4800)))
+    part = left("part.mkv", part=(0.25, 0.75))
+    np.testing.assert_array_equal(part, np.where((times >= 0.2) & (times < 0.6), wanted, 0))
+    gap = left("gap.mkv", missing=(0.5, 0.625))
+    np.testing.assert_array_equal(gap, np.where((times >= 0.4) & (times < 0.5), 0, wanted))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_film_and_its_sound_repeat_together(machine: str, tmp_path: Path, cache: Path) -> None:
+    """Seven frames last 11,211.2 samples: over an hour, a fifth of a sample each time would become three seconds."""
+    count, rate = 7, Fraction(30_000, 1001)
+    path = sounding_film(tmp_path / "a.mkv", count, rate)
+    text = f'load("{path}")::s<l, r>\nplay(s@l, s@l(me@time ~ -me@time), s@seconds, s@r(0.1))'
+    for start in (0, 3600, -3600):
+        times = start + np.arange(0, 24_000, 7) / SOUND_RATE
+        right, back, seconds, fixed = heard(text, times, machine)
+        in_frame = np.abs(times * float(rate) - np.round(times * float(rate))) > 0.01
+        for found, wanted in ((right, times), (back, -times)):
+            np.testing.assert_allclose(found[in_frame], levels(count, rate, wanted)[in_frame], atol=1e-6)
+        np.testing.assert_allclose(seconds, float(count / rate), atol=1e-3)
+        np.testing.assert_allclose(fixed, -2 * LEVEL)
+    once = heard(f'load("{path}", loop: 0)::s<l, r>\nplay(s@l)', np.array([-1, 0.1, 0.233, 0.235, 9.0]), machine)
+    np.testing.assert_array_equal(once, [[0, 2 * LEVEL, 6 * LEVEL, 0, 0]])
+
+
+SOUNDING = """\
+me<rate> = 4800
+load("sounding.mkv")::f<r, g, b, a, left, right>
+load("sounding.mkv")::s<l, r>
+late<v> = f@r(me@time ~ me@time + 0.3)
+display(f@r, s@l(me@time ~ me@time + 1 / 60), late@v)
+audio(f@left(me@time ~ me@time + 0.3), s@r)
+"""
+
+
+@pytest.mark.parametrize("backend", ["vm", "vector", "native", "gl"])
+def test_a_render_shows_and_plays_both(backend: str, tmp_path: Path, cache: Path) -> None:
+    sounding_film(tmp_path / "sounding.mkv", 24)
+    patch = tmp_path / "patch.weft"
+    patch.write_text(SOUNDING)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache.parents[1])}
+    found = {}
+    for context in ("visual", "audio"):
+        out = tmp_path / f"{context}.npy"
+        arguments = ["render", str(patch), "-o", str(out), "--fps", "30", "--duration", "1", "--context", context]
+        arguments += ["--backend", f"visual={backend}"] + (["--size", "4x4"] if context == "visual" else [])
+        outcome = ran(arguments, tmp_path, environment)
+        if backend == "gl" and "no-such-backend" in outcome.stderr:
+            pytest.skip("there is no OpenGL")
+        assert outcome.returncode == 0, outcome.stderr
+        found[context] = np.load(out)
+    frames, sound = found["visual"][:, 2, 2], found["audio"]
+    times = np.arange(30) / 30
+    np.testing.assert_array_equal(number_in(frames[:, 0]), number_of(times))
+    # Resampled sound rings about its steps; in the middle of frames it does not.
+    np.testing.assert_allclose(frames[:, 1], levels(24, Fraction(30), times), atol=LEVEL / 4)
+    np.testing.assert_array_equal(number_in(frames[:, 2]), number_of(times + 0.3))
+    places = np.round((times + 0.5 / 30) * 4800).astype(int)
+    middle = places / 4800
+    np.testing.assert_allclose(sound[places, 0], levels(24, Fraction(30), middle + 0.3), atol=LEVEL / 4)
+    np.testing.assert_allclose(sound[places, 1], -levels(24, Fraction(30), middle), atol=LEVEL / 4)
+
+
+def number_of(times: np.ndarray) -> np.ndarray:
+    """The frames of the film of 24 frames, 30 a second, at some times."""
+    return np.floor(times % 0.8 * 30 + 1e-6).astype(int) % 24
+
+
+def test_how_a_film_can_be_bound(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "gray.mp4", tmp_path / "mute.mp4")
+    sounding_film(tmp_path / "film.mkv", 3)
+
+    def outputs(text: str) -> list[str]:
+        """What each output of `f` is, by its name in full."""
+        made = collect(parse(Source(str(tmp_path / "p.weft"), text), Report()), ContextTable(), Report())
+        names = ("red", "green", "blue", "alpha", "left", "right")
+        return [names[o.definition.plane] for o in made.instances["f"].outputs.values()]  # type: ignore[union-attr]
+
+    for bound, wanted in {
+        "<r>": "red", "<r, g>": "red green", "<l, r>": "left right", "<a, b, c>": "red green blue",
+        "<r, g, b, l, r2>": "red green blue left right", "<r, g, b, w, h>": "red green blue",
+        "<r, g, b, a, l, r2>": "red green blue alpha left right", "<r, g, b, a, w, h>": "red green blue alpha",
+    }.items():
+        assert outputs(f'load("film.mkv")::f{bound}') == wanted.split()
+    for bound in ("<l, r>", "<r, g, b, a, l, r2>"):
+        assert outputs(f'f{bound} = load("film.mkv")') == outputs(f'load("film.mkv")::f{bound}')
+    for text, said in {
+        'load("mute.mp4")::s<l, r>\naudio(s)': "this film has no sound",
+        'load("film.mkv")::f<a, b, c, d, e, f, g>': 'nothing is left for "g"',
+        'f = load("film.mkv")\naudio(f@l)': 'its sound is load("…")::s<l, r>',
+    }.items():
+        patch = tmp_path / "wrong.weft"
+        patch.write_text(text)
+        outcome = ran(["check", str(patch)], tmp_path, os.environ)
+        assert said in outcome.stderr
+        assert outcome.returncode == 1
+
+
+def test_what_is_bound_in_a_spindle_sounds_as_well(tmp_path: Path, cache: Path) -> None:
+    path = sounding_film(tmp_path / "film.mkv", 24)
+    text = (
+        f'spindle at(t) :: <a, b> {{ load("{path}")::s<l, r>\n load("{path}")::f<r, g, b, left, right>\n'
+        " a = s@l(t)\n b = f@right(me@time ~ t) }\nat(me@time / 2)::v<a, b>\nplay(v)"
+    )
+    times = np.arange(5, 40, 5) / 30 + 0.01
+    wanted = levels(24, Fraction(30), times / 2)
+    np.testing.assert_allclose(heard(text, times), [wanted, -wanted], atol=1e-6)
 
 
 # --- as long as it is read ---

@@ -18,7 +18,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.letters import MAX_LETTERS, MAX_LINES
-from weft.media.sampled import read, size_of
+from weft.media.sampled import header_of, read
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters, file_of, letters_of
 from weft.runtime.build import build
 
@@ -32,7 +32,7 @@ def font(size: int = LETTERS_EM) -> ImageFont.FreeTypeFont:
 def shown(text: str, width: int, height: int, machine: type = ReferenceExecutor) -> Floats:
     """What a patch displays in a picture of this size: [outputs, height, width]."""
     settings = {"width": float(width), "height": float(height)}
-    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=size_of).units
+    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=header_of).units
     launch = Launch(
         (height, width), {**picture_coords(width, height)}, {"width": width, "height": height},
         pictures={name: read(name) for name in unit.kernel.pictures},
@@ -43,9 +43,9 @@ def shown(text: str, width: int, height: int, machine: type = ReferenceExecutor)
 
 def own_size(text: str) -> tuple[int, int]:
     """The size of a picture in which a pixel of the letters' own picture is a pixel."""
-    found = size_of(Letters(text, None, "center").name)
+    found = header_of(Letters(text, None, "center").name)
     assert not isinstance(found, str)
-    return found
+    return found.width, found.height
 
 
 def by_pillow(text: str, scale: int, width: int, height: int) -> NDArray[np.float32]:
@@ -149,7 +149,7 @@ def test_a_font_by_its_file(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_told_at_its_place(tmp_path: Path, call: str, code: str, words: str) -> None:
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     with pytest.raises(WeftError) as failed:
-        build(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=size_of)
+        build(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=header_of)
     (found,) = failed.value.diagnostics
     assert found.code == code
     assert words in f"{found.message} {found.hint}"

@@ -31,7 +31,7 @@ from weft.codegen.kernel import Kernel, verify
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError, error
 from weft.media import sounds
-from weft.media.sampled import decoded_files, read, read_decoded, size_of
+from weft.media.sampled import decoded_files, header_of, read, read_decoded
 from weft.media.sounds import SoundInfo, load_sound, probe_sound
 from weft.media.source import PictureError
 from weft.names import SoundFile, file_of, is_sound, sound_of
@@ -135,7 +135,7 @@ def test_a_sound_is_decoded_once_and_mapped(tmp_path: Path, cache: Path, monkeyp
     first = write_wav(path, NOISE)
     load_sound(path, RATE)
     (kept,) = cache.iterdir()
-    assert kept.stat().st_size == NOISE.size * 4
+    assert kept.stat().st_size == NOISE.size * 4 + 8
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "av", None)
         found = load_sound(path, RATE)
@@ -149,7 +149,7 @@ def test_a_sound_is_decoded_once_and_mapped(tmp_path: Path, cache: Path, monkeyp
 
 
 def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sounds, "KEPT_BYTES", 3 * NOISE.size * 4)
+    monkeypatch.setattr(sounds, "KEPT_BYTES", 3 * (NOISE.size * 4 + 8))
     cache.mkdir(parents=True)
     for name, age in (("left.part", 3600), ("decoding.part", 1)):
         (cache / name).touch()
@@ -212,7 +212,7 @@ def test_what_cannot_be_read_says_why(kind: str, tmp_path: Path, cache: Path) ->
     if kind not in ("no samples", "broken off"):  # that is not in the header
         text = f'load("{path}")::k<l, r>\nplay(k@l)'
         with pytest.raises(WeftError, match=BROKEN[kind]) as raised:
-            build(Source("patch.weft", text), ContextTable(), probe=size_of)
+            build(Source("patch.weft", text), ContextTable(), probe=header_of)
         (problem,) = raised.value.diagnostics
         assert problem.span is not None
         assert problem.span.text == f'"{path}"'
@@ -228,7 +228,7 @@ def test_a_sound_may_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_header_is_enough_to_check(tmp_path: Path, cache: Path) -> None:
     write_wav(tmp_path / "a.wav", NOISE)
     assert probe_sound(tmp_path / "a.wav") == SoundInfo(2, 700 / RATE, "wav")
-    build(Source("patch.weft", f'load("{tmp_path}/a.wav")::k<l, r>\nplay(k@l)'), ContextTable(), probe=size_of)
+    build(Source("patch.weft", f'load("{tmp_path}/a.wav")::k<l, r>\nplay(k@l)'), ContextTable(), probe=header_of)
     assert not cache.exists()
 
 
@@ -262,7 +262,7 @@ def machine(request: pytest.FixtureRequest) -> Executor:
 
 
 def compiled(text: str) -> Kernel:
-    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=size_of).units
+    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=header_of).units
     verify(unit.kernel)
     return unit.kernel
 
@@ -373,6 +373,7 @@ def test_an_hour_is_exact_to_the_sample(tmp_path: Path, cache: Path, monkeypatch
     with (cache / f"{sounds._key(path, RATE)}.f32").open("wb") as file:
         file.seek((count - len(tail)) * 8)
         file.write(tail.tobytes())
+        file.write(np.float64(count).tobytes())
     times = np.arange(count - 700, count + 9) / RATE
     for machine in MACHINES:
         found = heard(f'load("{path}")::k<l, r>\nplay(k@l, k@r)', times, machine)
@@ -443,7 +444,7 @@ def test_a_sound_that_a_card_cannot_hold_is_shown_by_the_processor(
     registry = load_registry()
     loader = ProgramLoader(choose(registry, ["visual"], "visual=gl"))
     text = f"{noise[0]}::k<l, r>\ndisplay(k@l(me@time ~ me@x))"
-    made = build(Source("patch.weft", text), registry.contexts, probe=size_of)
+    made = build(Source("patch.weft", text), registry.contexts, probe=header_of)
     loaded = loader.prepare(made.compiled, (8, 4))
     assert [part.backend.name for part in loaded.runner.parts] == ["cpu_visual"]
     (change,) = loader.assignment.changes()

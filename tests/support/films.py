@@ -1,4 +1,4 @@
-"""Films that tests make: each frame is gray, with a level that says its number."""
+"""Films that tests make: each frame is gray, with a level that says its number, and so may be the sound beside it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,39 @@ def gray_film(
     return film_of(path, pictures, rate, codec, stamps, keys, aspect, turned)
 
 
-def film_of(
-    path: Path, pictures: Iterable[np.ndarray[Any, Any]], rate: int = 30, codec: str = "libx264",
-    stamps: Sequence[int] | None = None, keys: int = 12, aspect: Fraction | None = None, turned: int = 0,
+SOUND_RATE = 48_000
+
+
+def sounding_film(
+    path: Path, count: int, rate: Fraction = Fraction(30), codec: str = "ffv1", sound: str = "flac", late: float = 0.0,
+    part: tuple[float, float] = (0.0, 1.0), level: float = 1 / 64, missing: tuple[float, float] | None = None,
 ) -> Path:  # fmt: skip
-    """A film of these pictures [height, width, 3]."""
+    """A film as `gray_film` makes it, whose sound during frame n is n times `level`, on the right the negative of that.
+    It has the `part` of this sound between two shares of its length, except for what is `missing` between two others,
+    and is as many seconds `late` against the pictures."""
+    times = np.arange(round(count / rate * SOUND_RATE)) / SOUND_RATE
+    left = np.floor(times * float(rate) + 1e-9) * level
+    pictures = [np.full((16, 32, 3), STEP * number, np.uint8) for number in range(count)]
+    first, last = (round(share * len(times)) for share in part)
+    sections = [(first, last)]
+    if missing is not None:
+        gap = [round(share * len(times)) for share in missing]
+        sections = [(first, gap[0]), (gap[1], last)]
+    samples = np.stack([left, -left], axis=1).astype(np.float32)
+    given = [(round(late * SOUND_RATE) + start, samples[start:end]) for start, end in sections]
+    return film_of(path, pictures, rate, codec, sound=(sound, given))
+
+
+def film_of(
+    path: Path, pictures: Iterable[np.ndarray[Any, Any]], rate: int | Fraction = 30, codec: str = "libx264",
+    stamps: Sequence[int] | None = None, keys: int = 12, aspect: Fraction | None = None, turned: int = 0,
+    sound: tuple[str, Sequence[tuple[int, np.ndarray[Any, Any]]]] | None = None,
+) -> Path:  # fmt: skip
+    """A film of these pictures [height, width, 3], with a `sound`: its codec, and samples [samples, 2] each from a
+    place on."""
     with av.open(str(path), "w") as container:
         stream: Any = None
+        heard: Any = None if sound is None else container.add_stream(sound[0], rate=SOUND_RATE, layout="stereo")
         for number, picture in enumerate(pictures):
             if stream is None:
                 stream = container.add_stream(codec, rate=rate, options={"g": str(keys)})
@@ -51,7 +77,20 @@ def film_of(
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
+        if sound is not None:
+            _mux_sound(container, heard, sound[1])
     return path
+
+
+def _mux_sound(container: Any, stream: Any, sections: Sequence[tuple[int, np.ndarray[Any, Any]]]) -> None:
+    for start, samples in sections:
+        frame: Any = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="flt", layout="stereo")
+        frame.sample_rate, frame.pts, frame.time_base = SOUND_RATE, start, Fraction(1, SOUND_RATE)
+        size = stream.codec_context.frame_size or None
+        suits = av.AudioResampler(stream.format.name, "stereo", SOUND_RATE, size)
+        for made in (*suits.resample(frame), *suits.resample(None)):
+            container.mux(stream.encode(made))
+    container.mux(stream.encode())
 
 
 def number_in(level: Any) -> Any:

@@ -18,6 +18,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
 from weft.ir.rates import Rate
+from weft.media.frames import length_of
 from weft.names import StrandRef, is_sound
 
 Scope: TypeAlias = Literal["thread", "block", "device", "system"]
@@ -182,7 +183,7 @@ class Env:
         """The value of a uniform; 0 for an input that is absent, such as an unknown key. That of a sound is the number
         of its samples."""
         if is_sound(name):
-            return float(self.pictures[name].shape[1])
+            return length_of(self.pictures[name])
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 

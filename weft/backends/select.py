@@ -18,9 +18,10 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
-from weft.media.sampled import memory_of, size_of
+from weft.media.sampled import header_of, memory_of
 from weft.media.sounds import AHEAD, SAMPLE_BYTES, cache_folder
 from weft.names import is_sound, is_view, shown, sound_of
+from weft.sources import FILM, ends_as
 
 # Placement of subgraphs on devices: whether one is worth the transfer to a graphics card.
 
@@ -106,13 +107,14 @@ def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
         if is_sound(path):
-            size, sound = size_of(path), sound_of(path)
-            length = 0 if isinstance(size, str) else SAMPLE_BYTES * size[0] * sound.rate // 1000
+            found, sound = header_of(path), sound_of(path)
+            length = 0 if isinstance(found, str) else round(SAMPLE_BYTES * found.seconds * sound.rate)
             needed = min(length, AHEAD) if on_cpu else length
+            what = f"the sound of {sound.path}" if ends_as(sound.path, FILM) else sound.path
         else:
-            needed = memory_of(path)
+            needed, what = memory_of(path), shown(path)
         if needed:
-            yield Need(shown(path), needed)
+            yield Need(what, needed)
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:

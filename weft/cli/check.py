@@ -11,7 +11,7 @@ import click
 from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, write_file
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Span, WeftError, path_of
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
 
@@ -45,7 +45,7 @@ def command(files: Sequence[str], as_json: bool, fix: bool) -> int:
 
 def _diagnostics(file: str) -> Sequence[Diagnostic]:
     try:
-        return check(stdin_source() if file == _STDIN else open_source(file), context_table(), size_of)
+        return check(stdin_source() if file == _STDIN else open_source(file), context_table(), header_of)
     except WeftError as failure:
         return failure.diagnostics
 

@@ -23,7 +23,7 @@ from weft.contexts import VISUAL, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
@@ -283,7 +283,7 @@ class _QueryRunner:
     def _compiled(self, place: QueryPlace) -> Alone:
         """The strand, which this installation can evaluate."""
         consumer = "audio" if self._query.samples else "display"
-        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, size_of)
+        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, header_of)
         if alone.unit is None:
             show(alone.warnings)
             raise Missing(f"{self._strand} needs a source that this version cannot open")

@@ -15,7 +15,7 @@ import weft
 from weft.cli.console import Missing
 from weft.contexts import ContextTable, context_table
 from weft.graph.domain import SETTINGS
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
 
@@ -75,7 +75,7 @@ def compile_file(
     file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True
 ) -> Build:
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
-    return build(open_source(file), contexts or context_table(), settings, optimise, size_of)
+    return build(open_source(file), contexts or context_table(), settings, optimise, header_of)
 
 
 def comes_with_weft(path: Path) -> bool:

@@ -12,7 +12,7 @@ from weft.errors import Span, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile
 from weft.ops import WORDS
-from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec
+from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
 
@@ -221,14 +221,29 @@ def called_analysis(call: Call, spec: SourceSpec) -> tuple[Expression, tuple[flo
     return strand, tuple(numbers)
 
 
+def sound_of_film(film: FilmFile, rate: float) -> SoundFile:
+    """The sound of a film, in samples at a rate."""
+    return SoundFile(film.path, int(rate))
+
+
 MAX_EM = 100
 ALIGNED = ("left", "center", "right")
 
 
-def bound_planes(spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident]) -> list[int]:
-    """Which of a source's outputs `names` are bound: those of a pattern by name, any others by place."""
+def bindable(call: Call, spec: SourceSpec, names: Sequence[str]) -> Sequence[str]:
+    """All outputs to which a source with the outputs `names` can be bound: a film has its sound besides."""
+    kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
+    return names if kind is None else (*names, *kind.sound)
+
+
+def bound_planes(call: Call, spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident]) -> list[int]:
+    """Which of a source's outputs are bound: those of a pattern by name, any others by place. Two outputs of a film are
+    its sound, and so are the two that come after three or four of its picture."""
     if not spec.is_computed:
-        return list(range(len(outputs)))
+        planes = list(range(len(bindable(call, spec, names))))
+        if is_sound_of_film(call, spec, outputs):
+            del planes[len(outputs) - 2 : len(names)]
+        return planes[: len(outputs)]
     for output in outputs:
         if output.name not in names:
             raise error("unknown-output", f'this pattern has no output "{output.name}"', output.span,
@@ -238,13 +253,25 @@ def bound_planes(spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident
 
 def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
     """The kind of file that a path names, by its ending."""
-    ending = path.rpartition(".")[2].lower()
-    return next((m for m in spec.media if ending in m.endings), None)
+    return next((kind for kind in spec.media if ends_as(path, kind)), None)
 
 
 def media_path(text: Text) -> str:
     """The path of a media file that a text names. It is relative to the file of the text."""
     return os.path.join(os.path.dirname(text.span.source.name), text.value)
+
+
+def is_heard(planes: Sequence[int], names: Sequence[str]) -> bool:
+    """Whether all these outputs of a source with the outputs `names` are the sound of a film."""
+    return bool(planes) and min(planes) >= len(names)
+
+
+def is_sound_of_film(call: Call, spec: SourceSpec, outputs: Sequence[Ident]) -> bool:
+    """Whether a film is bound to so many outputs that the last two are its sound."""
+    if not spec.media or media_kind(source_text(call, spec).value, spec) is not FILM:
+        return False
+    bound, _ = without_size(spec, outputs)
+    return len(bound) in (5, 6) or (len(bound) == 2 and not {each.name for each in bound} <= set(FILM.outputs))
 
 
 SIZES = ("w", "h")
@@ -261,20 +288,21 @@ def without_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[I
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PictureSize:
-    """The width (`place` 0) or height (1) in pixels of the picture that a call loads."""
+    """The width (`place` 0) or height (1) in pixels of the picture that a call loads, or its length in seconds (2)."""
 
     call: Call
     place: int
 
 
 def sizes_of(call: Call, spec: SourceSpec, bound: tuple[str, ...]) -> dict[str, PictureSize]:
-    """The width and height of a picture or film by the names that read them, or the length of a sound."""
+    """The width and height of a picture or film, and the length of a film or sound, by the names that read them."""
     kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
     if kind is SOUND:
         return {"seconds": PictureSize(call, 0)}
     if kind is None or "x" not in kind.axes:
         return {}
-    return {name: PictureSize(call, k) for names in (("width", "height"), bound) for k, name in enumerate(names)}
+    sizes = ("width", "height", "seconds") if "abstime" in kind.axes else ("width", "height")
+    return {name: PictureSize(call, k) for names in (sizes, bound) for k, name in enumerate(names)}
 
 
 def source_text(call: Call, spec: SourceSpec) -> Text:

@@ -19,7 +19,7 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.calls import (
     PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
-    media_kind, media_path, source_text
+    media_kind, media_path, sound_of_film, source_text
 )
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.groups import Resolver, map_target
@@ -33,9 +33,9 @@ from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
     SourceMember, StrandGroup, StrandMember, WordMember, positional_axes
 )
-from weft.names import LiveName, SentName, StrandRef
+from weft.names import LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
-from weft.sources import FILM, SOURCES
+from weft.sources import FILM, SOURCES, MediaHeader
 from weft.syntax.ast import (
     Access, Binary, Bundle, Call, Comprehension, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 )
@@ -79,6 +79,9 @@ class _Advance(Generic[V]):
 
 # The scope of what has no expressions.
 _NOWHERE = Scope("")
+
+# What a file is taken for if nobody has read its header.
+_SOME = MediaHeader(1, 1, channels=2)
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
@@ -533,16 +536,19 @@ class Elaborator(Generic[V]):
             return self.domain.uniform(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]).name)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
-            return letters_value(letters, size, self._known(letters.name), plane, self.env, self.domain, at, call.span)
+            pixels = self._known(letters.name)[:2]
+            return letters_value(letters, size, pixels, plane, self.env, self.domain, at, call.span)
         if spec.is_live:
             name = LiveName(spec.name, constant_arguments(call, spec)).name
             self._known(name)
             return self.domain.picture(name, plane, at.x, at.y, call.span)
         if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
             sound, repeats = called
-            is_mono = (self.patch.media.get(sound.path) or (0, 2))[1] == 1
-            return sound_value(sound, repeats, 0 if is_mono else plane, self.domain, at, call.span)
+            return self._sound(sound, repeats, plane, at, call.span)
         if spec.media and (film := called_film(call, spec)) is not None:
+            if (channel := plane - len(FILM.outputs)) >= 0:
+                sound = sound_of_film(film, self.patch.settings["rate"])
+                return self._sound(sound, film.loops, channel, at, call.span)
             if references is not None:
                 references.sources.setdefault(FILM.name, call.span)
             return self.domain.film(film, plane, at, call.span)
@@ -555,12 +561,19 @@ class Elaborator(Generic[V]):
             return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
         return self.domain.source(call, spec, plane, axis, at)
 
-    def _known(self, name: str) -> tuple[int, int]:
-        """The size of a picture by its name, of any size if nobody has looked."""
-        size = self.patch.media.get(name, (1, 1))
-        if size is None:  # it cannot be read, which is reported
+    def _sound(self, sound: SoundFile, repeats: bool, channel: int, at: Coordinates[V], span: Span) -> V:
+        """A channel of a sound, or of that of a film."""
+        known = self._known(sound.path).channels
+        if not known:
+            raise error("no-sound", "this film has no sound", span, 'bind its picture alone: load("…")::f<r, g, b>')
+        return sound_value(sound, repeats, 0 if known == 1 else channel, self.domain, at, span)
+
+    def _known(self, name: str) -> MediaHeader:
+        """The header of a picture or sound by its name."""
+        known = self.patch.media.get(name, _SOME)
+        if known is None:  # it cannot be read, which is reported
             raise PoisonedError
-        return size
+        return known
 
     # --- remaps ---------------------------------------------------------------------------------------------------
 

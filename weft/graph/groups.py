@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from weft.errors import Span, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
-from weft.graph.calls import bound_planes, match_arguments, sizes_of, source_shape, without_size
+from weft.graph.calls import bound_planes, is_heard, match_arguments, sizes_of, source_shape, without_size
 from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.loops import check_bound_calls
 from weft.graph.nodes import Broadcast, Patch
@@ -751,9 +751,13 @@ class Resolver(NameLookup):
             single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
             group = self.group(value, scope) or single
         if source is not None and isinstance(value, Call):
-            planes = bound_planes(source, group.names, outputs)
-            members = tuple(group.members[plane] for plane in planes if plane < len(group))
-            group = replace(group, members=members, sizes=sizes_of(value, source, sizes))
+            planes = bound_planes(value, source, group.names, outputs)
+            shape = source_shape(value, source)[0]
+            members = tuple(_output(group, plane) for plane in planes)
+            positional = ("time",) if is_heard(planes, shape) else group.positional
+            group = replace(
+                group, members=members, positional=positional, sizes=sizes_of(value, source, sizes)
+            )
         check_bound(outputs, len(group))
         return group.take(len(names), names)
 
@@ -769,6 +773,15 @@ class Resolver(NameLookup):
         axis = StrandRef(owner, "k")
         members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
         return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
+
+
+def _output(group: StrandGroup, plane: int) -> Member:
+    """An output of a source. The sound of a film is no member of its bundle."""
+    if plane < len(group):
+        return group.members[plane]
+    first = group.members[0]
+    assert isinstance(first, SourceMember)
+    return replace(first, plane=plane)
 
 
 def _is_plain(node: Expression) -> bool:

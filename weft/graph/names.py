@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.bodies import Ordinals
-from weft.graph.calls import bound_planes, source_shape, without_size
+from weft.graph.calls import bindable, bound_planes, is_sound_of_film, source_shape, without_size
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
@@ -16,7 +16,7 @@ from weft.graph.nodes import (
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.shapes import shaped
 from weft.ops import BUILTINS, STATE
-from weft.sources import SOURCES, SourceSpec
+from weft.sources import SOURCES, MediaHeader, SourceSpec
 from weft.syntax.ast import (
     Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutAssignment, OutputStatement,
     Parameter, Program, Quantize, Setting, SpindleDefinition, Statement, Text, walk
@@ -25,10 +25,10 @@ from weft.syntax.foreign import hint_for
 
 
 def collect(
-    program: Program, contexts: ContextTable, report: Report, media: Mapping[str, tuple[int, int] | None] | None = None
+    program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None] | None = None
 ) -> Patch:
     """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
-    has the sizes of its pictures."""
+    has the headers of its files."""
     names = _NameCollector(contexts, report, media or {})
     for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
         try:
@@ -40,7 +40,7 @@ def collect(
 
 class _NameCollector:
     def __init__(
-        self, contexts: ContextTable, report: Report, media: Mapping[str, tuple[int, int] | None]
+        self, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
     ) -> None:
         self.media = media
         self.contexts = contexts
@@ -67,6 +67,10 @@ class _NameCollector:
                 ):
                     shape, _ = source_shape(value, spec)
                     self._source(name, tuple(Ident(n, name.span) for n in shape), value, spec, doc)
+                elif outputs is not None and isinstance(value, Call) and (
+                    (spec := self._called_source(value)) and is_sound_of_film(value, spec, outputs)
+                ):
+                    self._source(name, outputs, value, spec, doc)
                 elif outputs is None:
                     self._bind(name, (Ident("val", name.span),), [Unshaped(value)], doc=doc)
                 else:
@@ -144,8 +148,8 @@ class _NameCollector:
         """Binds the outputs of a source, and perhaps its size."""
         shape, over = source_shape(call, spec)
         outputs, sizes = without_size(spec, outputs)
-        planes = bound_planes(spec, shape, outputs)
-        check_bound(outputs, len(shape))
+        check_bound(outputs, len(bindable(call, spec, shape)))
+        planes = bound_planes(call, spec, shape, outputs)
         axes = tuple(a for a in over if a == "k")
         self._bind(name, outputs, [FromSource(call, spec, plane) for plane in planes], axes, doc, sizes)
 

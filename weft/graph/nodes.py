@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from weft.contexts import ContextSpec
 from weft.errors import Span
 from weft.names import StrandRef
-from weft.sources import SourceSpec
+from weft.sources import MediaHeader, SourceSpec
 from weft.syntax.ast import Call, Expression, OutputStatement, Parameter, SpindleDefinition
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class SinkStatement:
 class Patch:
     """The names of a program. `settings` holds every setting, defaults included. `fade` is in seconds and `quantize` in
     beats; they are None if the patch does not set them. `ordinals` has what is known of the definitions as syntax, and
-    `media` the width and height of each picture file by its path, None for one that cannot be read."""
+    `media` what the headers of files say, by their paths, None for one that cannot be read."""
 
     instances: Mapping[str, Instance]
     spindles: Mapping[str, SpindleDefinition]
@@ -231,7 +231,7 @@ class Patch:
     ordinals: Ordinals
     fade: float | None = None
     quantize: float | None = None
-    media: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
+    media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
 
     def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
         """The output statements that draw pictures, or those of them with the given labels. A single window shows the

@@ -251,8 +251,15 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
 
 
+# What may be meant as the sound of a film.
+_SOUNDS = ("l", "left", "right")
+
+
 def no_member(group: StrandGroup | None, node: Access) -> WeftError:
     """The error for an access to a member that a bundle, or a single strand, does not have."""
+    if group is not None and node.output in _SOUNDS and {"width", "seconds"} <= group.sizes.keys():
+        words = f'{node.base.span.text} has no output "{node.output}", it is the picture of a film'
+        return error("unknown-output", words, node.output_span, 'its sound is load("…")::s<l, r>')
     if group is not None and any(group.names):
         return no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
     if group is None or len(group) == 1:

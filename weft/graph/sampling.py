@@ -61,7 +61,7 @@ def sound_value(
         place = op("mod", place, count)
     else:
         # What is far outside is as silent as what is near, and the time may be infinite, or no number.
-        place = op("min", op("max", place, const(-2.0)), op("add", count, const(1.0)))
+        place = op("min", op("max", place, const(-2.0)), op("add", count, const(2.0)))
     # The time of a sample is rounded, and has to find that very sample.
     place = op("mul", op("floor", op("add", op("mul", place, const(_FINEST)), const(0.5))), const(1 / _FINEST))
     number = op("floor", place)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from weft.errors import Span, WeftError, error
-from weft.graph.calls import PictureSize, sizes_of, source_shape
+from weft.graph.calls import PictureSize, is_heard, sizes_of, source_shape
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.names import StrandRef
@@ -325,7 +325,9 @@ def instance_group(instance: Instance) -> StrandGroup:
     axes = {axis: StrandRef(instance.name, axis) for axis in instance.axes}
     first = next(iter(instance.outputs.values())).definition
     if isinstance(first, FromSource):
-        coordinates = source_coordinates(source_shape(first.call, first.spec)[1], axes)
+        shape, over = source_shape(first.call, first.spec)
+        planes = [o.definition.plane for o in instance.outputs.values() if isinstance(o.definition, FromSource)]
+        coordinates = ("time",) if is_heard(planes, shape) else source_coordinates(over, axes)
         return StrandGroup(names, members, axes, coordinates, sizes_of(first.call, first.spec, instance.sizes))
     if isinstance(first, FromCache):
         return StrandGroup(names, members, axes, tuple(axes.values()))

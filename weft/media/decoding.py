@@ -37,12 +37,14 @@ _LOOK, _SELDOM, _IDLE = 0.0015, 0.01, 1.0
 
 
 class FilmHeader(NamedTuple):
-    """The size of a film as it is shown; its length in seconds and in frames, as far as they are known; 0 if not."""
+    """The size of a film as it is shown; its length in seconds and in frames, as far as they are known; 0 if not; and
+    the channels of its sound, 0 if it has none."""
 
     width: int
     height: int
     seconds: float
     frames: int
+    channels: int
 
 
 def probe(path: Path) -> FilmHeader:
@@ -56,8 +58,13 @@ def probe(path: Path) -> FilmHeader:
         first = next(container.decode(stream), None)
         if first is None:
             raise PictureError("it has no pictures")
-        seconds, rate = _seconds(container, stream), stream.average_rate or stream.guessed_rate or 0
-        return FilmHeader(*_size(first, stream), seconds, stream.frames or math.ceil(seconds * rate))
+        seconds: float = _seconds(container, stream)
+        rate = stream.average_rate or stream.guessed_rate or Fraction(0)
+        frames = stream.frames or math.ceil(seconds * rate)
+        if stream.frames and rate and stream.duration is not None:
+            seconds = _exact(stream.frames, rate, seconds, stream.time_base)
+        sound = container.streams.audio
+        return FilmHeader(*_size(first, stream), seconds, frames, sound[0].codec_context.channels if sound else 0)
 
 
 @contextlib.contextmanager
@@ -110,6 +117,22 @@ def _seconds(container: Any, stream: Any) -> float:
     return (container.duration or 0) / 1e6
 
 
+def _exact(frames: int, rate: Fraction, seconds: float, unit: Fraction) -> float:
+    """The length of a film. Where all frames last equally long, their number says more than time stamps that were
+    rounded to a unit."""
+    exact = float(frames / rate)
+    return exact if abs(exact - seconds) <= 2 * float(unit) else seconds
+
+
+def times_of(path: Path) -> tuple[float, float]:
+    """Where the time of a film begins, on the clock of its file, and how long the film is, in seconds. Reads through
+    the file. Raises PictureError."""
+    with opened(path) as container:
+        index = FilmIndex(container)
+    index.measure(path)
+    return index.origin, index.seconds
+
+
 # --- in the process that decodes --------------------------------------------------------------------------------------
 
 
@@ -158,7 +181,7 @@ class FilmIndex:
         """The usual seconds of a frame."""
         began = [stream.start_time * self.base] if stream.start_time is not None else []
         began += [Fraction(container.start_time, 1_000_000)] if container.start_time is not None else []
-        self._origin = float(min(began, default=Fraction(0)))
+        self.origin = float(min(began, default=Fraction(0)))
         # Some files round times to their time base, which may have made a frame too late.
         unit = float(self.base)
         self._early = unit / 2 if unit < self.frame / 10 else self.frame / 1000
@@ -169,22 +192,26 @@ class FilmIndex:
 
     def time(self, stamp: int) -> float:
         """The time of a time stamp: slightly early, so that a time that was rounded down belongs to its frame."""
-        return stamp * self.base.numerator / self.base.denominator - self._origin - self._early
+        return stamp * self.base.numerator / self.base.denominator - self.origin - self._early
 
     def stamp(self, seconds: float) -> int:
         """The last time stamp up to a time."""
-        return int((seconds + self._origin + self._early) / float(self.base) + 1e-6)
+        return int((seconds + self.origin + self._early) / float(self.base) + 1e-6)
 
     def read(self, path: Path, memory: FrameMemory) -> None:
         """Reads through the file for key frames and the exact length."""
         memory.film["seconds"] = self.seconds
         try:
-            with contextlib.suppress(PictureError, OSError):
-                if path.stat().st_size <= _INDEXED:
-                    self._read(path)
-                    memory.film["seconds"] = self.seconds
+            self.measure(path)
+            memory.film["seconds"] = self.seconds
         finally:
             memory.film["indexed"] = 1
+
+    def measure(self, path: Path) -> None:
+        """The same, for this object alone."""
+        with contextlib.suppress(PictureError, OSError):
+            if path.stat().st_size <= _INDEXED:
+                self._read(path)
 
     def _read(self, path: Path) -> None:
         keys, count, end = [], 0, 0.0
@@ -200,9 +227,7 @@ class FilmIndex:
                 lasts = float(packet.duration * self.base) if packet.duration else self.frame
                 end = max(end, begin + self._early + lasts)
         if count:
-            exact = float(count / self._rate) if self._rate else end
-            # Where all frames last equally long, their number says more than time stamps that were rounded.
-            self.seconds = exact if abs(exact - end) <= 2 * float(self.base) else end
+            self.seconds = _exact(count, self._rate, end, self.base) if self._rate else end
             self.keys = sorted(keys)
 
 

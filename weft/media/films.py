@@ -44,11 +44,11 @@ class Films(LiveSource):
     def memory(self, args: Arguments) -> int:
         path = Path(str(args[0]))
         try:
-            width, height, _, frames = header(path)
+            found = header(path)
         except PictureError:
             return 0
-        kept = frames_kept(width, height)
-        return min(kept, frames or kept) * width * height * 4
+        kept = frames_kept(found.width, found.height)
+        return min(kept, found.frames or kept) * found.width * found.height * 4
 
     def still(self, args: Arguments) -> Picture:
         # All colours are different, and none is 0.
@@ -98,8 +98,9 @@ class DecodedFilm:
         """Raises PictureError."""
         self.path = path
         self.stamp = stamp_of(path)
-        width, height, self.seconds, _ = header(path)
-        self._size = width, height
+        found = header(path)
+        self.seconds = found.seconds
+        self._size = width, height = found.width, found.height
         try:
             self.memory = FrameMemory(shared_file(size_of_memory(width, height)), width, height)
         except OSError as problem:

@@ -1,4 +1,4 @@
-"""Pictures of films and cameras on their way: in bytes, and in memory that two processes map."""
+"""Pictures of films and cameras on their way: in bytes, and in memory that two processes map. And stored sounds."""
 
 from __future__ import annotations
 
@@ -61,6 +61,19 @@ _IN_USE = 3
 def floats(picture: NDArray[Any]) -> NDArray[np.float32]:
     """A picture in single precision, 0…1."""
     return picture.floats if isinstance(picture, Frame) else picture
+
+
+class StoredSound(np.ndarray[Any, np.dtype[np.float32]]):
+    """The samples [1, samples, 2] of a sound."""
+
+    length: float | None = None
+    """After how many samples it is over, or begins again, if that is not a whole number."""
+
+
+def length_of(samples: NDArray[Any]) -> float:
+    """After how many samples a sound [1, samples, 2] is over, or begins again."""
+    length = getattr(samples, "length", None)
+    return float(samples.shape[1] if length is None else length)
 
 
 def shared_file(size: int) -> int:

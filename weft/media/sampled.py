@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from weft.media.source import LiveSource, PictureError
 from weft.names import (
-    HEARD_ROWS, FilmFile, LiveName, columns, heard_of, is_heard, is_letters, is_live, is_sound, letters_of, live_of,
-    sound_of
+    HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_live, is_sound, letters_of, live_of, sound_of
 )
-from weft.sources import FILM, OPENERS, SOUND, load_packages
+from weft.sources import FILM, OPENERS, SOUND, MediaHeader, ends_as, load_packages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,30 +69,33 @@ def read_decoded(file: str) -> NDArray[Any]:
         raise PictureError(f"its samples are gone ({problem.strerror})", "save the patch again") from problem
 
 
-def size_of(name: str) -> tuple[int, int] | str:
-    """Width and height of the picture in pixels, or why it cannot be read, judged by no more than the header of its
-    file. Of a sound they are its length in milliseconds, perhaps estimated, and its channels; the path of its file
-    names it as well."""
+def header_of(name: str) -> MediaHeader | str:
+    """What the header of a picture, film or sound says, by its name or the path of its file; or why it cannot be
+    read."""
     from weft.media import letters, pictures, sounds
 
     if is_heard(name):
-        return columns(heard_of(name)), HEARD_ROWS + 2
-    if not is_letters(name) and not is_live(name) and _is_film(name):
-        name = FilmFile(name, True).at("")
+        return MediaHeader(columns(heard_of(name)), HEARD_ROWS + 2)
     if is_live(name):
         source, live = opener(name)
-        return source.size(live.args)
+        size = source.size(live.args)
+        return size if isinstance(size, str) else MediaHeader(*size)
     try:
-        path = sound_of(name).path if is_sound(name) else name
-        if path.lower().endswith(tuple(f".{ending}" for ending in SOUND.endings)):
-            sound = sounds.probe_sound(Path(path))
-            return round(sound.seconds * 1000), sound.channels
         if is_letters(name):
-            return letters.size_of(letters_of(name))
-        found = pictures.probe_picture(Path(name))
+            return MediaHeader(*letters.size_of(letters_of(name)))
+        path = sound_of(name).path if is_sound(name) else name
+        if ends_as(path, FILM):
+            from weft.media import films
+
+            film = films.header(Path(path))
+            return MediaHeader(film.width, film.height, film.seconds, film.channels)
+        if ends_as(path, SOUND):
+            sound = sounds.probe_sound(Path(path))
+            return MediaHeader(seconds=sound.seconds, channels=sound.channels)
+        found = pictures.probe_picture(Path(path))
     except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    return found.width, found.height
+    return MediaHeader(found.width, found.height)
 
 
 def memory_of(name: str) -> int:
@@ -101,13 +103,9 @@ def memory_of(name: str) -> int:
     if is_live(name):
         source, live = opener(name)
         return source.memory(live.args)
-    size = size_of(name)
-    return 0 if isinstance(size, str) else _SAMPLED * size[0] * size[1]
+    found = header_of(name)
+    return 0 if isinstance(found, str) else _SAMPLED * found.width * found.height
 
 
 # Bytes for each pixel of a picture.
 _SAMPLED = 4 * 4
-
-
-def _is_film(path: str) -> bool:
-    return path.rpartition(".")[2].lower() in FILM.endings

@@ -7,11 +7,12 @@ takes no memory of its own, and a process that only plays never decodes. PyAV is
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.media.source import PictureError, require_file
+from weft.sources import FILM, ends_as
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,13 +41,22 @@ _TAPS = 256
 _RESAMPLER = f"filter_size={_TAPS}:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
 
 # Part of the names in the cache folder; to be increased when the same file would be decoded to other samples.
-_VERSION = 2
+_VERSION = 3
 
 # A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
 _SHORTER, _SHORTER_SHARE = 0.5, 0.02
 
 # Formats without a header that says how long they are.
 _ESTIMATED = frozenset({"mp3", "aac"})
+
+# In the sound of a film, time stamps that are off by fewer seconds mean no gap.
+_UNEVEN = 0.02
+# Samples of silence that are made at once.
+_PIECE = 1 << 16
+
+# The end of a decoded file: after how many samples the sound is over.
+_LENGTH = "<f8"
+_LENGTH_BYTES = 8
 
 AHEAD = 64_000_000
 """How many bytes of a sound are fetched from the disk when it is opened."""
@@ -73,7 +84,8 @@ def probe_sound(path: Path) -> SoundInfo:
 
 def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
     """The sound at a rate, [1, samples, 2], read-only. Of more than two channels, the first two are left and right; one
-    channel is both. Raises `PictureError`. Any thread may call it."""
+    channel is both. That of a film begins and ends with its pictures. Raises `PictureError`. Any thread may call
+    it."""
     require_file(path)
     for folder in _folders():
         kept = folder / f"{_key(path, rate)}.f32"
@@ -139,28 +151,42 @@ def map_sound(kept: Path) -> NDArray[np.float32]:
 
     import numpy as np
 
+    from weft.media.frames import StoredSound
+
     with kept.open("rb") as file:
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with suppress(OSError):
         os.utime(kept)
     if hasattr(memory, "madvise"):
         memory.madvise(mmap.MADV_WILLNEED, 0, min(len(memory), AHEAD))
-    return np.frombuffer(memory, np.float32).reshape(1, -1, SIDES)
+    count = (len(memory) - _LENGTH_BYTES) // SAMPLE_BYTES
+    samples = np.frombuffer(memory, np.float32, count * SIDES).reshape(1, -1, SIDES).view(StoredSound)
+    samples.length = float(np.frombuffer(memory, _LENGTH, 1, count * SAMPLE_BYTES)[0])
+    return samples
 
 
 def _decode(kept: Path, path: Path, rate: int) -> None:
     """Decodes a sound to a file, whole or not at all, and makes room for it among the others."""
+    import numpy as np
+
     handle, name = tempfile.mkstemp(suffix=".part", dir=kept.parent)
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            count = 0
-            for samples in _decoded(path, rate):
+            count, length = 0, None
+            if ends_as(str(path), FILM):
+                origin, seconds = _times_of_film(path)
+                length = seconds * rate
+                pieces = _fitted(_decoded(path, rate, origin), math.ceil(length))
+            else:
+                pieces = _decoded(path, rate)
+            for samples in pieces:
                 count += len(samples)
                 if count > MAX_SAMPLES:
                     hours = MAX_SAMPLES / rate / 3600
                     raise PictureError(f"it is longer than {hours:.1f} hours", "cut it into parts")
                 file.write(samples.data)
+            file.write(np.array([count if length is None else length], _LENGTH).data)
         if not count:
             raise PictureError("there is no sound in it")
         partial.replace(kept)
@@ -187,8 +213,34 @@ def _make_room(newest: Path) -> None:
 # Decoding.
 
 
-def _decoded(path: Path, rate: int) -> Iterator[NDArray[np.float32]]:
-    """The samples [samples, 2] of a sound at a rate, piece by piece. What is no number is 0."""
+def _times_of_film(path: Path) -> tuple[float, float]:
+    """When a film begins, on the clock of its file, and its seconds."""
+    from weft.media.decoding import times_of  # only films need it
+
+    return times_of(path)
+
+
+def _fitted(pieces: Iterable[NDArray[np.float32]], count: int) -> Iterator[NDArray[np.float32]]:
+    """As many samples of a sound; silence follows one that is shorter."""
+    for piece in pieces:
+        yield piece[:count]
+        count -= len(piece[:count])
+        if not count:
+            return
+    yield from _silence(count)
+
+
+def _silence(count: int) -> Iterator[NDArray[np.float32]]:
+    import numpy as np
+
+    while count > 0:
+        yield np.zeros((min(count, _PIECE), SIDES), np.float32)
+        count -= _PIECE
+
+
+def _decoded(path: Path, rate: int, origin: float | None = None) -> Iterator[NDArray[np.float32]]:
+    """The samples [samples, 2] of a sound at a rate, piece by piece. What is no number is 0. If it has an `origin`, a
+    time on the clock of its file, it begins there, and each sample is at the time that the file says."""
     import numpy as np
 
     with _opened(path) as (container, stream):
@@ -202,15 +254,22 @@ def _decoded(path: Path, rate: int) -> Iterator[NDArray[np.float32]]:
             except InvalidDataError:
                 continue  # the length shows how much was lost
             for frame in frames:
-                heard += frame.samples / frame.sample_rate
+                sides, late = np.nan_to_num(_sides(frame), posinf=0.0, neginf=0.0), 0
+                if origin is not None and frame.pts is not None:
+                    late = round((float(frame.pts * stream.time_base) - origin - heard) * frame.sample_rate)
+                    if heard and abs(late) < _UNEVEN * frame.sample_rate:
+                        late = 0
+                sides = sides[max(-late, 0) :]
+                heard += (max(late, 0) + len(sides)) / frame.sample_rate
                 if resampler is None or resampler.given != frame.sample_rate:
                     if resampler is not None:
                         yield from resampler.rest()
                     resampler = _Resampler(frame.sample_rate, rate)
-                yield from resampler.take(np.nan_to_num(_sides(frame), posinf=0.0, neginf=0.0))
+                for piece in (*_silence(late), sides):
+                    yield from resampler.take(piece)
         if resampler is not None:
             yield from resampler.rest()
-        expected = _seconds(container, stream)
+        expected = _seconds(container, stream) if origin is None else 0.0
         if container.format.name not in _ESTIMATED and heard < expected * (1 - _SHORTER_SHARE) - _SHORTER:
             words = f"it breaks off after {heard:.1f} of {expected:.1f} seconds"
             raise PictureError(f"it is damaged or incomplete: {words}")

@@ -25,18 +25,18 @@ from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
 from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
-from weft.sources import FILM, PICTURE, SOUND, SOURCES, load_packages
+from weft.sources import FILM, PICTURE, SOUND, SOURCES, MediaHeader, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
 
 T = TypeVar("T")
-Probe = Callable[[str], "tuple[int, int] | str"]
+Probe = Callable[[str], "MediaHeader | str"]
 """Gives width and height of a picture file in pixels, or why it cannot be read."""
 
 
@@ -183,10 +183,10 @@ _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:[#\w]+[ \t]+)?|::\s*)(\w+)", re.MULT
 
 def check_media(
     program: Program, report: Report, probe: Probe | None = None
-) -> dict[str, tuple[int, int] | None]:
-    """The pictures that a program names, with width and height. Those that cannot be read are reported as errors, and
-    have none."""
-    found: dict[str, tuple[int, int] | None] = {}
+) -> dict[str, MediaHeader | None]:
+    """The pictures and sounds that a program names, with their headers. Those that cannot be read are reported as
+    errors, and have none."""
+    found: dict[str, MediaHeader | None] = {}
     # The sources that are pictures for kernels.
     opened = [name for name, spec in SOURCES.items() if spec.media or spec.is_drawn or spec.is_live]
     for statement in program.statements:
@@ -195,7 +195,7 @@ def check_media(
         for node in walk_statement(statement):
             if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
-                look = probe or (None if file_of(name) else size_of)
+                look = probe or (None if file_of(name) else header_of)
                 known = look(name) if look else None
                 if isinstance(known, str):
                     shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text

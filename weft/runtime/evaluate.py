@@ -56,8 +56,8 @@ _BY_PLACE = re.compile(r"(\w+)\[(\d+)\]")
 
 
 def find_strand(patch: Patch, name: str) -> StrandRef:
-    """The strand that `instance@output` names, or `instance[0]`, or the only one of a bare instance. Raises
-    WeftError."""
+    """The strand that `instance@output` names, or `instance[0]`, or the only one of a bare instance; also the size of a
+    picture, or the length of a sound. Raises WeftError."""
     by_place = _BY_PLACE.fullmatch(name)
     instance, at, output = by_place.expand(r"\1@\2").partition("@") if by_place else name.partition("@")
     found = patch.instances.get(instance)
@@ -72,12 +72,13 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
     listed = ", ".join(StrandRef(instance, o).short for o in outputs)
     if not at:
         raise error("unknown-strand", f'"{instance}" has several outputs', hint=f"name one of {listed}")
-    place = int(output) if by_place else instance_group(found).place(output)
+    group = instance_group(found)
+    place = int(output) if by_place else group.place(output)
     if place is not None and place < len(outputs):
         return StrandRef(instance, outputs[place])
-    if output not in found.outputs:
+    if output not in (found.outputs.keys() | group.sizes.keys()):
         raise error("unknown-strand", f'"{instance}" has no output "{output}"',
-                    hint=did_you_mean(output, outputs) or f"it has {listed}")  # fmt: skip
+                    hint=did_you_mean(output, [*outputs, *group.sizes]) or f"it has {listed}")  # fmt: skip
     return StrandRef(instance, output)
 
 

@@ -21,7 +21,7 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Floats
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
-from weft.media.sampled import size_of
+from weft.media.sampled import header_of
 from weft.names import file_of
 from weft.runtime.build import build
 from weft.runtime.clock import Moment
@@ -30,6 +30,7 @@ from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
 from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.mixer import BLOCK, Rendering
+from weft.sources import MediaHeader
 from weft.syntax.scanner import UnreadableError, decode
 
 # --- the trial ----------------------------------------------------------------------------------------------------
@@ -263,11 +264,11 @@ class _FileReader:
             raise UnreadableError(state.problem)
         return decode(state.data or b"")
 
-    def probe(self, path: str) -> tuple[int, int] | str:
-        """Width and height of a picture, or why it cannot be read."""
+    def probe(self, path: str) -> MediaHeader | str:
+        """The header of a picture or sound, or why it cannot be read."""
         if (file := file_of(path)) is not None:
             self.files[Path(file)] = stat_media(Path(file))
-        return size_of(path)
+        return header_of(path)
 
 
 @dataclass(frozen=True)
