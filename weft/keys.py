@@ -56,7 +56,7 @@ _NAME_OF_LABEL = {
 
 TOOL_KEYS: Mapping[str, str] = MappingProxyType({
     "f": "fullscreen", "space": "pause", "r": "restart", "s": "screenshot", "e": "errors", "h": "figures",
-    "escape": "leave",
+    "pagedown": "next", "pageup": "previous", "escape": "leave",
 })  # fmt: skip
 """The keys that control the tool, each with its command."""
 

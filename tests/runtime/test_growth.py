@@ -12,6 +12,7 @@ from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog, Reporter
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
@@ -83,7 +84,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
 
     setup = Setup(str(path))
     sound = Sound(setup, SoundOptions(is_silent=True))
-    session = Session(path, Compiler.of(setup), Reporter(EventLog(None), echo=say), Inputs(), sound)
+    session = Session(SetList([path]), Compiler.of(setup), Reporter(EventLog(None), echo=say), Inputs(), sound)
     player.session = session
     session.begin()
     session.run(player)

@@ -17,6 +17,7 @@ from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker
 from weft.runtime.coordinator import ProgramRunner, TickResult
 from weft.runtime.events import EventLog, Reporter
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 from weft.runtime.screens.screen import Picture, Screen
@@ -47,7 +48,7 @@ class SavingScreen(Screen):
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
     setup = Setup(str(path))
     sound = Sound(setup, SoundOptions(is_silent=True))
-    return Session(path, Compiler.of(setup), Reporter(EventLog(None), told.extend), Inputs(), sound,
+    return Session(SetList([path]), Compiler.of(setup), Reporter(EventLog(None), told.extend), Inputs(), sound,
                    folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
 
 

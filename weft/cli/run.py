@@ -21,11 +21,12 @@ from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
-from weft.errors import WeftError, error, event_fields, visible
+from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
@@ -42,14 +43,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Keys and commands that people know by other words.
-_WORDS = {"escape": "Esc", "fullscreen": "full screen"}
+_WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pagedown": "PageDown"}
 
 # The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
 
 
 @click.command("run")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path), nargs=-1)
+@click.option("--watch-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+              help="Play the patches of a folder, one after another.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
@@ -72,7 +75,8 @@ FIRST_PATCH = "plasma.weft"
               help="A saved version starts at the next multiple of BEATS beats.")
 @click.pass_obj
 def command(ahead: Child | None, /, **options: Any) -> int:
-    """Play FILE, and continue with every save. Without FILE, play a patch that comes with weft."""
+    """Play FILE, and continue with every save. Of several, PageDown and PageUp play the next and the previous one.
+    Without FILE, play a patch that comes with weft."""
     return _RunOptions(**options).perform(ahead)
 
 
@@ -80,7 +84,8 @@ def command(ahead: Child | None, /, **options: Any) -> int:
 class _RunOptions:
     """The options of one run."""
 
-    file: Path | None
+    files: tuple[Path, ...]
+    watch_dir: Path | None
     backend: str | None
     size: tuple[int, int] | None
     fps: float | None
@@ -106,22 +111,26 @@ class _RunOptions:
         self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
-        path = self.file or shipped_patches() / FIRST_PATCH
+        patches = SetList(self.files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
+        path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps)
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)
         inputs = Inputs()
-        keeps_values = not self.no_values and not comes_with_weft(path)
+
+        def keeper(path: Path) -> ValuesFile | None:
+            return None if self.no_values or comes_with_weft(path) else ValuesFile(path, inputs.parameters)
+
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events:
             session = Session(
-                path, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), inputs,
+                patches, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize),
-                values=ValuesFile(path, inputs.parameters) if keeps_values else None,
+                keeper=keeper,
             )  # fmt: skip
             return self._play(session, ahead)
 
@@ -204,7 +213,7 @@ class _RunOptions:
             from weft.runtime.screens.window import Window
 
             window = Window(
-                f"{visible(session.path.name)} · weft", *session.size, fullscreen=self.fullscreen,
+                session.title, *session.size, fullscreen=self.fullscreen,
                 monitor=self.monitor, inputs=session.inputs, on_command=session.command, display=display,
             )  # fmt: skip
         except WeftError as failure:
@@ -217,6 +226,11 @@ class _RunOptions:
         with window:
             self._announce(session, first, _keys(session))
             session.run(window)
+
+    @property
+    def _are_own(self) -> bool:
+        """Whether the patches are the user's."""
+        return bool(self.files) or self.watch_dir is not None
 
     @property
     def _for_a_window(self) -> bool:
@@ -238,9 +252,12 @@ class _RunOptions:
         """The first line of every run: the file to edit, what runs it, and the keys."""
         choices = session.loader.choices
         shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items())
-        file = f"edit {session.path} and save" if self.file else f"playing {FIRST_PATCH}, which comes with weft"
+        several = f" ({session.patches.place})" if len(session.patches.patches) > 1 else ""
+        file = f"playing {FIRST_PATCH}, which comes with weft"
+        if self._are_own:
+            file = f"edit {session.path} and save{several}"
         say(" · ".join(filter(None, (file, shown, keys))))
-        if self.file is None:
+        if not self._are_own:
             copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
             say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
         session.reporter.events.emit(
@@ -257,7 +274,7 @@ def _keys(session: Session, without: str = "") -> str:
     return ", ".join(
         "Ctrl+" * (key in session.patch_keys) + f"{_WORDS.get(key, key.capitalize())} {_WORDS.get(command, command)}"
         for key, command in TOOL_KEYS.items()
-        if command != without
+        if command != without and (len(session.patches.patches) > 1 or command not in ("next", "previous"))
     )
 
 

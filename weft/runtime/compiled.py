@@ -27,6 +27,8 @@ class CompiledProgram:
     took: tuple[float, float, float]
     fade: float | None = None
     quantize: float | None = None
+    file: str = ""
+    """The file of its text. Its state is not that of programs of other files."""
     heard: tuple[str, ...] = ()
     """The pictures of what analyses hear in its sound, by name; any of its units may sample them."""
 

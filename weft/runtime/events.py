@@ -245,7 +245,7 @@ class Screenshots:
 
     def __init__(self, folder: Path, name: str, reporter: Reporter) -> None:
         self._folder = folder
-        self._name = name
+        self.name = name
         self._reporter = reporter
         self._lock = threading.Lock()
 
@@ -259,7 +259,7 @@ class Screenshots:
 
     def _write(self, pixels: Picture) -> None:
         with self._lock:
-            paths = (self._folder / f"{self._name}-{number:03}.png" for number in count(1))
+            paths = (self._folder / f"{self.name}-{number:03}.png" for number in count(1))
             try:
                 path = next(path for path in paths if not path.exists())
                 save_picture(path, pixels)

@@ -1,12 +1,16 @@
-"""The state of a file at one moment: the bytes of a text, or the stamp of a picture."""
+"""The files of a performance: the state of one at a moment (the bytes of a text, or the stamp of a picture), and the
+set list of its patches."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from weft.errors import error
 from weft.syntax.scanner import MAX_BYTES, why_not_plain
 
 TEXT_LIMIT = MAX_BYTES
@@ -89,3 +93,49 @@ def _judge(found: os.stat_result, kind: Kind) -> FileState:
     if problem is None and kind == "text" and found.st_size > TEXT_LIMIT:
         problem = _TOO_LARGE
     return FileState(kind, None, stamp, problem)
+
+
+class SetList:
+    """The patches of a performance, one of which plays: those that were named, in this order, and then those in a
+    folder, by their names. The folder is looked at whenever another patch is asked for."""
+
+    def __init__(self, patches: Sequence[Path], folder: Path | None = None) -> None:
+        """Raises WeftError if there is none."""
+        self._patches = list(dict.fromkeys(patches))
+        self._folder = folder
+        if not self.patches:
+            raise error("no-patch", f"there is no patch in {folder}", hint="its files end in .weft")
+        self.current = self.patches[0]
+
+    @property
+    def patches(self) -> list[Path]:
+        """All patches as they are now."""
+        found: list[Path] = []
+        if self._folder is not None:
+            with suppress(OSError):
+                found = sorted(path for path in self._folder.iterdir() if path.suffix == ".weft" and path.is_file())
+        return list(dict.fromkeys([*self._patches, *found]))
+
+    @property
+    def place(self) -> str:
+        """Which one plays, in words: `2 of 3`."""
+        patches = self.patches
+        return f"{patches.index(self.current) + 1} of {len(patches)}" if self.current in patches else "not in the list"
+
+    def move(self, step: int) -> Path | None:
+        """Goes to a later patch, or an earlier one, around the ends; None if there is no other."""
+        patches = self.patches
+        if self.current not in patches:
+            # It was deleted: the next one has moved up.
+            patches = sorted([*patches, self.current])
+        if len(patches) < 2:
+            return None
+        self.current = patches[(patches.index(self.current) + step) % len(patches)]
+        return self.current
+
+    def load(self, patch: Path) -> Path:
+        """Goes to a patch, which is put at the end of the list if it is not in it."""
+        if patch not in self.patches:
+            self._patches.append(patch)
+        self.current = patch
+        return patch

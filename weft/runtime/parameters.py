@@ -59,7 +59,7 @@ class ParameterSpec:
     def fitted(self, value: float) -> float:
         """A value in its range; a toggle is 0 or 1. NaN becomes the lower end."""
         inside = self.low if math.isnan(value) else min(max(value, self.low), self.high)
-        return float(inside >= 0.5) if self.kind == "toggle" else inside
+        return float(inside >= 0.5 if self.kind == "toggle" else inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,10 @@ class ParameterBank:
         self._specs: tuple[ParameterSpec, ...] = ()
         self._by_input: dict[str, tuple[ParameterSpec, float]] = {}
         """The parameter and the start value of each input."""
-        self._set: dict[str, _Setting] = {}
+        self._file = ""
+        """The patch that plays."""
+        self._kept: dict[str, dict[str, _Setting]] = {}
+        """What was set by hand, by patch and input."""
         self._values: Mapping[str, float] = {}
         self.changes = 0
         """How often anything has changed."""
@@ -99,10 +102,16 @@ class ParameterBank:
         with self._lock:
             return self._values.get(name, self._by_input[name][1])
 
-    def adopt(self, specs: Sequence[ParameterSpec]) -> tuple[str, ...]:
-        """Takes over the parameters of another program; returns notes on values that its ranges have changed."""
+    def given(self, file: str) -> Mapping[str, float]:
+        """The values that were set by hand in a patch, by the names that kernels read."""
         with self._lock:
-            self._specs = tuple(specs)
+            return {name: setting.value for name, setting in self._kept.get(file, {}).items()}
+
+    def adopt(self, specs: Sequence[ParameterSpec], file: str = "") -> tuple[str, ...]:
+        """Takes over the parameters of another program, of the patch `file`, which has values of its own; returns notes
+        on values that its ranges have changed."""
+        with self._lock:
+            self._file, self._specs = file, tuple(specs)
             starts = {s.name: zip(s.inputs, s.start, strict=True) for s in specs}
             self._by_input = {name: (s, start) for s in specs for name, start in starts[s.name]}
             notes = []
@@ -139,12 +148,13 @@ class ParameterBank:
             if self._set.pop(name, None) is not None:
                 self._changed()
 
-    def to_json(self) -> dict[str, Any]:
-        """The values set by hand, as the file keeps them."""
+    def to_json(self, file: str = "") -> dict[str, Any]:
+        """The values set by hand in a patch, as its file of values keeps them."""
         with self._lock:
-            return {name: {"value": each.value, "start": each.start} for name, each in sorted(self._set.items())}
+            settings = self._kept.get(file, {})
+            return {name: {"value": each.value, "start": each.start} for name, each in sorted(settings.items())}
 
-    def restore(self, kept: object) -> None:
+    def restore(self, kept: object, file: str = "") -> None:
         """Takes over what `to_json` gave. Raises ValueError for anything else."""
         if not isinstance(kept, dict):
             raise ValueError("there are no values")
@@ -156,8 +166,12 @@ class ParameterBank:
                 case _:
                     raise ValueError(f'"{name}" has no value')
         with self._lock:
-            self._set = settings
+            self._kept[file] = settings
             self._changed()
+
+    @property
+    def _set(self) -> dict[str, _Setting]:
+        return self._kept.setdefault(self._file, {})
 
     def _changed(self) -> None:
         self._values = {name: setting.value for name, setting in self._set.items()}
@@ -175,6 +189,7 @@ class ValuesFile:
 
     def __init__(self, patch: Path, bank: ParameterBank) -> None:
         self.path = patch.with_name(patch.name + ".values")
+        self._patch = str(patch)
         self._bank = bank
         self._kept = "{}"
         self._seen = bank.changes
@@ -194,13 +209,13 @@ class ValuesFile:
             if len(data) > MOST_BYTES:
                 raise ValueError("it is too large")
             found = json.loads(data)
-            self._bank.restore(found["parameters"])
+            self._bank.restore(found["parameters"], self._patch)
         except (ValueError, KeyError, TypeError, RecursionError):
             aside = self.path.with_name(self.path.name + ".damaged")
             with suppress(OSError):
                 os.replace(self.path, aside)
             return f"{self.path.name} is damaged, and is now {aside.name}; the values in the text count"
-        self._kept = json.dumps(self._bank.to_json())
+        self._kept = json.dumps(self._bank.to_json(self._patch))
         self._seen = self._bank.changes
         return None
 
@@ -224,7 +239,7 @@ class ValuesFile:
         if self._seen == self._bank.changes:
             return
         self._seen = self._bank.changes
-        values = self._bank.to_json()
+        values = self._bank.to_json(self._patch)
         if json.dumps(values) == self._kept:
             return
         lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -485,6 +486,33 @@ def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tupl
 _PROBATION = 10.0
 
 
+# Of how many patches the state is kept while others play.
+_MOST_SUSPENDED = 8
+
+
+class SuspendedState:
+    """The state of patches that were left for others, by their files: that of the latest eight."""
+
+    def __init__(self) -> None:
+        self._parts: OrderedDict[str, Sequence[RunningSubgraph]] = OrderedDict()
+
+    def suspend(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
+        """Keeps what remembers something of a patch that is left."""
+        self._parts[file] = [part for part in parts if part.unit.kernel.slots]
+        self._parts.move_to_end(file)
+        while len(self._parts) > _MOST_SUSPENDED:
+            self._parts.popitem(last=False)
+
+    def resume(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
+        """Hands the state of a patch to its parts, which play again. What cannot be handed over starts from zero."""
+        with suppress(Exception):
+            hand_over(parts, self._parts.pop(file, ()))
+
+    def forget(self, file: str) -> None:
+        """Drops the state of a patch, which plays on as it was."""
+        self._parts.pop(file, None)
+
+
 class Programs:
     """The program that plays, and for some seconds the previous one, to go back to. `now` gives seconds."""
 
@@ -497,12 +525,18 @@ class Programs:
         """The program to go back to, if there is one."""
         self._entered = 0.0
         self._has_drawn = False
+        self._suspended = SuspendedState()
 
     def enter(self, loaded: LoadedProgram, fades: bool = False) -> None:
-        """Makes this the program that plays, with the state of the previous one, which runs on for a while if it
-        `fades`. Raises any error of that."""
-        if self.running is not None:
-            self.loader.take_over(loaded, self.running, copy=fades)
+        """Makes this the program that plays, with the state of the previous one of its file. The one that plays now
+        runs on for a while if it `fades`. Raises any error of that."""
+        file, running = loaded.compiled.file, self.running
+        if running is not None and running.compiled.file == file:
+            self.loader.take_over(loaded, running, copy=fades)
+        else:
+            if running is not None:
+                self._suspended.suspend(running.compiled.file, running.runner.parts)
+            self._suspended.resume(file, loaded.runner.parts)
         if self._has_drawn:
             # A program that has not drawn a frame is not worth going back to.
             self.before = self.running
@@ -520,6 +554,9 @@ class Programs:
             return False
         failed, self.running, self.before = self.running, self.before, None
         self._has_drawn = True
+        if failed is None or failed.compiled.file != self.running.compiled.file:
+            self._suspended.forget(self.running.compiled.file)
+            return True
         with suppress(Exception):  # state that cannot be handed back starts from zero
             self.loader.take_over(self.running, failed)
         return True

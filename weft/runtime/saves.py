@@ -247,7 +247,7 @@ _SETTLED = 0.1
 
 
 class Saves:
-    """Hands the saves of a performance's file to a worker, and watches all files that the text names."""
+    """Hands the saves of the file that plays to a worker, and watches all files that the text names."""
 
     def __init__(self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool) -> None:
         """If it `fits`, pictures are made to fit the room."""
@@ -269,8 +269,9 @@ class Saves:
     def begin(self, room: tuple[int, int] | None) -> Saved:
         """The file as it is now, for a screen with this much room. If it can be read, it is compiled, now and after
         each save."""
-        state = read_text(self._path)
-        saved = Saved(state.data or b"", time.monotonic(), state.problem, room if self._fits else None, is_first=True)
+        state, name = read_text(self._path), str(self._path)
+        room = room if self._fits else None
+        saved = Saved(state.data or b"", time.monotonic(), state.problem, room, is_first=True, name=name)
         with self._lock:
             self.last = saved
             if not saved.problem:
@@ -278,6 +279,21 @@ class Saves:
         if not saved.problem:
             self._watch(saved, {})
         return saved
+
+    def open(self, path: Path) -> None:
+        """Compiles and watches another file from now on, even if it cannot be read yet."""
+        state = read_text(path)
+        with self._lock:
+            self._path = path
+            self._submit(state, time.monotonic())
+        self._files = {}
+        self._watch(self.last, {})
+
+    def _submit(self, state: FileState, moment: float) -> None:
+        """Queues a state of the file. The lock must be held."""
+        is_first, name = self._programs.running is None, str(self._path)
+        self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first, name)
+        self._worker.submit(self.last)
 
     def close(self) -> None:
         """Ends the watcher at once. May be called twice."""
@@ -287,12 +303,10 @@ class Saves:
     def _changed(self, changes: Mapping[Path, FileState]) -> None:
         """Compiles the patch again after a change of its files. Called by the watcher's thread."""
         moment = time.monotonic()
-        state = changes.get(self._path) or read_text(self._path)
         with self._lock:
-            is_first = self._programs.running is None
-            self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first)
+            state = changes.get(self._path) or read_text(self._path)
+            self._submit(state, moment)
             self._events.emit("saved", hash=self.last.hash)
-            self._worker.submit(self.last)
 
     def follow(self, room: tuple[int, int] | None) -> None:
         """Compiles the patch again when the room for the picture has changed and stays the same for a moment."""
@@ -311,6 +325,8 @@ class Saves:
 
     def answered(self, outcome: LoadResult) -> None:
         """Watches all files that a compiled text names; also those of a refused text, which may contain its error."""
+        if outcome.saved.name != str(self._path):
+            return  # another patch has been asked for
         if outcome.loaded is not None:
             self._playing = outcome.saved.data
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}

@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.child import Child
-from weft.errors import Diagnostic, WeftError, fault
+from weft.errors import Diagnostic, WeftError, fault, visible
 from weft.names import shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
@@ -28,7 +28,7 @@ from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
-from weft.runtime.files import read_text
+from weft.runtime.files import SetList, read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
@@ -115,10 +115,10 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of one file. If it `fits`, pictures are made to fit the screen. Screenshots go to `folder`, and
-    what parameters were set to is kept in the file `values`, if there is one."""
+    """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
+    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one."""
 
-    path: Path
+    patches: SetList
     compiler: Compiler
     reporter: Reporter
     inputs: Inputs
@@ -126,7 +126,7 @@ class Session:
     threads: int = 1
     fits: bool = True
     folder: Path = Path()
-    values: ValuesFile | None = None
+    keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     clock: Clock = field(default_factory=Clock)
@@ -157,6 +157,8 @@ class Session:
         self._mentioned: Saved | None = None
         """The text that was reported to take long."""
         self._compute: list[float] = []
+        self._values: dict[Path, ValuesFile] = {}
+        """The files of values of the patches that have played."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
         self._overlay = Overlay()
@@ -166,8 +168,8 @@ class Session:
         For `ahead` see `CompileProcess`."""
         self._worker.start(ahead)
         words = "|".join(word for spec in self.compiler.contexts if spec.streams for word in spec.statements)
-        text = read_text(self.path).data or b""
-        if re.search(rf"\b({words})\b".encode(), text):
+        texts = (read_text(path).data or b"" for path in self.patches.patches)
+        if any(re.search(rf"\b({words})\b".encode(), text) for text in texts):
             self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
@@ -176,8 +178,7 @@ class Session:
         meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         self.loader.stream_getter = self.sound.getter
         self.loader.listener = self.sound.listen
-        if self.values is not None and (note := self.values.read()) is not None:
-            self.reporter.mention(note)
+        self._read_values()
         outcome = None
         saved = self._saves.begin(room)
         if saved.problem:
@@ -201,8 +202,9 @@ class Session:
         self._worker.close()
         self.sound.close()
         self.inputs.close()
-        if self.values is not None and (note := self.values.close()) is not None:
-            self.reporter.echo(note)
+        for values in self._values.values():
+            if (note := values.close()) is not None:
+                self.reporter.echo(note)
 
     def run(self, screen: Screen) -> None:
         """Runs the loop, after `begin`, until the user or a limit ends it. Raises WeftError when the screen is lost."""
@@ -229,8 +231,20 @@ class Session:
         self._finished.set()
 
     @property
+    def path(self) -> Path:
+        """The patch that plays, or is about to."""
+        return self.patches.current
+
+    @property
     def loader(self) -> ProgramLoader:
         return self.compiler.loader
+
+    @property
+    def title(self) -> str:
+        """The title of a window: the patch that plays."""
+        running = self.programs.running
+        name = self.path.name if running is None else Path(running.compiled.file).name
+        return f"{visible(name)} · weft"
 
     @property
     def size(self) -> tuple[int, int]:
@@ -249,6 +263,36 @@ class Session:
         running = self.programs.running
         uniforms = running.compiled.uniforms if running else frozenset[str]()
         return frozenset(name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
+
+    # --- patches --------------------------------------------------------------------------------------------------
+
+    def load(self, path: Path) -> None:
+        """Plays another patch as soon as it is compiled, with its own state and parameters."""
+        self._open(self.patches.load(path))
+
+    def _go(self, step: int) -> None:
+        """Plays a later patch of the set list, or an earlier one."""
+        path = self.patches.move(step)
+        if path is None:
+            self.reporter.mention("there is no other patch: weft run a.weft b.weft plays several")
+        else:
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
+        self._read_values()
+        self._saves.open(path)
+        self._screenshots.name = path.stem
+        self.reporter.events.emit("patch", file=str(path))
+        self.reporter.mention(f"{path.name} · {self.patches.place}")
+
+    def _read_values(self) -> None:
+        """Restores what the parameters of a patch were set to, when it plays for the first time."""
+        path = self.path
+        values = None if path in self._values else self.keeper(path)
+        if values is not None:
+            self._values[path] = values
+            if (note := values.read()) is not None:
+                self.reporter.mention(note)
 
     # --- saves ----------------------------------------------------------------------------------------------------
 
@@ -327,15 +371,17 @@ class Session:
         self._failure = ()
         self.reporter.begin()
         self.reporter.notices.set_problems(outcome.diagnostics)
-        self._screen.set_patch_keys(self.patch_keys)
-        self._adopt_parameters()
+        self._follow_program()
         self._saves.answered(outcome)
 
-    def _adopt_parameters(self) -> None:
-        """Takes over the parameters of the program that plays."""
+    def _follow_program(self) -> None:
+        """Takes over the keys, the name and the parameters of the program that plays."""
+        self._screen.set_patch_keys(self.patch_keys)
         running = self.programs.running
-        for note in self.inputs.parameters.adopt(running.compiled.parameters) if running is not None else ():
-            self.reporter.mention(note)
+        if running is not None:
+            self._screen.set_title(self.title)
+            for note in self.inputs.parameters.adopt(running.compiled.parameters, running.compiled.file):
+                self.reporter.mention(note)
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
@@ -472,7 +518,6 @@ class Session:
         if went_back:
             self._entered, self._is_improvable = self._previous, True
             self._transitions.restart_sound()
-            self._adopt_parameters()
         self._is_new = False
         if went_back or problems != self._failure:
             self.reporter.problems(failed.hash, problems)
@@ -480,7 +525,7 @@ class Session:
         self._failure = () if went_back else problems
         # The next picture is presented, even if it is in the same memory as the last one.
         self._picture = None
-        self._screen.set_patch_keys(self.patch_keys)
+        self._follow_program()
         self._screen.redraw()
 
     def _after_frame(self, stats: FrameStats) -> None:
@@ -490,8 +535,9 @@ class Session:
             self.reporter.frames(figures, self.sound.figures, self._facts())
             if (running := self.programs.running) is not None:
                 self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
-            if self.values is not None and (note := self.values.keep()) is not None:
-                self.reporter.mention(note)
+            for values in self._values.values():
+                if (note := values.keep()) is not None:
+                    self.reporter.mention(note)
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
         self._report_parameters()
@@ -566,6 +612,10 @@ class Session:
                 self.clock.restart()
                 self.sound.restart()
                 self.reporter.mention("the clock restarts")
+            case "next":
+                self._go(1)
+            case "previous":
+                self._go(-1)
             case "fullscreen":
                 self._screen.toggle_fullscreen()
             case "screenshot":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -62,9 +62,13 @@ class PictureFade:
     """Fades out the picture of the previous program within `seconds`, while both programs go on. What they have in
     common is computed once."""
 
-    def __init__(self, leaving: LoadedProgram | Pixels, began: float, seconds: float) -> None:
+    def __init__(
+        self, leaving: LoadedProgram | Pixels, began: float, seconds: float,
+        given: Callable[[str], Mapping[str, float]] = lambda file: {},
+    ) -> None:
         """What leaves is a program, or a still picture if another fade was interrupted. `began` is a time of the
-        performance."""
+        performance; `given` has the parameters that were set in a patch."""
+        self._given = given
         self._leaving: LoadedProgram | Pixels | None = leaving
         self._began = began
         self._seconds = seconds
@@ -81,7 +85,7 @@ class PictureFade:
         if not isinstance(leaving, LoadedProgram):
             return leaving
         with suppress(Exception):  # then it is gone at once
-            inputs = {**leaving.compiled.starts, **env.inputs}
+            inputs = {**env.inputs, **leaving.compiled.starts, **self._given(leaving.compiled.file)}
             own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
             shown = main_picture(leaving.runner.run_aside(own, done))
             return None if shown is None else shown.array
@@ -228,7 +232,7 @@ class TransitionScheduler:
         self._programs.enter(loaded, fades=True)
         # A program that is still fading in leaves as a still of the mixed picture.
         leaving = before if self._fading is None else as_array(shown).copy()
-        self._fading = PictureFade(leaving, self._clock.now(), fade)
+        self._fading = PictureFade(leaving, self._clock.now(), fade, self._inputs.parameters.given)
 
     def restart_sound(self) -> None:
         """Prepares the sound of the program that plays again and fades it in: its sound is not the one that was
@@ -279,7 +283,9 @@ class TransitionScheduler:
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound, as far as they are known before its first frame."""
-        given = {**loaded.compiled.starts, **self._inputs.snapshot()}
+        compiled = loaded.compiled
+        own = {**compiled.starts, **self._inputs.parameters.given(compiled.file)}
+        given = {**self._inputs.snapshot(), **own}
         now = self._clock.now()
         env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))
         with suppress(Exception):  # values that cannot be read yet come with the first frame

@@ -84,7 +84,7 @@ def test_tool_keys_give_commands_and_others_are_the_patchs(start):
 
 def test_every_tool_key_has_its_command(start):
     player = start()
-    sent = {"space": b" ", "escape": b"\x1b"}
+    sent = {"space": b" ", "escape": b"\x1b", "pageup": b"\x1b[5~", "pagedown": b"\x1b[6~"}
     expected = []
     for key, command in TOOL_KEYS.items():
         player.type(sent.get(key, key.encode()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,13 @@ class Hall:
         self.recent = Recent(rings, RATE, lambda: self.played - 1)
         self.mixer = Mixer(RATE, channels, lambda name: self.given.get(name, 0.0), rings, clips)
 
-    def prepare(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
-        made = compiled(text)
+    def prepare(self, text: str, fade: float = 0.0, at: float | None = None, file: str = "") -> ScheduledProgram:
+        made = replace(compiled(text), file=file)
         return self.mixer.prepare(self.loader, made, fade, at, self.recent.rows(made), {})
 
-    def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
+    def enter(self, text: str, fade: float = 0.0, at: float | None = None, file: str = "") -> ScheduledProgram:
         """Schedules a program; see `ScheduledProgram`."""
-        entry = self.prepare(text, fade, at)
+        entry = self.prepare(text, fade, at, file)
         self.mixer.enter(entry)
         return entry
 

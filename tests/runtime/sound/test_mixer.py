@@ -118,6 +118,48 @@ def test_what_hears_another_goes_on_where_that_becomes_different_in_each_channel
     np.testing.assert_allclose(hall.play(50).T * 65536, 5050 + further, rtol=1e-6)
 
 
+# --- several patches --------------------------------------------------------------------------------------------------
+
+
+COUNTS = "n<v> = prev(n@v) + 1\naudio(n@v / 65536 + {})\n"
+
+
+@pytest.mark.parametrize("executor", ["vector", "native"])
+def test_each_patch_has_a_state_of_its_own_and_goes_on_where_it_was_left(executor: str) -> None:
+    hall = Hall(executor)
+    hall.enter(COUNTS.format(0), file="a.weft")
+    assert hall.play(100)[-1, 0] * 65536 == 100
+    hall.enter(COUNTS.format(0), file="b.weft")
+    assert hall.play(30)[-1, 0] * 65536 == 30
+    hall.enter(COUNTS.format("0.5"), file="a.weft")
+    assert (hall.play(50)[-1, 0] - 0.5) * 65536 == 150
+    hall.enter(COUNTS.format(0), file="b.weft")
+    assert hall.play(10)[-1, 0] * 65536 == 40
+
+
+def test_a_patch_that_comes_back_while_it_fades_out_goes_on_too() -> None:
+    hall = Hall()
+    hall.enter(COUNTS.format(0), file="a.weft")
+    hall.play(100)
+    hall.enter("audio(0)\n", fade=1.0, file="b.weft")
+    hall.play(100)
+    hall.enter(COUNTS.format(0), file="a.weft")
+    assert hall.play(100)[-1, 0] * 65536 == 300
+
+
+def test_what_fades_out_keeps_its_parameters() -> None:
+    hall = Hall()
+    hall.given["level@v"] = 0.25
+    hall.enter("#slider level<v> = 0, 1, 0.25\naudio(level, 0)\n", file="a.weft")
+    hall.play(BLOCK)
+    hall.given["level@v"] = 0.75
+    hall.enter("#slider level<v> = 0, 1, 0.75\naudio(0, level)\n", fade=1.0, file="b.weft")
+    heard = hall.play(3 * BLOCK)
+    shares = np.arange(1, 3 * BLOCK + 1) / RATE
+    np.testing.assert_allclose(heard[:, 1], 0.75 * np.sin(shares * np.pi / 2), atol=1e-3)
+    np.testing.assert_allclose(heard[:, 0], 0.25 * np.cos(shares * np.pi / 2), atol=1e-3)
+
+
 # --- what comes from outside ------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from tests.support.performance import Performance
 from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding, until_heard
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
@@ -155,7 +156,7 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     patch.write_text(PICTURE + "audio(fract(me@abstime / 64) / 2 + 0.125)\n")
     setup = Setup(str(patch))
     session = Session(
-        patch, Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
         limits=Limits(20.0), sound=Sound(setup, SoundOptions(frames=LONG)),
     )  # fmt: skip
     commands = {0.6: "pause", 1.2: "pause", 1.8: "restart", 2.4: "end"}

@@ -20,6 +20,7 @@ from weft.runtime import transition
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
@@ -261,7 +262,7 @@ def test_the_first_sample_of_a_performance_is_heard(
     patch.write_text(PICTURE + f"audio({CLOCK})\n")
     setup = Setup(str(patch))
     session = Session(
-        patch, Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
         sound=Sound(setup, SoundOptions()),
     )  # fmt: skip
     with loudspeaker.recorded(tmp_path / "heard") as file:
@@ -281,7 +282,7 @@ def test_a_file_that_mentions_a_sound_has_it_get_ready(tmp_path: Path, text: str
     patch.write_text(text)
     setup = Setup(str(patch))
     session = Session(
-        patch, Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
         sound=Sound(setup, SoundOptions()),
     )  # fmt: skip
     session.expect()

@@ -218,13 +218,15 @@ def _too_slow(
 @dataclass(frozen=True)
 class Saved:
     """A text to be compiled, found at a `moment` of time.monotonic; `problem` says why there is none. The picture is
-    made smaller to fit into `room`, if there is one. `is_first` means that nothing plays yet."""
+    made smaller to fit into `room`, if there is one. `is_first` means that nothing plays yet. `name` is its file; if it
+    is empty, that of the setup."""
 
     data: bytes
     moment: float
     problem: str | None = None
     room: tuple[int, int] | None = None
     is_first: bool = False
+    name: str = ""
 
     @property
     def hash(self) -> str:
@@ -287,18 +289,19 @@ class Compiler:
 
     def compile(self, saved: Saved) -> CompileResult:
         """Compiles a text. Never raises for anything that a patch can contain."""
-        reader = _FileReader()
+        reader, name = _FileReader(), saved.name or self.setup.name
         try:
             if saved.problem:
                 raise UnreadableError(saved.problem)
-            source, settings = Source(self.setup.name, decode(saved.data)), self.setup.settings
+            source, settings = Source(name, decode(saved.data)), self.setup.settings
             made = build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=saved.room)
             if not made.patch.sinks:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
-            compiled, warnings = self.loader.translate(made.compiled), (*made.warnings, *other_windows(made.patch))
+            compiled = replace(self.loader.translate(made.compiled), file=name)
+            warnings = (*made.warnings, *other_windows(made.patch))
             return CompileResult(compiled, warnings, reader.files, places_of(made.patch))
         except UnreadableError as failure:
-            words = f"{self.setup.name} cannot be read: {failure}"
+            words = f"{name} cannot be read: {failure}"
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)

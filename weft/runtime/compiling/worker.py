@@ -443,6 +443,8 @@ def load(
     """Loads a compiled text. `from_cache` says that it was compiled earlier."""
     if made.compiled is None:
         return LoadResult(saved, None, made.diagnostics, made.files)
+    if before is not None and before.compiled.file != made.compiled.file:
+        before = None
     started = time.perf_counter()
     try:
         loaded = loader.prepare(made.compiled, made.compiled.size, before)
@@ -458,23 +460,28 @@ class Remembered:
     """The compiled programs of earlier texts, so that an undo is immediate."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[tuple[bytes, object], CompileResult] = OrderedDict()
+        self._made: OrderedDict[tuple[object, ...], CompileResult] = OrderedDict()
 
     def find(self, saved: Saved) -> CompileResult | None:
         """The result of a text, if all files that it names are unchanged."""
-        made = self._made.get((saved.data, saved.room))
+        made = self._made.get(_key(saved))
         if made is None or saved.problem:
             return None
         if not all(look(path, state.kind).same_contents(state) for path, state in made.files.items()):
             return None
-        self._made.move_to_end((saved.data, saved.room))
+        self._made.move_to_end(_key(saved))
         return made
 
     def add(self, saved: Saved, made: CompileResult) -> None:
         """Remembers a result that has passed its trial."""
-        self._made[saved.data, saved.room] = made
+        self._made[_key(saved)] = made
         while len(self._made) > REMEMBERED:
             self._made.popitem(last=False)
+
+
+def _key(saved: Saved) -> tuple[object, ...]:
+    """All that the result of a text depends on, except for other files."""
+    return saved.name, saved.data, saved.room
 
 
 class Patience:

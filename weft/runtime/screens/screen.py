@@ -74,6 +74,9 @@ class Screen:
         """Shows this overlay from the next picture on."""
         self._overlay = overlay
 
+    def set_title(self, title: str) -> None:
+        """Shows a title, if there is a place for it."""
+
     def poll(self) -> None:
         """Processes the input since the last call, then executes commands, which may close this screen."""
 

@@ -188,6 +188,10 @@ class Window(Screen):
         for command in commands:
             self._on_command(command)
 
+    def set_title(self, title: str) -> None:
+        """Gives the window another title."""
+        glfw.set_window_title(self._handle, title)
+
     def toggle_fullscreen(self) -> None:
         """Fills the monitor given at the start, or else the one under most of the window; or leaves full screen."""
         if self.fullscreen:

@@ -25,7 +25,7 @@ from weft.names import HeardName, StrandRef, heard_of, is_microphone
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
-from weft.runtime.program import LoadedProgram, ProgramLoader, hand_over
+from weft.runtime.program import LoadedProgram, ProgramLoader, SuspendedState, hand_over
 from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_heard, places_of_views
 
 # --- recent samples, which pictures and numbers read --------------------------------------------------------------
@@ -248,6 +248,15 @@ class ControlSmoother:
         self._ramps = {name: self._ramp(name, left, name in raw) for name in names}
         return {name: ramp.advance(samples) for name, ramp in self._ramps.items()}
 
+    def now(self, name: str) -> float | None:
+        """Where a control is; None if it is not read."""
+        return self._ramps[name].now if name in self._ramps else None
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Begins these anew, at their next values."""
+        for name in names:
+            self._ramps.pop(name, None)
+
     def _ramp(self, name: str, left: int, is_raw: bool) -> _Ramp:
         """The ramp of one control to its current target."""
         target = float(self._given(name))
@@ -370,6 +379,8 @@ class ScheduledProgram:
     """The number of the program, as the player counts them."""
     listeners: Mapping[str, Listener] = field(default_factory=dict)
     """What its analyses hear, by the names of the pictures of that."""
+    held: Mapping[str, float] = field(default_factory=dict)
+    """What its parameters stay at, if another patch plays and this one fades out."""
 
 
 class Mixer:
@@ -400,6 +411,7 @@ class Mixer:
         """The audible programs, of which the last one plays."""
         self._fade = VoiceFade(0, {}, ())
         self._rescue = Rescue()
+        self._suspended = SuspendedState()
         self.levels: Levels | None = None
         """Statistics that are collected, if any."""
         self.loops_stopped: set[str] = set()
@@ -422,8 +434,11 @@ class Mixer:
                 own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
                 block = replace(block, controls={**block.controls, **own})
         env = Env(*compiled.size, block=block)
-        loaded = loader.prepare(compiled.streaming, compiled.size, self.latest.loaded if self.latest else None, env)
-        for playing in self._programs[-1:]:
+        latest = self.latest.loaded if self.latest else None
+        goes_on = latest is not None and latest.compiled.file == compiled.file
+        loaded = loader.prepare(compiled.streaming, compiled.size, latest if goes_on else None, env)
+        playing = self._audible(compiled.file)
+        if playing is not None:
             # Copying long delay lines would take longer than a block.
             loader.copy_ahead(loaded, playing.loaded)
         known = self.latest.listeners if self.latest else {}
@@ -467,16 +482,36 @@ class Mixer:
                     listener.hear(self._rings[row], first, first + len(out))
 
     def _change_to(self, entry: ScheduledProgram) -> None:
-        if self._programs:
+        entering, file = self._rescue.acting(entry.loaded), entry.loaded.compiled.file
+        before = self._audible(file)
+        for leaving in self._programs[-1:]:
+            if leaving is not before:
+                self._leave(leaving, entry)
+        if before is not None:
             # The previous program goes on too, until it has faded out.
-            entering, playing = map(self._rescue.acting, (entry.loaded, self._programs[-1].loaded))
-            hand_over(entering, playing, copy=True)
+            hand_over(entering, self._rescue.acting(before.loaded), copy=True)
+            self._suspended.forget(file)
+        else:
+            self._suspended.resume(file, entering)
         gains = self._fade.now()
         self._programs.append(entry)
         self._rescue.keep([part for other in self._programs for part in other.loaded.runner.parts])
         stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.loaded.runner.parts}
         new = map(_voice, entry.loaded.runner.parts)
         self._fade = VoiceFade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
+
+    def _audible(self, file: str) -> ScheduledProgram | None:
+        """The latest program of a file that is audible."""
+        same = (entry for entry in reversed(self._programs) if entry.loaded.compiled.file == file)
+        return next(same, None)
+
+    def _leave(self, leaving: ScheduledProgram, entry: ScheduledProgram) -> None:
+        """Keeps the state of a patch that another one takes over from. What the names of its parameters mean is now for
+        the other to say."""
+        self._suspended.suspend(leaving.loaded.compiled.file, self._rescue.acting(leaving.loaded))
+        held = {name: self._smoother.now(name) for name in leaving.loaded.compiled.starts}
+        self._programs[-1] = replace(leaving, held={name: now for name, now in held.items() if now is not None})
+        self._smoother.forget(entry.loaded.compiled.starts)
 
     def _stretch(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
         """Renders a section in which no program enters, where `left` samples remain of the block."""
@@ -506,7 +541,7 @@ class Mixer:
         self.not_numbers.clear()
         for entry in self._programs:
             # Later subgraphs may read the outputs of earlier ones.
-            inputs = dict(controls)
+            inputs = {**controls, **{name: np.full(samples, value) for name, value in entry.held.items()}}
             env = Env(
                 *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
                 inputs=entry.loaded.compiled.starts, pictures=entry.pictures,

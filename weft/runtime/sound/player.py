@@ -493,7 +493,7 @@ class Sound:
             return 0
         if self._fits(compiled):
             self._count += 1
-            self._stream.play(self._count, compiled.streaming, fade, {**given, **self._last}, at, held=False)
+            self._stream.play(self._count, compiled.streaming, fade, self._first(compiled, given), at, held=False)
         elif self._stream.is_used:
             self._give_up_opening()
             self._open(compiled, given).entry = (fade, at)
@@ -527,7 +527,7 @@ class Sound:
         stream = Stream(self._setup, replace(self._stream.options, rate=rate, channels=channels))
         self._count += 1
         try:
-            stream.play(self._count, compiled.streaming, 0.0, {**given, **self._last}, None, held=True)
+            stream.play(self._count, compiled.streaming, 0.0, self._first(compiled, given), None, held=True)
         except WeftError:
             stream.close()
             raise
@@ -559,6 +559,11 @@ class Sound:
         self._stream, self._opening = opening.stream, None
         if at is None:
             self._heard = self._stream
+
+    def _first(self, compiled: CompiledProgram, given: Mapping[str, float]) -> dict[str, float]:
+        """The first inputs of a program: those of the last frame, as far as they are not its own."""
+        own = {name: given[name] for name in compiled.starts if name in given}
+        return {**given, **self._last, **own}
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
