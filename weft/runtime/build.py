@@ -196,7 +196,9 @@ def check_media(
             if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
                 look = probe or (None if file_of(name) else header_of)
-                known = look(name) if look else None
+                if look is None:
+                    continue
+                known = look(name)
                 if isinstance(known, str):
                     shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
                     report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
