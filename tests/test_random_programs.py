@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 
+from tests.support.beats import given_beats
 from tests.support.kernels import AS_WRITTEN, DOUBLE_MACHINES, WITHOUT_PHASES, kernel_by
 from tests.support.program_texts import feedback_texts, program_texts
 from tests.support.together import examples
@@ -35,7 +36,8 @@ def played(kernel: Kernel, machine: str) -> np.ndarray:
     height, width = SHAPE
     planes = []
     for tick in range(TICKS):
-        uniforms = {"width": width, "height": height, "dt": 1 / 60, "absframe": tick, "mouse@x": 0.25}
+        uniforms = {"width": width, "height": height, "dt": 1 / 60, "absframe": tick, "mouse@x": 0.25,
+                    **given_beats()}  # fmt: skip
         launch = Launch(SHAPE, picture_coords(width, height, tick / 60), uniforms)
         planes.append(executable.planes(memory, launch))
     return np.stack(planes)

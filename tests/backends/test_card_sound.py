@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.beats import changing_beats
 from tests.support.gl import graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -325,7 +326,7 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
     moved = {"mouse@x": 0.3 + 0.4 * ramp, "mouse@y": 0.55, "mouse@down": ramp > 0.6, "key@space": ramp > 0.3}
     given = {**moved, **parameters}
     led = {name: np.asarray(given.get(name, 0.0), np.float64) for name, _ in kernel.coords}
-    numbers = {"dt": 1 / RATE, "width": 37, "height": 2}
+    numbers = {"dt": 1 / RATE, "width": 37, "height": 2, **changing_beats(0.2, 97, 131)}
     since = np.arange(STRETCH) / RATE
     return tuple(
         Launch(

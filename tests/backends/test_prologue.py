@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.support.beats import changing_beats
 from tests.support.gl import Graphics, graphics
 from tests.support.parity.cases import case_of_seed
 from tests.support.tolerances import DOUBLE
@@ -59,7 +60,10 @@ def both(kernel: Kernel) -> tuple[LaunchPrologue, LaunchPrologue, NativeCode]:
 
 
 def launch_of(number: int) -> Launch:
-    uniforms = {"width": SHAPE[1], "height": SHAPE[0], "absframe": number, "dt": 1 / 60, "mouse@x": 0.25}
+    uniforms = {
+        "width": SHAPE[1], "height": SHAPE[0], "absframe": number, "dt": 1 / 60, "mouse@x": 0.25,
+        **changing_beats(0.2, 97, 131),
+    }  # fmt: skip
     return Launch(SHAPE, picture_coords(*SHAPE[::-1], number / 60), uniforms)
 
 

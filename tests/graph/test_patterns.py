@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.support.beats import given_beats
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
@@ -245,9 +246,9 @@ def kernel_of(model: Model, per: str, voice: int) -> Kernel | None:
     return unit.kernel
 
 
-def values(kernel: Kernel, machine: str, times: Sequence[float]) -> Floats:
+def values(kernel: Kernel, machine: str, times: Sequence[float], bpm: float = BPM) -> Floats:
     coords = {"abstime": np.array(times), "x": 0.5, "y": 0.5, "channel": 1.0}
-    launch = Launch((1, len(times)), coords, dict.fromkeys(kernel.uniforms, 0.0))
+    launch = Launch((1, len(times)), coords, given_beats(bpm))
     return np.asarray(MACHINES[machine].load(kernel).planes(StateMemory(kernel.slots), launch)[:, 0], np.float64)
 
 
@@ -320,7 +321,7 @@ def sampled(text: str, outputs: str, times: Floats, machine: str = "vector", arg
     names = [f"p@{name}" for name in outputs.split()]
     source = f'me<bpm> = 60\npattern("{text}", per: 1{argument})::p<{", ".join(outputs.split())}>\n'
     (unit,) = build(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable()).units
-    return values(unit.kernel, machine, list(times))
+    return values(unit.kernel, machine, list(times), bpm=60)
 
 
 CYCLES = 2000

@@ -56,7 +56,7 @@ def refused(text: str) -> list[tuple[str, str]]:
 def test_mouse_keys_and_parameters_are_led_from_sample_to_sample() -> None:
     unit, ir = sound('#slider level<v> = 0, 1, 0.25\naudio(mouse@x * key@a + level@v + me@bpm)\n')
     assert led(unit) == ["key@a", "level@v", "mouse@x"]
-    assert unit.kernel.uniforms == ()
+    assert unit.kernel.uniforms == ("bpm",), "the tempo changes at the beginning of a block"
     assert (unit.feeds, ir.feeds) == (None, ())
 
 

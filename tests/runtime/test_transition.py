@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.beats import Beats
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
@@ -45,17 +46,38 @@ def test_a_program_waits_for_the_next_of_so_many_beats(bpm: float, beats: float)
     # Between two of them, on one, and just before and behind it.
     moments = ((0.5, 0, 1), (6.3, 0, 7), (6.98, 0, 7), (7, 0, 7), (7, 0.004, 7), (7, 0.006, 8), (0, 0, 0))
     for steps, seconds, expected in moments:
-        assert TransitionPolicy().moment(made, steps * step + seconds, bpm) == pytest.approx(expected * step)
+        beat = TransitionPolicy().beat(made, steps * step + seconds, Beats.steady(bpm))
+        assert beat == pytest.approx(expected * beats)
+
+
+@pytest.mark.parametrize("bpm", [60.0, 240.0])
+def test_what_waits_for_a_beat_waits_for_it_when_the_tempo_changes(bpm: float) -> None:
+    performance = Performance(grey(200), TransitionPolicy(quantize=4))
+    tempo = performance.clock.tempo
+    performance.frames(round(0.5 * FPS))
+    performance.save(grey(40))
+    tempo.set(bpm)
+    seen, beats = [], []
+    for _ in range(5 * FPS):
+        now = performance.clock.now()
+        if tempo.advance(now, 0.06):
+            performance.succession.retime()
+        performance.take_over()
+        beats.append(tempo.beats.at(now))
+        seen.append(int(performance.frame()[0, 0, 0]))
+    # The first frame from the fourth beat on, which is not where it would have been.
+    assert seen == [40 if beat >= 4 - 1e-6 else 200 for beat in beats]
+    assert abs(seen.index(40) / FPS + 0.5 - 2) > 0.3
 
 
 def test_without_a_beat_it_waits_for_none() -> None:
-    assert TransitionPolicy().moment(compiled("display(1)\n"), 3.3, 120) is None
+    assert TransitionPolicy().beat(compiled("display(1)\n"), 3.3, Beats.steady(120)) is None
 
 
 def test_the_command_line_has_its_way_over_the_patch() -> None:
     made = compiled("#quantize 4\n#fade 2\ndisplay(1)\n")
-    assert TransitionPolicy(quantize=1).moment(made, 0.6, 60) == 1
-    assert TransitionPolicy(quantize=0).moment(made, 0.6, 60) is None
+    assert TransitionPolicy(quantize=1).beat(made, 0.6, Beats.steady(60)) == 1
+    assert TransitionPolicy(quantize=0).beat(made, 0.6, Beats.steady(60)) is None
     assert TransitionPolicy(fade=0.5).fade_of(made) == TransitionPolicy(fade=0.5).requested_fade(made) == 0.5
     assert TransitionPolicy(fade=0).fade_of(made) == 0
 
@@ -125,7 +147,9 @@ class Performance:
             self.programs, policy or TransitionPolicy(), self.clock, Inputs(), NO_SOUND
         )
         self.shown: Pixels | None = None
-        self.programs.enter(self.prepare(text))
+        first = self.prepare(text)
+        self.clock.tempo.begin(first.compiled.settings["bpm"])
+        self.programs.enter(first)
 
     def prepare(self, text: str) -> LoadedProgram:
         made = compiled(text)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.std.values import Values, line
+from tests.support.beats import given_beats
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
@@ -40,7 +41,7 @@ def played(outputs: str, machine: str, trigger: Values, signal: Values, start: f
     codes = {False: executor.translate(unit.kernel, False, 2)} if isinstance(executor, NativeExecutor) else {}
     times = start + np.arange(len(trigger)) / RATE
     coords = {"x": 0.5, "y": 0.5, "channel": 0.0, "abstime": times, "mouse@x": trigger, "mouse@y": signal}
-    launch = Launch((1, len(times)), coords, {name: {"dt": 1 / RATE}[name] for name in unit.kernel.uniforms})
+    launch = Launch((1, len(times)), coords, {"dt": 1 / RATE, **given_beats()})
     return np.array(executor.load(unit.kernel, codes).planes(StateMemory(unit.kernel.slots), launch)[:, 0], np.float64)
 
 
@@ -54,7 +55,7 @@ def shown(outputs: str, machine: str, trigger: Values, signal: Values, times: Va
         loaded, memory = executor.load(kernel), StateMemory(kernel.slots, (1, 1))
         frames = []
         for tick, (time, x, y) in enumerate(zip(times, trigger, signal, strict=True)):
-            values = {"mouse@x": x, "mouse@y": y, "absframe": tick, "dt": 1 / FPS}
+            values = {"mouse@x": x, "mouse@y": y, "absframe": tick, "dt": 1 / FPS, **given_beats()}
             coords = picture_coords(1, 1, float(time), dtype=np.float32 if machine == "native" else np.float64)
             uniforms = {name: float(values[name]) for name in kernel.uniforms}
             frames.append(loaded.planes(memory, Launch((1, 1), coords, uniforms))[:, 0, 0].astype(np.float64))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tests.support.beats import given_beats
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
@@ -56,14 +57,15 @@ def compiled(library: str, text: str) -> tuple[Unit, ...]:
 
 
 def planes(
-    units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0, executor: Executor = EXACT
-) -> list[Values]:
+    units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0, executor: Executor = EXACT,
+    bpm: float = 120,
+) -> list[Values]:  # fmt: skip
     """What the outputs of some units are, at every x of every y; z is the time. Each has the shape (y, x)."""
     shape = (np.size(y), np.size(x))
     coords: dict[str, Any] = {"x": np.ravel(x).astype(float), "y": np.ravel(y).astype(float)}
     found: list[tuple[int, Values]] = []
     for kernel in (unit.kernel for unit in units):
-        known = {**SETTINGS, "absframe": float(frame), "mouse@x": 0.4, "mouse@y": 0.3}
+        known = {**given_beats(bpm), **SETTINGS, "absframe": float(frame), "mouse@x": 0.4, "mouse@y": 0.3}
         uniforms = {name: known[name] for name in kernel.uniforms}
         pictures = {name: read(name) for name in kernel.pictures}
         launch = Launch(shape, {**coords, "abstime": float(z), "channel": 0.0}, uniforms, pictures=pictures)
@@ -84,20 +86,22 @@ def _target(output: str) -> int:
 
 def values(
     library: str, expressions: Sequence[str], x: Any, y: Any = 0.5, z: float = 0.0, before: str = "", frame: int = 0,
-    executor: Executor = EXACT,
+    executor: Executor = EXACT, bpm: float = 120,
 ) -> list[Values]:  # fmt: skip
     """What expressions of me@x, me@y and me@time (which is z) are, in a patch that uses the library and starts with
     the statements `before`."""
     sinks = "".join(f'display({e}, to: "{n}")\n' for n, e in enumerate(expressions))
-    return planes(compiled(library, f"{_SETTINGS}{before}\n{sinks}"), x, y, z, frame, executor)
+    text = f"{_SETTINGS}me<bpm> = {bpm:g}\n{before}\n{sinks}"
+    return planes(compiled(library, text), x, y, z, frame, executor, bpm)
 
 
-def sound(library: str, text: str, seconds: float, rate: int = 8000) -> Values:
+def sound(library: str, text: str, seconds: float, rate: int = 8000, bpm: float = 120) -> Values:
     """What the `audio` of a patch that uses the library gives from its start on: [channels, samples]."""
-    (unit,) = (u for u in compiled(library, f"me<rate> = {rate}\n{text}") if u.kernel.context == "audio")
+    units = compiled(library, f"me<rate> = {rate}\nme<bpm> = {bpm:g}\n{text}")
+    (unit,) = (u for u in units if u.kernel.context == "audio")
     count = round(seconds * rate)
     times = np.arange(count) / rate
-    known = {"dt": 1 / rate}
+    known = {"dt": 1 / rate, **given_beats(bpm)}
     launch = Launch(
         (1, count), {"abstime": times, "channel": 0.0}, {name: known[name] for name in unit.kernel.uniforms}
     )

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.beats import given_beats
 from tests.support.kernels import MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
@@ -208,8 +209,8 @@ def _swept(kernel: Kernel) -> set[str]:
 
 
 def start_values(patch: Patch) -> dict[str, float]:
-    """The initial uniforms of a patch's parameters."""
-    return {
+    """The initial uniforms of a patch's parameters and beats."""
+    return given_beats(patch.settings["bpm"]) | {
         f"{parameter.name.name}@{output.name}": value
         for parameter in patch.parameters
         for output, value in zip(parameter.outputs, parameter.start, strict=True)

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from tests.support.beats import changing_beats
 from tests.support.tolerances import SERIES
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
@@ -123,7 +124,10 @@ def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -
         "x": 0.5, "y": 0.5, "channel": 1.0, "abstime": start + (first + np.arange(count)) / RATE,
         "mouse@x": 0.6 + 0.1 * np.sin(first + np.arange(count)),
     }  # fmt: skip
-    values = {"dt": 1 / RATE, **{name: float(_SOUND.shape[1]) for name in filter(is_sound, made.uniforms)}}
+    values = {
+        "dt": 1 / RATE, **changing_beats(0.01, 97, 131),
+        **{name: float(_SOUND.shape[1]) for name in filter(is_sound, made.uniforms)},
+    }  # fmt: skip
     return Launch(
         (1, count), coords, {name: values.get(name, 0.0) for name in made.uniforms},
         pictures={name: _SOUND if is_sound(name) else _PICTURE for name in made.pictures}, **fields,

@@ -14,6 +14,7 @@ from weft.backends.executor import Refusal
 from weft.backends.launch import (
     SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StateMemory, StreamCoords, Value
 )
+from weft.beats import BPM, Beats
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
@@ -184,6 +185,8 @@ class Env:
         of its samples."""
         if is_sound(name):
             return length_of(self.pictures[name])
+        if name == BPM:
+            return Beats.of(self.inputs).bpm_at(self.abstime)
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 

@@ -15,6 +15,7 @@ from weft.backends.executor import Executor
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
+from weft.beats import INPUTS, Beats
 from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import FILE, SIZE
 from weft.codegen.bytecode import instruction_text
@@ -39,7 +40,7 @@ from weft.syntax.includes import open_source
 # The order in which `--at` applies coordinates, coarse before fine: each shifts the time by the difference, so that a
 # beat is found within the given measure.
 _ORDER = ("x", "y", "px", "py", "channel", "abstime", "time", "absframe", "frame", "abssample", "sample",
-          "measure", "beat", "measurephase", "beatphase")  # fmt: skip
+          "beats", "measure", "beat", "measurephase", "beatphase")  # fmt: skip
 
 _TOLERANCE = 1e-6
 
@@ -66,7 +67,7 @@ def read_place(text: str, patch: Patch) -> QueryPlace:
     """
     kinds: dict[str, _Kind] = {
         **{f"{instance.name}@{axis}": "axis" for instance in patch.instances.values() for axis in instance.axes},
-        **dict.fromkeys(initial_inputs(patch), "input"),
+        **{name: "input" for name in initial_inputs(patch) if name not in INPUTS},
         **dict.fromkeys((*BASES, *FIELDS), "coordinate"),
     }
     given: dict[_Kind, dict[str, float]] = {"coordinate": {}, "axis": {}, "input": {}}
@@ -102,7 +103,7 @@ class _Floats:
     """Derives fields as numbers."""
 
     def __init__(self, settings: Mapping[str, float]) -> None:
-        self._settings = settings
+        self._given = {**settings, **Beats.steady(settings["bpm"]).inputs}
 
     def const(self, value: float) -> float:
         return value
@@ -110,8 +111,8 @@ class _Floats:
     def op(self, name: str, *args: float) -> float:
         return OPS[name].fold(*args)
 
-    def uniform(self, name: str) -> float:
-        return self._settings[name]
+    def uniform(self, name: str, nominal: float | None = None) -> float:
+        return self._given[name]
 
     def annotate(self, value: float, name: str, local: bool) -> None:
         """Does nothing: numbers have no names."""

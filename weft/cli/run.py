@@ -71,6 +71,8 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
+@click.option("--bpm", type=NumberRange(0.1, 10000), metavar="N",
+              help="The tempo at the beginning, instead of the patch's; T taps another one.")
 @click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
               help="A saved version starts at the next multiple of BEATS beats.")
 @click.pass_obj
@@ -103,6 +105,7 @@ class _RunOptions:
     audio_device: str | None
     buffer: int
     fade: float | None
+    bpm: float | None
     quantize: float | None
 
     def perform(self, ahead: Child | None) -> int:
@@ -129,8 +132,8 @@ class _RunOptions:
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
-                policy=TransitionPolicy(self.fade, self.quantize),
-                keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
+                policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
+                keeper=keeper,
             )  # fmt: skip
             return self._play(session, ahead)
 

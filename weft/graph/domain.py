@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from weft.beats import BPM, INPUTS
 from weft.errors import Span, error
 from weft.names import FilmFile, StrandRef
 from weft.ops import OPS
@@ -60,9 +61,9 @@ SETTINGS: Mapping[str, SettingSpec] = MappingProxyType({row.name: row for row in
 
 DEFAULTS: Mapping[str, float] = MappingProxyType({row.name: row.default for row in _ROWS})
 
-# These change while a program runs (a window is resized, a picture is evaluated at another size), so kernels read them
-# as uniforms. The others are constants of a compile.
-LIVE = ("width", "height")
+# These change while a program runs (a window is resized, a picture is evaluated at another size, someone taps), so
+# kernels read them as uniforms. The others are constants of a compile.
+LIVE = ("width", "height", BPM)
 
 
 def fitted(settings: Mapping[str, float], room: tuple[int, int]) -> dict[str, float]:
@@ -126,7 +127,7 @@ class Algebra(Protocol[V]):
 
     def const(self, value: float) -> V: ...
     def op(self, name: str, *args: V) -> V: ...
-    def uniform(self, name: str) -> V: ...
+    def uniform(self, name: str, nominal: float | None = None) -> V: ...
     def annotate(self, value: V, name: str, local: bool) -> None: ...
 
 
@@ -141,6 +142,8 @@ class Environment(Generic[V]):
     own: Coordinates[V]
 
     def setting(self, name: str) -> V:
+        if name == BPM:
+            return self.algebra.uniform(BPM, self.settings[BPM])
         return self.algebra.uniform(name) if name in LIVE else self.algebra.const(self.settings[name])
 
     def field(self, name: str, at: Coordinates[V]) -> V:
@@ -164,9 +167,25 @@ class Environment(Generic[V]):
     def loop_seconds(self) -> float:
         return self.settings["loop"] / self.settings["fps"]
 
-    @property
-    def beat_seconds(self) -> float:
-        return 60 / self.settings["bpm"]
+    # The beats are two straight lines (`weft.beats`). They are written as the later line and the difference of the
+    # earlier one, because the terms of a sum can be taken apart: a long time stays exact (`weft.ir.phases`).
+
+    def beats(self, at: Coordinates[V]) -> V:
+        """The beats since the start, at coordinates."""
+        then, start, before, bpm = map(self.algebra.uniform, INPUTS)
+        passed = self.ops("sub", at.abstime, start)
+        later = self.ops("add", self.ops("div", passed, self.ops("div", 60, bpm)), then)
+        slower = self.ops("div", self.ops("sub", before, bpm), 60)
+        return self.ops("add", later, self.ops("mul", self.ops("min", passed, 0.0), slower))
+
+    def seconds(self, at: Coordinates[V], beats: V) -> V:
+        """The seconds from coordinates on until so many more beats have passed."""
+        then, _, before, bpm = map(self.algebra.uniform, INPUTS)
+        lasts, lasted = (self.ops("div", 60, tempo) for tempo in (bpm, before))
+        now = self.ops("sub", self.beats(at), then)
+        earlier = self.ops("sub", self.ops("min", self.ops("add", now, beats), 0.0), self.ops("min", now, 0.0))
+        return self.ops("add", self.ops("mul", beats, lasts),
+                        self.ops("mul", earlier, self.ops("sub", lasted, lasts)))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,23 +237,21 @@ def _counter(own: str, speed: str, wraps: bool) -> tuple[Callable[..., object], 
 
 
 def _musical(
-    of_beats: Callable[[Environment[V], V], V], length: Callable[[Environment[V]], float]
+    of_beats: Callable[[Environment[V], V], V], in_measures: bool = False
 ) -> tuple[Callable[..., object], Callable[..., object]]:
-    """The value and the inverse of a field that derives from the beats since the start; `length` is the number of
-    seconds in which the field grows by 1."""
+    """The value and the inverse of a field that derives from the beats since the start; it grows by 1 in a beat, or in
+    a measure."""
 
     def value(env: Environment[V], at: Coordinates[V]) -> V:
-        return of_beats(env, env.ops("div", at.abstime, env.beat_seconds))
+        return of_beats(env, env.beats(at))
 
     def inverse(env: Environment[V], at: Coordinates[V], target: V) -> V:
         difference = env.ops("sub", target, value(env, at))
-        return env.ops("add", at.abstime, env.ops("mul", difference, length(env)))
+        if in_measures:
+            difference = env.ops("mul", difference, env.settings["timesig_num"])
+        return env.ops("add", at.abstime, env.seconds(at, difference))
 
     return value, inverse
-
-
-def _measure_seconds(env: Environment[V]) -> float:
-    return env.beat_seconds * env.settings["timesig_num"]
 
 
 def _fields() -> Mapping[str, Field]:
@@ -250,17 +267,16 @@ def _fields() -> Mapping[str, Field]:
          _counter("abssample", "rate", True)),
         ("abssample", "abstime", "samples since the start", "hash(me@abssample) - 0.5",
          _counter("abssample", "rate", False)),
+        ("beats", "abstime", "beats since the start, with fractions", "fract(me@beats / 8)", _musical(
+            lambda env, beats: beats)),
         ("beat", "abstime", "beat in the measure, from 0", "me@beat == 0", _musical(
-            lambda env, beats: env.ops("mod", env.ops("floor", beats), env.settings["timesig_num"]),
-            lambda env: env.beat_seconds)),
+            lambda env, beats: env.ops("mod", env.ops("floor", beats), env.settings["timesig_num"]))),
         ("measure", "abstime", "measures since the start", "hash(me@measure)", _musical(
-            lambda env, beats: env.ops("floor", env.ops("div", beats, env.settings["timesig_num"])),
-            _measure_seconds)),
+            lambda env, beats: env.ops("floor", env.ops("div", beats, env.settings["timesig_num"])), True)),
         ("beatphase", "abstime", "place in the beat, 0…1", "exp(-4 * me@beatphase)", _musical(
-            lambda env, beats: env.ops("fract", beats), lambda env: env.beat_seconds)),
+            lambda env, beats: env.ops("fract", beats))),
         ("measurephase", "abstime", "place in the measure, 0…1", "step(me@measurephase, me@x)", _musical(
-            lambda env, beats: env.ops("fract", env.ops("div", beats, env.settings["timesig_num"])),
-            _measure_seconds)),
+            lambda env, beats: env.ops("fract", env.ops("div", beats, env.settings["timesig_num"])), True)),
     )  # fmt: skip
     return MappingProxyType({name: Field(name, base, doc, example, *pair) for name, base, doc, example, pair in rows})
 
@@ -351,13 +367,18 @@ class Domain(Protocol[V]):
     def op(self, name: str, *args: V, span: Span | None = None) -> V:
         """A row of the table of operators."""
 
-    def uniform(self, name: str) -> V: ...
+    def uniform(self, name: str, nominal: float | None = None) -> V:
+        """A number that is the same in a whole tick; `nominal` is what it is unless someone changes it."""
 
     def unknown(self) -> V:
         """A value about which nothing is known."""
 
     def constant(self, value: V) -> float | None:
         """The number of a value that is the same at every coordinate; None for other values."""
+
+    def nominal(self, value: V) -> float | None:
+        """The number of a value that is the same at every coordinate unless someone changes the tempo; None for other
+        values."""
 
     def annotate(self, value: V, name: str, local: bool) -> None:
         """Notes the name of a value in the patch: that of a strand, or of a `local` of a spindle."""
@@ -411,7 +432,8 @@ PLANE = X | Y
 
 
 class Shape(NamedTuple):
-    """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere."""
+    """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere. A value that
+    depends on uniforms has the number that it is nominally."""
 
     over: int
     number: float | None = None
@@ -458,13 +480,16 @@ class ShapeDomain:
             return Shape(over, OPS[name].fold(*numbers))
         return Shape(over)
 
-    def uniform(self, name: str) -> Shape:
-        return Shape(UNIFORM)
+    def uniform(self, name: str, nominal: float | None = None) -> Shape:
+        return Shape(UNIFORM, nominal)
 
     def unknown(self) -> Shape:
         return Shape(UNKNOWN)
 
     def constant(self, value: Shape) -> float | None:
+        return value.number if value.over == NOTHING else None
+
+    def nominal(self, value: Shape) -> float | None:
         return value.number
 
     def annotate(self, value: Shape, name: str, local: bool) -> None:

@@ -174,7 +174,7 @@ class Elaborator(Generic[V]):
         """The number of a constant; None if nothing is known about it. Raises WeftError if it varies."""
         task: Eventual[V] = self._value_later(node, scope, self.env.own)
         value = run(task)
-        number = self.domain.constant(value)
+        number = self.domain.nominal(value)
         if number is None and not self.domain.is_unknown(value):
             raise error("not-constant", "this must be a constant: it decides how many there are", node.span)
         return number
@@ -536,9 +536,8 @@ class Elaborator(Generic[V]):
             return self.domain.uniform(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]).name)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
-            return letters_value(
-                letters, size, self._known(letters.name), plane, self.env, self.domain, at, call.span
-            )
+            pixels = self._known(letters.name)[:2]
+            return letters_value(letters, size, pixels, plane, self.env, self.domain, at, call.span)
         if spec.is_live:
             name = LiveName(spec.name, constant_arguments(call, spec)).name
             self._known(name)
@@ -726,7 +725,7 @@ def _delayed(
     longest = yield _constant_ticks(e, most, scope, "max", least=0)
     slot = SlotRequest(key, max(math.ceil(longest), 1), 1, call.span)
     age: V = yield e.value(ticks, scope, at)
-    constant = e.domain.constant(age)
+    constant = e.domain.nominal(age)
     now: V | None = None
     # Unknown ticks may turn out to be 1 or more where the spindle is called.
     aged = e.domain.is_unknown(age) or _at_least_one(e, ticks, scope) if constant is None else constant >= 1
@@ -782,7 +781,7 @@ def _cached(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> Task[V
 
 def _constant_ticks(e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
-    ticks = e.domain.constant(value)
+    ticks = e.domain.nominal(value)
     if e.domain.is_unknown(value):
         return 1.0
     if ticks is None:

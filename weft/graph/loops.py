@@ -60,7 +60,7 @@ def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
     pays = steps is not None and steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
     with e.budget.within(loop.span, "loop"):
         if steps is not None and (has_state or pays):
-            start = e.domain.constant(first) or 0.0
+            start = e.domain.nominal(first) or 0.0
             for k in range(steps):
                 e.budget.spend(_STEPS_OF_A_STEP)
                 step = replace(scope, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
@@ -73,7 +73,7 @@ def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
 
 
 def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | None:
-    start, end = e.domain.constant(first), e.domain.constant(last)
+    start, end = e.domain.nominal(first), e.domain.nominal(last)
     if start is None or end is None:
         return None
     steps = ieee.steps(start, end)

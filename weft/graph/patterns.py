@@ -355,10 +355,10 @@ class _TrackReading(Generic[V]):
     """A track, read at coordinates: `place` is the time in its table, in beats, and `round` how often it has passed."""
 
     def __init__(self, pattern: PatternCall, track: PatternTrack, env: Environment[V], at: Coordinates[V]) -> None:
-        self._env, self._seed, self._per = env, pattern.seed, pattern.per
+        self._env, self._at, self._seed, self._per = env, at, pattern.seed, pattern.per
         self._hits, self._cycles = track.hits, track.cycles
         self._length = float(track.cycles * pattern.per)
-        beats = env.ops("add", env.ops("div", at.abstime, env.beat_seconds), _ONSET_SLACK)
+        beats = env.ops("add", env.beats(at), _ONSET_SLACK)
         self._place = env.ops("mod", beats, self._length)
         self._round = env.ops("round", env.ops("div", env.ops("sub", beats, self._place), self._length))
 
@@ -377,7 +377,7 @@ class _TrackReading(Generic[V]):
             case "since":
                 begun = [float(hit.begin * self._per) + _ONSET_SLACK for hit in self._hits]
                 beats = ops("sub", self._place, self._latest(begun, length, -_NEVER))
-                return ops("mul", ops("max", beats, 0.0), self._env.beat_seconds)
+                return ops("neg", self._env.seconds(self._at, ops("neg", ops("max", beats, 0.0))))
 
     def _ends(self) -> list[float]:
         """Where the gate of each event falls, in beats."""
@@ -386,7 +386,7 @@ class _TrackReading(Generic[V]):
         ends: list[float] = []
         for hit in self._hits:
             begin, end, until = (float(t * self._per) for t in (hit.begin, hit.end, following[hit.begin]))
-            gap = min(_GAP / self._env.beat_seconds, (until - begin) / 2)
+            gap = min(_GAP / (60 / self._env.settings["bpm"]), (until - begin) / 2)
             ends.append(end if end < until else until - gap)
         return ends
 

@@ -359,23 +359,23 @@ _NUMBERS = ("const", "u32")
 
 @dataclass(slots=True)
 class Constants:
-    """The values of constant expressions, each computed once."""
+    """The values of constant expressions, each computed once. Those in `known` may be given."""
 
-    _known: dict[Expr, float | None] = field(default_factory=dict)
+    known: dict[Expr, float | None] = field(default_factory=dict)
 
     def of(self, value: Expr) -> float | None:
         """The value of an expression that is the same at every coordinate, None if it varies. Bits are whole
         numbers."""
         if value.op in _NUMBERS:
             return self._fold(value)
-        return found_below(value, self._known, self._fold)
+        return found_below(value, self.known, self._fold)
 
     def _fold(self, node: Expr) -> float | None:
         if node.op in _NUMBERS and isinstance(node.attr, (float, int)):
             return node.attr
         if not node.args or node.op not in OPS:
             return None
-        numbers = [self._known[a] for a in node.args]
+        numbers = [self.known[a] for a in node.args]
         known = [n for n in numbers if n is not None]
         return OPS[node.op].fold(*known) if len(known) == len(numbers) else None
 

@@ -208,6 +208,7 @@ class ExprDomain:
     films: FilmTimes
     own: Coordinates[Expr] = field(init=False)
     _constants: Constants = field(default_factory=Constants)
+    _nominal: Constants = field(default_factory=Constants)
 
     def __post_init__(self) -> None:
         nowhere = self.const(0.0)
@@ -224,8 +225,11 @@ class ExprDomain:
             self.pool.budget.spend(STEPS * (size - 1), span)
         return made
 
-    def uniform(self, name: str) -> Expr:
-        return self.pool.make("uniform", (), name)
+    def uniform(self, name: str, nominal: float | None = None) -> Expr:
+        made = self.pool.make("uniform", (), name)
+        if nominal is not None:
+            self._nominal.known[made] = nominal
+        return made
 
     def unknown(self) -> Expr:
         raise TypeError("an argument that was never given reached lowering")
@@ -238,6 +242,9 @@ class ExprDomain:
 
     def constant(self, value: Expr) -> float | None:
         return self._constants.of(value)
+
+    def nominal(self, value: Expr) -> float | None:
+        return self._nominal.of(value)
 
     def loop_level(self, value: Expr) -> int:
         return value.free.bit_length() - 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
@@ -151,6 +152,8 @@ _PERIODS = (2.0**-20, 2.0**20)
 # The depth to which expressions are searched for bounds of their values.
 _DEPTH = 6
 
+_TEMPOS = INPUTS[2:]
+
 
 class Remainder(NamedTuple):
     """The parts of `argument − period · ⌊argument / period⌋`. `whole` is the floor."""
@@ -286,10 +289,16 @@ class Finiteness:
         if not all(self._known[arg] for arg in node.args):
             return False
         if node.op in ("div", "mod"):
-            # A finite divisor that is never 0: a number, or a size of the picture.
-            by = node.args[1]
-            return _number(by) != 0 if by.op == "const" else by.op == "uniform" and by.attr in LIVE
+            return _is_never_zero(node.args[1])
         return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
+
+
+def _is_never_zero(by: Expr) -> bool:
+    """Whether it is certainly a number other than 0: a constant, a size of the picture, a tempo, or the length of a
+    beat."""
+    if by.op == "div":
+        return by.args[0].op == "const" and _is_never_zero(by.args[0]) and _is_never_zero(by.args[1])
+    return _number(by) != 0 if by.op == "const" else by.op == "uniform" and by.attr in (*LIVE, *_TEMPOS)
 
 
 def _is_square(node: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""The time of a performance: a clock that can pause, restart and follow another."""
+"""The time of a performance: a clock that can pause, restart and follow another, and has a tempo."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from weft.runtime.tempo import Tempo
 
 # How much faster or slower than real time the clock may run to catch up with the one that it follows: 2 % is not
 # visible, and a difference of 50 ms at the start is gone in 2.5 s.
@@ -41,6 +43,7 @@ class Clock:
     def __init__(self, source: Callable[[], float] = time.monotonic) -> None:
         self.latest = Tick(0, 0.0, 0.0)
         """The latest tick."""
+        self.tempo = Tempo()
         self._source = source
         self._lock = threading.Lock()
         self._seen = source()
@@ -80,11 +83,12 @@ class Clock:
             self._paused = False
 
     def restart(self) -> None:
-        """Goes back to 0, and to frame 0. A paused clock stays paused."""
+        """Goes back to 0, and to frame 0, and the beat with it. A paused clock stays paused."""
         with self._lock:
             self._advance()
             self._time = self._lag = self._ticked = 0.0
             self._ticks = 0
+            self.tempo.restart()
 
     def follow(self, leader: float) -> None:
         """Approaches a leading clock (the audio stream's) that shows `leader` seconds now.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.names import is_sent, is_view
@@ -37,6 +38,11 @@ class CompiledProgram:
         """The initial values of the parameters, by the names that kernels read."""
         pairs = (zip(spec.inputs, spec.start, strict=True) for spec in self.parameters)
         return {name: value for pair in pairs for name, value in pair}
+
+    @property
+    def inputs(self) -> dict[str, float]:
+        """The same, and the beats in the tempo of the text."""
+        return {**self.starts, **Beats.steady(self.settings["bpm"]).inputs}
 
     @cached_property
     def raw(self) -> frozenset[str]:

@@ -286,6 +286,7 @@ class Reporter:
     _reported_loops: set[str] = field(default_factory=set)
     _mentioned: set[str] = field(default_factory=set)
     _ailing: dict[str, str | None] = field(default_factory=dict)
+    _bpm: float = 0.0
 
     def begin(self) -> None:
         """A new program begins to play."""
@@ -312,6 +313,19 @@ class Reporter:
         """Reports that the clock stands still, or goes on."""
         self.notices.paused = paused
         self.mention("paused" if paused else "resumed")
+
+    def tempo(self, bpm: float, source: str) -> None:
+        """Reports the tempo, if it is another one than before; the first one is that of the beginning."""
+        if round(bpm, 1) != self._bpm:
+            if self._bpm:
+                self.events.emit("tempo", bpm=round(bpm, 3), source=source)
+                if source != "text":
+                    self.notices.note(f"{bpm:.1f} bpm")
+            self._bpm = round(bpm, 1)
+
+    def tapped(self, bpm: float | None) -> None:
+        """Reports a tap, after which the tempo is this one; None if it takes more taps."""
+        self.notices.note("tap on" if bpm is None else f"{bpm:.1f} bpm")
 
     def warn(self, problem: Diagnostic) -> None:
         """Warns that a device cannot do something any more."""

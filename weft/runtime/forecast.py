@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
+from weft.beats import BPM, Beats
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
@@ -100,6 +101,7 @@ def _given(
     time = (_APART * number if spec.streams else 0.0) + tick / rate
     coords = {"x": place[0], "y": place[1], "abstime": time, "since": 0.0, "channel": 0.0}
     counters = {"width": settings["width"], "height": settings["height"], "absframe": float(tick), "dt": 1 / rate}
+    counters |= {BPM: settings["bpm"], **Beats.steady(settings["bpm"]).inputs}
     return coords, {**InputState(), **found.patch.parameter_values(), **counters}
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import weft
 from weft.backends.base import Env
 from weft.backends.select import Choice
+from weft.beats import Beats
 from weft.contexts import AUDIO, VISUAL
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
@@ -64,8 +65,8 @@ def raw(choice: Choice) -> Choice | None:
 
 
 def initial_inputs(patch: Patch) -> dict[str, float]:
-    """The initial values of mouse, keys and parameters."""
-    return {**InputState(), **patch.parameter_values()}
+    """The initial values of mouse, keys, parameters and tempo."""
+    return {**InputState(), **patch.parameter_values(), **Beats.steady(patch.settings["bpm"]).inputs}
 
 
 def frame_numbers(start: float, end: float, fps: float) -> range:

@@ -28,7 +28,7 @@ from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
-from weft.runtime.files import FileState, SetList, read_text
+from weft.runtime.files import SetList, read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
@@ -36,7 +36,6 @@ from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
-from weft.runtime.start_values import NotWrittenError, rewritten, texts_of
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 
@@ -59,10 +58,10 @@ class Ticker:
     def env(self, loaded: LoadedProgram) -> Env:
         """The environment of a program in the latest tick of the clock."""
         tick, compiled = self.clock.latest, loaded.compiled
+        inputs = {**compiled.starts, **self.inputs.frame(compiled.sent), **self.clock.tempo.beats.inputs}
         return Env(
-            *loaded.size, tick.number, tick.time, tick.dt, {**compiled.starts, **self.inputs.frame(compiled.sent)},
-            loaded.pictures_at(tick.time), threads=self.threads, warn=self.reporter.warn,
-            loop_stopped=partial(self.reporter.loop_stopped, compiled),
+            *loaded.size, tick.number, tick.time, tick.dt, inputs, loaded.pictures_at(tick.time), threads=self.threads,
+            warn=self.reporter.warn, loop_stopped=partial(self.reporter.loop_stopped, compiled),
         )  # fmt: skip
 
     def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
@@ -117,8 +116,7 @@ class Limits:
 @dataclass
 class Session:
     """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
-    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one. The text
-    of a patch is changed only if it is `is_writable`."""
+    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one."""
 
     patches: SetList
     compiler: Compiler
@@ -129,9 +127,10 @@ class Session:
     fits: bool = True
     folder: Path = Path()
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
-    is_writable: Callable[[Path], bool] = lambda path: True
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
+    bpm: float | None = None
+    """The tempo at the beginning, if it is not that of the text."""
     clock: Clock = field(default_factory=Clock)
     frames: int = 0
     stopping: str | None = None
@@ -162,6 +161,8 @@ class Session:
         self._compute: list[float] = []
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
+        self._text_tempo = ("", 0.0)
+        """The file of the program that plays, and the tempo in its text."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
         self._overlay = Overlay()
@@ -194,6 +195,7 @@ class Session:
             finished = reversed(self._take_finished().results)
             outcome = next((each for each in finished if each.loaded or each.saved is self._saves.last), None)
         if outcome.loaded is not None:
+            self._begin_tempo(outcome.loaded)
             self.programs.enter(outcome.loaded)
             self._transitions.begin(outcome.loaded)
         self._entered = outcome
@@ -309,6 +311,8 @@ class Session:
             if outcome.loaded is None:
                 self._refuse(outcome, outcome.diagnostics)
             elif outcome is latest:
+                if self.programs.running is None:
+                    self._begin_tempo(outcome.loaded)
                 try:
                     self._transitions.offer(outcome)
                 except WeftError as failure:
@@ -375,6 +379,7 @@ class Session:
         self.reporter.begin()
         self.reporter.notices.set_problems(outcome.diagnostics)
         self._follow_program()
+        self._adopt_tempo()
         self._saves.answered(outcome)
 
     def _follow_program(self) -> None:
@@ -385,6 +390,35 @@ class Session:
             self._screen.set_title(self.title)
             for note in self.inputs.parameters.adopt(running.compiled.parameters, running.compiled.file):
                 self.reporter.mention(note)
+
+    # --- the tempo ------------------------------------------------------------------------------------------------
+
+    def _begin_tempo(self, loaded: LoadedProgram) -> None:
+        """Begins to count beats: in the tempo of the first program, if no other one was asked for."""
+        compiled = loaded.compiled
+        self._text_tempo = (compiled.file, compiled.settings["bpm"])
+        if self.bpm is None:
+            self.clock.tempo.begin(compiled.settings["bpm"])
+        else:
+            self.clock.tempo.begin(self.bpm, "option")
+
+    def _adopt_tempo(self) -> None:
+        """Takes over the tempo of the text, if a save has changed it there. That of another patch gives way to one that
+        was set by hand or from outside."""
+        running, tempo, before = self.programs.running, self.clock.tempo, self._text_tempo
+        if running is None:
+            return
+        file, bpm = self._text_tempo = (running.compiled.file, running.compiled.settings["bpm"])
+        if bpm != before[1] and (file == before[0] or tempo.source == "text"):
+            tempo.set(bpm)
+
+    def _follow_tempo(self) -> None:
+        """Lets the tempo change, before a frame, and tells the sound and what waits for a beat."""
+        tempo = self.clock.tempo
+        if tempo.advance(self.clock.now(), self.sound.ahead):
+            self.sound.inform(self.clock, tempo.beats.inputs)
+            self._transitions.retime()
+        self.reporter.tempo(tempo.bpm, tempo.source)
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
@@ -438,6 +472,7 @@ class Session:
             self.sound.follow(self.clock, {}, {})
             self._screen.redraw()
             return
+        self._follow_tempo()
         self.clock.tick()
         env = self._ticker.env(loaded)
         done: dict[int, Values] = {}
@@ -619,6 +654,8 @@ class Session:
                 self._go(1)
             case "previous":
                 self._go(-1)
+            case "tap":
+                self.reporter.tapped(self.clock.tempo.tap(self.clock.now()))
             case "fullscreen":
                 self._screen.toggle_fullscreen()
             case "screenshot":
@@ -627,33 +664,3 @@ class Session:
                 self.reporter.notices.toggle_errors()
             case "figures":
                 self.reporter.notices.toggle_figures()
-            case "panel":
-                self._screen.panel.toggle()
-            case "write":
-                self._write_values()
-
-    def _write_values(self) -> None:
-        """Writes what parameters are set to into the text of the program that plays."""
-        entered, bank = self._entered, self.inputs.parameters
-        if entered is None or self.programs.running is None:
-            self.reporter.mention("nothing is written: nothing plays yet")
-            return
-        path = Path(entered.saved.name)
-        if not self.is_writable(path):
-            self.reporter.mention("nothing is written: this patch comes with weft; play a copy of it")
-            return
-        try:
-            texts, starts = rewritten(texts_of(path, entered.saved.data, entered.files), bank.specs, bank.values)
-            self._saves.rewrite(texts)
-        except NotWrittenError as failure:
-            self.reporter.mention(str(failure))
-            return
-        except OSError as failure:
-            self.reporter.mention(f"not everything is written: {failure.strerror}")
-            return
-        saved = replace(entered.saved, data=texts.get(path, entered.saved.data))
-        states = {each: FileState("text", data) for each, data in texts.items() if each != path}
-        self._entered = replace(entered, saved=saved, files={**entered.files, **states})
-        bank.rewrite(starts)
-        self.reporter.events.emit("written", hash=saved.hash, files=[str(each) for each in texts], values=starts)
-        self.reporter.mention(f"written into {' and '.join(each.name for each in texts) or path.name}")

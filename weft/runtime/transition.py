@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env, Values, as_array
+from weft.beats import Beats
 from weft.errors import WeftError
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
@@ -27,6 +28,9 @@ _FADE = 0.03
 
 # Seconds after a beat in which it still counts as met: the delay is not heard.
 _ON_TIME = 0.005
+
+# Seconds by which a moment may differ from itself because it was computed in another way.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,10 @@ class TransitionPolicy:
         """The fade that the command line or the patch requests; it also applies to pictures."""
         return self.fade if self.fade is not None else compiled.fade
 
-    def moment(self, compiled: CompiledProgram, now: float, bpm: float) -> float | None:
-        """The time of the performance at which a program takes over, in seconds; None: at once. The beats are those of
-        the program that plays."""
-        beats = self.quantize if self.quantize is not None else compiled.quantize
-        if not beats:
-            return None
-        step = beats * 60 / bpm
-        return math.ceil((now - _ON_TIME) / step) * step
+    def beat(self, compiled: CompiledProgram, now: float, beats: Beats) -> float | None:
+        """The beat on which a program takes over that is ready at the time `now`; None: at once."""
+        step = self.quantize if self.quantize is not None else compiled.quantize
+        return math.ceil(beats.at(now - _ON_TIME) / step) * step if step else None
 
 
 Pixels = npt.NDArray[Any]
@@ -135,9 +135,11 @@ _HELD = 1.5
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A program that has been ready since one time of the performance, and takes over `at` another."""
+    """A program that has been ready since one time of the performance, and takes over `at` another: on a `beat`, if it
+    waits for one."""
 
     outcome: LoadResult
+    beat: float | None
     at: float
     since: float
     sound: int
@@ -190,10 +192,20 @@ class TransitionScheduler:
 
     def _announce(self, outcome: LoadResult, loaded: LoadedProgram, since: float) -> None:
         """Decides when a program takes over that has been ready `since` some moment."""
-        now, running = self._clock.now(), self._programs.running
-        bpm = running.compiled.settings["bpm"] if running is not None else 0.0
-        at = self._policy.moment(loaded.compiled, now + self._sound.ahead, bpm) if running is not None else None
-        self._waiting = _Waiting(outcome, now if at is None else at, since, self._sounds(loaded, at))
+        now, beats, beat = self._clock.now(), self._clock.tempo.beats, None
+        if self._programs.running is not None:
+            beat = self._policy.beat(loaded.compiled, now + self._sound.ahead, beats)
+        at = None if beat is None else beats.time_of(beat)
+        self._waiting = _Waiting(outcome, beat, now if at is None else at, since, self._sounds(loaded, at))
+
+    def retime(self) -> None:
+        """Schedules the program that waits for a beat again, since the tempo has changed."""
+        waiting = self._waiting
+        if waiting is None or waiting.beat is None or waiting.outcome.loaded is None:
+            return
+        at = self._clock.tempo.beats.time_of(waiting.beat)
+        if abs(at - waiting.at) > _SAME:
+            self._waiting = replace(waiting, at=at, sound=self._sounds(waiting.outcome.loaded, at))
 
     def due(self) -> LoadResult | None:
         """The result whose program takes over now, if one does; without a `loaded` program if its sound failed. A
@@ -285,7 +297,7 @@ class TransitionScheduler:
         """The inputs of a program's sound, as far as they are known before its first frame."""
         compiled = loaded.compiled
         own = {**compiled.starts, **self._inputs.parameters.given(compiled.file)}
-        given = {**self._inputs.snapshot(), **own}
+        given = {**self._inputs.snapshot(), **own, **self._clock.tempo.beats.inputs}
         now = self._clock.now()
         env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))
         with suppress(Exception):  # values that cannot be read yet come with the first frame

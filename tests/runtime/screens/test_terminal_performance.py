@@ -170,6 +170,12 @@ def test_keys_steer_the_tool_or_belong_to_the_patch(patch: Path) -> None:
         tty.until(lambda: "resumed" in tty.text)
         tty.type("s")
         tty.until((patch.parent / "patch-001.png").exists)
+        tty.type("t")
+        tty.until(lambda: "tap on" in tty.text)
+        for _ in range(2):
+            time.sleep(0.4)
+            tty.type("t")
+        tty.until(lambda: " bpm" in tty.text)
 
 
 @pytest.mark.parametrize("way", all_but(3, ["escape", "ctrl-c", "hang up", "terminate", "kill"]))

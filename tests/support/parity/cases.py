@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tests.support.beats import changing_beats
 from tests.support.parity.author import program, sound, voice
 from tests.support.parity.bundles import bundled, bundled_sound
 from tests.support.tolerances import GENERATED, HEARD, Tolerance
@@ -163,7 +164,8 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
     """The launch of a tick, with mouse and keys that move."""
     height, width = shape
     values = {
-        **given, "width": width, "height": height, "dt": 1 / FPS, "absframe": np.floor(time * FPS + 1e-3),
+        **given, **changing_beats(0.2, 97, 131), "width": width, "height": height,
+        "dt": 1 / FPS, "absframe": np.floor(time * FPS + 1e-3),
         "mouse@x": 0.3 + 0.1 * tick, "mouse@y": 0.55, "mouse@down": tick % 2, "mouse@left": tick % 2,
         "mouse@wheel": tick // 2, "key@space": tick > 1,
     }  # fmt: skip
@@ -181,7 +183,7 @@ def _sound_launch(kernel: Kernel, given: dict[str, float], times: Floats) -> Lau
     values = {"mouse@x": 0.3 + 0.4 * ramp, "mouse@y": 0.55, "mouse@down": ramp > 0.6, "key@space": ramp > 0.3, **given}
     coords = {"abstime": times, "x": 0.5, "y": 0.5, "channel": 1.0}
     coords |= {name: np.asarray(values.get(name, 0.0), np.float64) for name, _ in kernel.coords if name not in coords}
-    numbers = {"dt": 1 / RATE, "width": 37, "height": 2}
+    numbers = {"dt": 1 / RATE, "width": 37, "height": 2, **changing_beats(0.2, 97, 131)}
     return Launch(
         shape=(1, len(times)),
         coords=coords,

@@ -104,7 +104,7 @@ class _Trial:
         """The duration of the last frame."""
         program = loader.prepare(compiled, (width, height))
         self.runner = program.runner
-        inputs = {**compiled.starts, **moment.inputs}
+        inputs = {**compiled.inputs, **moment.inputs}
         # Time advances from tick to tick, even while the performance is paused.
         dt = moment.dt or 1 / compiled.settings["fps"]
         self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, program.pictures)
@@ -153,7 +153,7 @@ class _SoundTrial:
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
-        inputs = {**compiled.starts, **moment.inputs, **fed}
+        inputs = {**compiled.inputs, **moment.inputs, **fed}
         here = replace(loader, stream_getter=None, listener=None)
         self.rendering = Rendering(here, compiled, inputs, first, clips=False)
         self.rendering.show(seen)

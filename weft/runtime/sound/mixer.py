@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
+from weft.beats import INPUTS, reads_beats
 from weft.contexts import CHANNELS, is_smoothed
 from weft.media.hearing import HeardMemory, HeardPicture, Listener
 from weft.media.source import LivePicture
@@ -396,6 +397,7 @@ class Mixer:
         `not_numbers` is updated."""
         self._rate = rate
         self._channels = channels
+        self._given = given
         self._smoother = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
@@ -526,7 +528,7 @@ class Mixer:
 
     def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Floats]:
         """The sound of each subgraph, [channels, samples]."""
-        kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
+        kernels = [part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts]
         read = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
         heard = set(filter(is_microphone, read))
         raw = self._programs[-1].loaded.compiled.raw if self._programs else frozenset[str]()
@@ -535,6 +537,8 @@ class Mixer:
             controls[name] = (
                 np.zeros(samples) if self._microphone is None else self._microphone(name, first, samples)
             )
+        reads = any(reads_beats(kernel.uniforms) for kernel in kernels)
+        beats = {name: self._given(name) for name in INPUTS} if reads else {}
         audible = self._fade.voices
         sounds: dict[Hashable, Floats] = {}
         values: dict[Hashable, Floats] = {}
@@ -544,7 +548,7 @@ class Mixer:
             inputs = {**controls, **{name: np.full(samples, value) for name, value in entry.held.items()}}
             env = Env(
                 *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
-                inputs=entry.loaded.compiled.starts, pictures=entry.pictures,
+                inputs={**entry.loaded.compiled.starts, **beats}, pictures=entry.pictures,
                 block=SampleBlock(first, samples, self._rate, self._channels, inputs),
                 loop_stopped=self.loops_stopped.add,
             )  # fmt: skip

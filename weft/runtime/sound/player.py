@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 
 from weft.backends.launch import Floats, Getter, Value
+from weft.beats import INPUTS, reads_beats
 from weft.child import Child
 from weft.contexts import is_smoothed
 from weft.errors import Diagnostic, WeftError, error, fault
@@ -314,6 +315,8 @@ class Stream(SoundProcess):
             for name, place in heard.items()
         }  # fmt: skip
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
+        if any(reads_beats(unit.kernel.uniforms) for unit in sounding.units):
+            names.update(INPUTS)
         # The previous program goes on for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
@@ -593,6 +596,14 @@ class Sound:
         heard = self._heard.seconds()
         if heard is not None:
             clock.follow(heard)
+
+    def inform(self, clock: Clock, values: Mapping[str, float]) -> None:
+        """Sends some inputs before the others of the next frame."""
+        if not self._stream.is_used:
+            return
+        self._last = {**self._last, **values}
+        for stream in (self._stream, *(leaving.stream for leaving in self._leaving)):
+            stream.follow(clock, self._restarts, values, {})
 
     def events(self) -> list[SoundEvent]:
         """The events since the last call."""

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.beats import INPUTS
 from weft.media.hearing import HeardMemory
 from weft.names import heard_of
 from weft.runtime.compiled import CompiledProgram
@@ -155,12 +156,19 @@ class Player:
         self._playing: ScheduledProgram | None = None
         self._before: ScheduledProgram | None = None
         self._reported_loops: set[str] = set()
+        self._seconds = 0.0
+        """Where the last block began."""
+        self._restarts: int | None = None
+        """The restarts of the performance by then."""
+        self._beats: Mapping[str, float] = {}
+        """The numbers of the beats, by name, in the performance as it was then."""
         self._went_back = False
         """Whether the mixer is about to take a program that plays again, so that the next one waits for a block."""
 
     def render(self, out: NDArray[np.float32], seconds: float) -> None:
         """See `Renderer.render`. Raises ProgramFailure."""
         self._take_turns(seconds + len(out) / self._options.rate)
+        self._follow_beats(seconds)
         try:
             self._mixer.render(out, seconds)
         except Exception as failure:
@@ -220,6 +228,17 @@ class Player:
             self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number, heard
         )  # fmt: skip
 
+    def _follow_beats(self, seconds: float) -> None:
+        """Takes over the beats, before a block at `seconds`. After a restart they count from its beginning, which is
+        not in this block if it still fades out what was there before."""
+        restarts = self._controls.restarts
+        if self._restarts is None or seconds < self._seconds:
+            self._restarts = restarts
+        self._seconds = seconds
+        if restarts == self._restarts:
+            found = {name: self._controls.find(name) for name in INPUTS}
+            self._beats = {name: number for name, number in found.items() if number is not None}
+
     def _take_turns(self, end: float) -> None:
         """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
         if self._coming and not self._went_back:
@@ -249,5 +268,5 @@ class Player:
         )  # fmt: skip
 
     def _given(self, name: str) -> float:
-        found = self._controls.find(name)
+        found = self._beats.get(name) if name in INPUTS else self._controls.find(name)
         return self._first.get(name, 0.0) if found is None else found

@@ -1,0 +1,172 @@
+"""The tempo of a performance, which the text, taps of a key and outside clocks may change at any moment.
+
+A change never makes the beat jump. It is planned a little ahead of the sound, so that pictures and sounds know it
+before it is due. To meet a beat that was tapped, or that of another clock, the beat runs a little faster or slower for
+a while.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from weft.beats import Beats
+
+# The share of the tempo by which the beat runs faster or slower to meet another one, and the seconds that this takes at
+# least, during which a player could not tell the difference.
+_GLIDE = 0.05
+_SHORTEST = 1.0
+
+# Seconds without a tap after which the next one is a first one, and between two movements of one finger.
+_AGAIN = 2.0
+_BOUNCE = 0.12
+# The intervals that are averaged, and the fewest: a single one is too inexact.
+_MOST_INTERVALS = 8
+_FEWEST_INTERVALS = 2
+# The share by which an interval may differ from the mean of those before it; otherwise a tap was missed.
+_UNEVEN = 0.4
+
+# The difference to an outside clock that is left alone: a share of the tempo, and seconds of the beat.
+_SAME_TEMPO = 5e-4
+_SAME_TIME = 0.004
+
+# A change is announced once it is this close, in seconds, beyond what the sound has computed ahead.
+_SOON = 0.1
+
+LOWEST, HIGHEST = 0.1, 10000.0
+"""The range of a tempo, which is that of `me<bpm>`."""
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A tempo, and a beat that is to be met: `beat` at the time `moment` of the performance; None: any."""
+
+    bpm: float
+    moment: float = 0.0
+    beat: float | None = None
+
+
+class Tempo:
+    """The tempo, and the beats that follow from it. Every method may be called from any thread. Times are those of the
+    performance, in seconds."""
+
+    def __init__(self, bpm: float = 120.0) -> None:
+        self.beats = Beats.steady(bpm)
+        """The beats as a function of time. It never changes: a new one replaces it."""
+        self.source = "text"
+        """What has set the tempo."""
+        self._lock = threading.Lock()
+        self._bpm = bpm
+        self._goal: _Goal | None = None
+        """What no change is planned for yet."""
+        self._planned: deque[tuple[float, float]] = deque()
+        """The next changes, each with its time and its tempo."""
+        self._taps: deque[float] = deque(maxlen=_MOST_INTERVALS + 1)
+
+    @property
+    def bpm(self) -> float:
+        """The tempo that was set last. While the beat catches up, it runs at a slightly different one."""
+        return self._bpm
+
+    def begin(self, bpm: float, source: str = "text") -> None:
+        """Counts all beats since the start in one tempo: for a performance that begins."""
+        with self._lock:
+            self._bpm, self.source = bpm, source
+            self._forget()
+
+    def restart(self) -> None:
+        """Counts from 0, as the time does. The tempo stays, and series of taps end."""
+        with self._lock:
+            self._forget()
+
+    def set(self, bpm: float, source: str = "text") -> None:
+        """Changes the tempo as soon as possible; the beat goes on from where it is."""
+        with self._lock:
+            self._aim(_Goal(_within(bpm)), source)
+
+    def tap(self, moment: float) -> float | None:
+        """A beat was tapped at this time. From the third tap on, the tempo is the mean of the last taps, and the
+        nearest beat moves to the last one. Returns the tempo; None if there is none yet."""
+        with self._lock:
+            taps = self._taps
+            passed = moment - taps[-1] if taps else math.inf
+            if 0 <= passed < _BOUNCE:
+                return None
+            if not 0 <= passed <= _AGAIN:
+                taps.clear()
+            elif len(taps) > 1:
+                mean = (taps[-1] - taps[0]) / (len(taps) - 1)
+                if abs(passed / mean - 1) > _UNEVEN:
+                    while len(taps) > 1:
+                        taps.popleft()
+            taps.append(moment)
+            count = len(taps) - 1
+            if count < _FEWEST_INTERVALS:
+                return None
+            bpm = 60 * count / (taps[-1] - taps[0])
+            self._aim(_Goal(bpm, moment, math.floor(self.beats.at(moment) + 0.5)), "tap")
+            return bpm
+
+    def follow(self, bpm: float, beat: float, moment: float, source: str, every: float = 1.0) -> None:
+        """An outside clock has this tempo, and this beat at this time. The own beat moves to the nearest one that
+        agrees with it up to multiples of `every` beats: 1 for the beat, 4 for measures of four. May be called often:
+        small differences are left alone."""
+        with self._lock:
+            bpm = _within(bpm)
+            own = self.beats.at(moment)
+            apart = math.remainder(beat - own, every)
+            is_same = abs(bpm / self._bpm - 1) < _SAME_TEMPO and abs(apart) * 60 / bpm < _SAME_TIME
+            if not (is_same or self._is_under_way(bpm)):
+                self._aim(_Goal(bpm, moment, own + apart), source)
+
+    def advance(self, now: float, ahead: float) -> bool:
+        """Plans changes; for the thread that draws, once a frame. Sounds are known `ahead` seconds from `now` on.
+        Returns whether the `beats` have changed, which the sound has to know at once."""
+        with self._lock:
+            beats, earliest = self.beats, now + ahead
+            # Only the last change is known, so the next one has to wait until it has taken place.
+            if now < beats.start:
+                return False
+            if self._goal is not None:
+                self._plan(self._goal, beats, earliest)
+                self._goal = None
+            if not self._planned or self._planned[0][0] > earliest + _SOON:
+                return False
+            start, bpm = self._planned.popleft()
+            self.beats = beats.changed(max(start, earliest), bpm)
+            return True
+
+    def _aim(self, goal: _Goal, source: str) -> None:
+        self._goal = goal
+        self._bpm, self.source = goal.bpm, source
+
+    def _plan(self, goal: _Goal, beats: Beats, earliest: float) -> None:
+        """Plans the changes that lead to a goal."""
+        self._planned.clear()
+        missing = 0.0
+        if goal.beat is not None:
+            missing = goal.beat + (earliest - goal.moment) * goal.bpm / 60 - beats.at(earliest)
+        lasts = max(_SHORTEST, abs(missing) * 60 / (goal.bpm * _GLIDE))
+        if abs(missing) * 60 / goal.bpm > _SAME_TIME / 4:
+            self._planned.append((earliest, goal.bpm + 60 * missing / lasts))
+            self._planned.append((earliest + lasts, goal.bpm))
+        elif goal.bpm != beats.bpm:
+            self._planned.append((earliest, goal.bpm))
+
+    def _is_under_way(self, bpm: float) -> bool:
+        """Whether the beat is on its way to a goal of this tempo."""
+        moves = self._goal is not None or bool(self._planned)
+        return moves and abs(bpm / self._bpm - 1) < _SAME_TEMPO
+
+    def _forget(self) -> None:
+        self.beats = Beats.steady(self._bpm)
+        self._goal = None
+        self._planned.clear()
+        self._taps.clear()
+
+
+def _within(bpm: float) -> float:
+    """A tempo within the range."""
+    return min(max(bpm, LOWEST), HIGHEST)
