@@ -91,7 +91,7 @@ ROOMS = {
         "build", "clock", "compiled", "compiling", "coordinator", "fallback", "files", "findings", "inputs", "program",
         "sound",
     },
-    "screens": {"screens", "stderr", "inputs"},
+    "screens": {"screens", "stderr", "inputs", "parameters"},
     "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "program", "stderr"},
 }
 

@@ -56,9 +56,12 @@ _NAME_OF_LABEL = {
 
 TOOL_KEYS: Mapping[str, str] = MappingProxyType({
     "f": "fullscreen", "space": "pause", "r": "restart", "t": "tap", "s": "screenshot", "e": "errors", "h": "figures",
-    "pagedown": "next", "pageup": "previous", "escape": "leave",
+    "p": "panel", "pagedown": "next", "pageup": "previous", "escape": "leave",
 })  # fmt: skip
 """The keys that control the tool, each with its command."""
+
+CONTROL_KEYS: Mapping[str, str] = MappingProxyType({"enter": "write"})
+"""The keys that control the tool only together with Ctrl, each with its command."""
 
 
 def key_name(number: int, label: str | None = None) -> str | None:

@@ -54,11 +54,13 @@ _FILM = "film"
 
 
 class Letters(NamedTuple):
-    """A text as a picture: its font by the path of a file, and how its lines are aligned."""
+    """A text as a picture: its font by the path of a file, and how its lines are aligned. It is a picture of distances,
+    or of colours."""
 
     text: str
     font: str | None
     align: str
+    in_colour: bool = False
 
     @property
     def name(self) -> str:
@@ -239,6 +241,10 @@ def shown(picture: str) -> str:
         return sound_of(picture).path
     if is_heard(picture):
         return f"{heard_of(picture).analysis}(…)"
+    if is_letters(picture):
+        letters = letters_of(picture)
+        words = f"text({json.dumps(letters.text, ensure_ascii=False)})"
+        return f"the colours of {words}" if letters.in_colour else words
     if not is_live(picture):
         return picture
     source, args = live_of(picture)

@@ -51,12 +51,13 @@ def ends_as(path: str, kind: MediaKind) -> bool:
 
 class MediaHeader(NamedTuple):
     """What the header of a file says: the size of its pictures in pixels, its length in seconds, which may be
-    estimated, and the channels of its sound. What it does not have is 0."""
+    estimated, and the channels of its sound; of a font, whether it has colours. What it does not have is 0."""
 
     width: int = 0
     height: int = 0
     seconds: float = 0.0
     channels: int = 0
+    has_colours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class SourceSpec:
     """How many hops of sound a row of an analysis looks at."""
     running: tuple[str, ...] = ()
     """The outputs of an analysis that go on between two of its rows: a time in seconds, or the phase of `bpm`."""
+    further: tuple[str, ...] = ()
+    """Outputs that it can be bound to after the others. They are no members of its bundle."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
@@ -147,10 +150,11 @@ _ROWS = (
                 SourceParam("align", "text", "center")),
                ("v", "distance"), ("x", "y"),
                "letters in the middle of the picture: 1 inside them and 0 outside, and the distance to their outlines",
-               'text("hello", size: 0.2)::t<v, distance>', is_drawn=True,
+               'text("hello", size: 0.2)::t<v, distance>', is_drawn=True, further=("r", "g", "b", "a"),
                facts=(("size", "the em, in heights of the picture"),
                       ("font", "a ttf or otf file, relative to the patch"),
-                      ("align", '"left", "center" or "right", of several lines'))),
+                      ("align", '"left", "center" or "right", of several lines'),
+                      ("colours", "t<v, distance, r, g, b, a>: those of emoji, in a font that has them"))),
     SourceSpec("fft", (_ANALYSED, SourceParam("bands", "number", 32, whole=(2, 64))),
                ("band", "low", "mid", "high"), ("k",), "the spectrum of a sound",
                "fft(phasor(220), bands: 32)::spectrum<band, low>", is_analysis=True, hops=4,

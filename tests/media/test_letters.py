@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from tests.support.fonts import coloured_font
 from weft.backends.launch import Floats, Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
@@ -155,6 +156,57 @@ def test_what_cannot_be_drawn_is_told_at_its_place(tmp_path: Path, call: str, co
     assert words in f"{found.message} {found.hint}"
     assert found.span is not None
     assert found.span.start > 3
+
+
+# Colours: a font whose letters take those of a palette in turn, in the order of the alphabet.
+
+PALETTE = [(250, 30, 0), (10, 200, 40), (0, 60, 240)]
+
+
+@pytest.fixture(scope="module")
+def coloured(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("fonts") / "coloured.ttf"
+    path.write_bytes(coloured_font(FONT.read_bytes(), PALETTE))
+    return str(path)
+
+
+def test_letters_have_the_colours_of_their_font(coloured: str) -> None:
+    letters = Letters("A B C", coloured, "center")
+    found, plain = read(letters._replace(in_colour=True).name), read(Letters("A B C", None, "center").name)
+    np.testing.assert_array_equal(read(letters.name), plain)
+    inside = found[..., 3] == 1
+    assert (inside == (plain[..., 0] < 0.49)).mean() > 0.99
+    seen = [tuple(np.round(found[:, at][inside[:, at]] * 255).astype(int)[0, :3].tolist()) for at in columns(inside)]
+    first = PALETTE.index(seen[0])
+    assert seen == [PALETTE[(first + number) % 3] for number in range(3)]
+    # Half-covered pixels have the same colours, and so do those beside them.
+    beside = (found[..., 3] > 0.1) | np.roll(inside, 2, 1) | np.roll(inside, -2, 1)
+    distances = [np.abs(found[..., :3] - np.array(colour) / 255).max(axis=2) for colour in PALETTE]
+    assert np.min(distances, axis=0)[beside].max() < 0.06
+
+
+def columns(inside: NDArray[np.bool_]) -> list[int]:
+    """A column of pixels in each of three letters side by side."""
+    inked = np.flatnonzero(inside.any(axis=0))
+    return [int(part[len(part) // 2]) for part in np.split(inked, np.flatnonzero(np.diff(inked) > 1) + 1)]
+
+
+@pytest.mark.parametrize("machine", [ReferenceExecutor, VectorExecutor, NativeExecutor])
+def test_a_patch_reads_colours_after_the_distance(machine: type, coloured: str) -> None:
+    letters = read(Letters("AB", coloured, "center", in_colour=True).name)
+    height, width = letters.shape[:2]
+    call = f'text("AB", size: {LETTERS_EM / height!r}, font: "{coloured}")::t<v, distance, r, g, b, a>'
+    found = shown(f"{call}\ndisplay(t@r, t@g, t@b, t@a)", width, height, machine)
+    np.testing.assert_allclose(np.moveaxis(found, 0, 2), letters, atol=1e-4)
+    beyond = shown(f"{call}\ndisplay(t@a(me@x ~ me@x * 9 + 1))", 8, 8, machine)
+    assert not beyond.any()
+
+
+def test_letters_without_colours_are_white() -> None:
+    call = 'text("AB", size: 0.8)::t<v, distance, r, g, b, a>'
+    red, green, blue, alpha = shown(f"{call}\ndisplay(t@r, t@g, t@b, t@a)", 96, 64)
+    assert red.min() == green.min() == blue.min() == 1
+    np.testing.assert_array_equal(alpha, shown(f"{call}\ndisplay(t@v)", 96, 64)[0])
 
 
 def test_an_empty_text_is_nothing() -> None:

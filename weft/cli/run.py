@@ -133,7 +133,7 @@ class _RunOptions:
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
-                keeper=keeper,
+                keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
             )  # fmt: skip
             return self._play(session, ahead)
 

@@ -231,9 +231,10 @@ ALIGNED = ("left", "center", "right")
 
 
 def bindable(call: Call, spec: SourceSpec, names: Sequence[str]) -> Sequence[str]:
-    """All outputs to which a source with the outputs `names` can be bound: a film has its sound besides."""
+    """All outputs to which a source with the outputs `names` can be bound: a film has its sound besides, and letters
+    their colours."""
     kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
-    return names if kind is None else (*names, *kind.sound)
+    return (*names, *(spec.further if kind is None else kind.sound))
 
 
 def bound_planes(call: Call, spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident]) -> list[int]:

@@ -536,8 +536,9 @@ class Elaborator(Generic[V]):
             return self.domain.uniform(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]).name)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
-            pixels = self._known(letters.name)[:2]
-            return letters_value(letters, size, pixels, plane, self.env, self.domain, at, call.span)
+            return letters_value(
+                letters, size, self._known(letters.name), plane, self.env, self.domain, at, call.span
+            )
         if spec.is_live:
             name = LiveName(spec.name, constant_arguments(call, spec)).name
             self._known(name)

@@ -13,7 +13,7 @@ from weft.graph.groups import Resolver, is_field
 from weft.graph.nodes import HeardStrand
 from weft.graph.scope import OPEN, Closure, Scope, StrandMember
 from weft.names import HEARD_ROWS, LETTERS_EM, LETTERS_REACH, HeardName, Letters, SoundFile, StrandRef, hop_length
-from weft.sources import SOURCES
+from weft.sources import SOURCES, MediaHeader
 from weft.syntax.ast import Access, Call, Name
 
 V = TypeVar("V")
@@ -22,24 +22,35 @@ V = TypeVar("V")
 _FINEST = 2.0**20
 
 
+# The outputs of letters from here on are colours, of which this one is the last.
+_COLOURS, _ALPHA = 2, 5
+
+
 def letters_value(
-    letters: Letters, size: float, pixels: tuple[int, int], plane: int, env: Environment[V], domain: Domain[V],
+    letters: Letters, size: float, known: MediaHeader, plane: int, env: Environment[V], domain: Domain[V],
     at: Coordinates[V], span: Span,
 ) -> V:  # fmt: skip
     """The distance to the outlines of letters, negative inside them, in heights of the picture (plane 1); or how much
-    of a pixel they cover, if it has the size of one of this picture (plane 0). `size` is the em in heights of the
-    picture, `pixels` the size of the picture of distances."""
+    of a pixel they cover, if it has the size of one of this picture (plane 0); or their red, green, blue and alpha (2
+    to 5), which are white where a font has no colours. `size` is the em in heights of the picture, `known` the header
+    of the picture of distances."""
     op, const = domain.op, domain.const
+    if plane >= _COLOURS and not known.has_colours:
+        if plane < _ALPHA:
+            return const(1.0)
+        plane = 0
     half = const(0.5)
     # Places in the picture of distances, 0…1, and how far outside of it they are.
     across = op("mul", op("sub", at.x, half), op("mul", env.field("aspect", at), const(1 / size)))
     places = across, op("mul", op("sub", at.y, half), const(1 / size))
-    sides = [count / LETTERS_EM for count in pixels]
+    sides = [count / LETTERS_EM for count in (known.width, known.height)]
     beyond = [
         op("max", op("sub", op("abs", place), const(side / 2)), const(0.0))
         for place, side in zip(places, sides, strict=True)
     ]
     u, v = (op("add", op("mul", p, const(1 / side)), half) for p, side in zip(places, sides, strict=True))
+    if plane >= _COLOURS:
+        return domain.picture(letters._replace(in_colour=True).name, plane - _COLOURS, u, v, span)
     stored = domain.picture(letters.name, 0, u, v, span)
     inside = op("mul", op("sub", stored, half), const(2 * LETTERS_REACH / LETTERS_EM))
     distance = op("mul", op("add", inside, op("hypot", *beyond)), const(size))

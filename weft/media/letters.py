@@ -7,6 +7,8 @@ Alpha-Tested Magnification for Vector Textures and Special Effects", SIGGRAPH 20
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Mapping
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +18,7 @@ from PIL import Image, ImageDraw, ImageFont, features
 
 from weft.media.source import PictureError
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters
+from weft.sources import MediaHeader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,67 +32,136 @@ MAX_LINES = 100
 MAX_LETTERS = 2000
 
 _FONT = "DejaVuSansMono.ttf"
+# The tables of fonts that hold colours, as layers or as pictures.
+_COLOURED = {b"COLR", b"CBDT", b"sbix"}
+# Over how many pixels around what is drawn its colours go on.
+_BLED = 4
 
 
-def size_of(letters: Letters) -> tuple[int, int]:
-    """Width and height in pixels of the picture of distances, its margins included. Raises PictureError."""
-    return _laid_out(letters, _font(letters.font)).size
+def header_of(letters: Letters) -> MediaHeader:
+    """Width and height in pixels of the picture of distances, its margins included, and whether its font has colours.
+    Raises PictureError."""
+    font = _font(letters.font)
+    return MediaHeader(*_laid_out(letters, font).scaled, has_colours=font.has_colours)
 
 
-def distances(letters: Letters) -> NDArray[np.float32]:
-    """The picture, [height, width, 4]: red is ½ on the outlines, 1 at `LETTERS_REACH` pixels outside of them, and 0 as
-    far inside; the others are 0. Raises PictureError."""
-    import numpy as np  # not needed for a size
+def drawn(letters: Letters) -> NDArray[np.float32]:
+    """The picture, [height, width, 4]: colours with straight alpha; or of distances, then red is ½ on the outlines, 1
+    at `LETTERS_REACH` pixels outside of them, and 0 as far inside, and the others are 0. Raises PictureError."""
+    import numpy as np  # not needed for a header
 
     font = _font(letters.font)
-    block = _laid_out(letters, font)
-    image = Image.new("L", block.size)
-    draw = ImageDraw.Draw(image)
-    for line, place in zip(letters.text.split("\n"), block.places, strict=True):
-        draw.text(place, line, fill=255, font=font)
+    image = _image(letters, font)
+    if letters.in_colour:
+        return _straight(np.asarray(image.convert("RGBA")) / np.float32(255))
+    coverage = np.asarray(image.getchannel("A") if image.mode == "RGBA" else image) / np.float32(255)
     found = np.zeros((image.height, image.width, 4), np.float32)
-    found[..., 0] = 0.5 + _signed_distance(np.asarray(image) / np.float32(255)) / (2 * LETTERS_REACH)
+    found[..., 0] = 0.5 + _signed_distance(coverage) / (2 * LETTERS_REACH)
     return found
 
 
-def _font(path: str | None) -> ImageFont.FreeTypeFont:
+def _image(letters: Letters, font: _Font) -> Image.Image:
+    """The letters, drawn by Pillow: their coverage, or for a font with colours these on a transparent black."""
+    block = _laid_out(letters, font)
+    image = Image.new("RGBA" if font.has_colours else "L", block.size)
+    draw = ImageDraw.Draw(image)
+    fill = (255, 255, 255, 255) if font.has_colours else 255
+    for line, place in zip(letters.text.split("\n"), block.places, strict=True):
+        draw.text(place, line, fill=fill, font=font.face, embedded_color=font.has_colours)
+    return image if block.scaled == block.size else image.resize(block.scaled, Image.Resampling.LANCZOS)
+
+
+def _straight(given: Floats) -> Floats:
+    """Colours that are multiplied by their alpha, as they are without it. Around what is drawn they go on, so that
+    nothing dark comes in between pixels."""
+    import numpy as np
+
+    colours, alpha = given[..., :3], given[..., 3:]
+    found = np.clip(np.divide(colours, alpha, out=np.zeros_like(colours), where=alpha > 0), 0, 1)
+    known = alpha > 0
+    for _ in range(_BLED):
+        weights, summed = np.zeros_like(alpha), np.zeros_like(found)
+        for shift, axis in ((1, 0), (-1, 0), (1, 1), (-1, 1)):
+            weights += np.roll(known, shift, axis)
+            summed += np.roll(np.where(known, found, 0), shift, axis)
+        found = np.where(known, found, summed / np.maximum(weights, 1))
+        known = known | (weights > 0)
+    return np.concatenate([found, alpha], axis=2).astype(np.float32)
+
+
+class _Font(NamedTuple):
+    """A font in the size in which it is drawn. Fonts of pictures have a size of their own."""
+
+    face: ImageFont.FreeTypeFont
+    size: int
+    has_colours: bool
+
+
+def _font(path: str | None) -> _Font:
     """A font, by its file. Raqm joins and orders letters as their script asks for, where Pillow has it."""
     engine = ImageFont.Layout.RAQM if features.check("raqm") else ImageFont.Layout.BASIC
     try:
-        given = files("weft.media").joinpath("fonts", _FONT) if path is None else Path(path)
-        return ImageFont.truetype(BytesIO(given.read_bytes()), LETTERS_EM, layout_engine=engine)
+        data = (files("weft.media").joinpath("fonts", _FONT) if path is None else Path(path)).read_bytes()
+        tables = _tables(data)
+        size = _picture_size(data, tables) or LETTERS_EM
+        face = ImageFont.truetype(BytesIO(data), size, layout_engine=engine)
     except FileNotFoundError:
         raise PictureError("there is no such file", "paths are relative to the patch's file") from None
-    except OSError as problem:
-        reason = problem.strerror or "it is not a font, or a damaged one"
+    except (OSError, struct.error) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not a font, or a damaged one"
         raise PictureError(reason, "weft reads ttf and otf") from None
+    return _Font(face, size, bool(_COLOURED & tables.keys()))
+
+
+def _tables(data: bytes) -> dict[bytes, int]:
+    """Where each table of a font, or of the first one of a collection, begins. Raises struct.error."""
+    start = struct.unpack_from(">I", data, 12)[0] if data[:4] == b"ttcf" else 0
+    (count,) = struct.unpack_from(">H", data, start + 4)
+    rows = (struct.unpack_from(">4s4xI", data, start + 12 + 16 * number) for number in range(count))
+    return dict(rows)
+
+
+def _picture_size(data: bytes, tables: Mapping[bytes, int]) -> int | None:
+    """The pixels of an em in a font that has pictures in place of outlines; of several sizes, the one nearest to that
+    of other letters. Raises struct.error."""
+    if b"glyf" in tables or b"CFF " in tables or b"CBLC" not in tables:
+        return None
+    at = tables[b"CBLC"]
+    (count,) = struct.unpack_from(">I", data, at + 4)
+    sizes = [data[at + 8 + 48 * number + 44] for number in range(min(count, 64))]
+    return min(sizes, key=lambda size: abs(size - LETTERS_EM), default=None)
 
 
 class _Block(NamedTuple):
-    """Lines as they stand below one another: the size of all with margins, and where each begins, in pixels."""
+    """Lines as they stand below one another, in pixels of the font: the size of all with margins, and where each
+    begins; and the size in pixels of the picture."""
 
     size: tuple[int, int]
     places: tuple[tuple[int, int], ...]
+    scaled: tuple[int, int]
 
 
-def _laid_out(letters: Letters, font: ImageFont.FreeTypeFont) -> _Block:
+def _laid_out(letters: Letters, font: _Font) -> _Block:
     lines = letters.text.split("\n")
     if len(lines) > MAX_LINES:
         raise PictureError(f"it has more than {MAX_LINES} lines")
     if len(letters.text) > MAX_LETTERS:
         raise PictureError(f"it has more than {MAX_LETTERS:,} letters")
     try:
-        widths = [math.ceil(font.getlength(line)) for line in lines]
+        widths = [math.ceil(font.face.getlength(line)) for line in lines]
     except (RuntimeError, ValueError):  # of raqm, for characters that no text has
         raise PictureError("it has characters that cannot be drawn") from None
-    width, height = max(1, *widths), sum(font.getmetrics())
-    if width + 2 * LETTERS_REACH > MAX_WIDTH:
+    width, height = max(1, *widths), sum(font.face.getmetrics())
+    scale = LETTERS_EM / font.size
+    margin = math.ceil(LETTERS_REACH / scale)
+    if (width + 2 * margin) * scale > MAX_WIDTH:
         raise PictureError("its lines are too long", "break it by \\n")
     left = {"left": 0.0, "center": 0.5, "right": 1.0}[letters.align]
     places = (
-        (LETTERS_REACH + round(left * (width - each)), LETTERS_REACH + height * n) for n, each in enumerate(widths)
+        (margin + round(left * (width - each)), margin + height * n) for n, each in enumerate(widths)
     )
-    return _Block((width + 2 * LETTERS_REACH, height * len(lines) + 2 * LETTERS_REACH), tuple(places))
+    size = width + 2 * margin, height * len(lines) + 2 * margin
+    return _Block(size, tuple(places), (round(size[0] * scale), round(size[1] * scale)))
 
 
 def _signed_distance(coverage: Floats) -> Floats:

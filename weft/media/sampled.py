@@ -48,7 +48,7 @@ def read(name: str) -> NDArray[Any]:
     if is_live(name):
         source, live = opener(name)
         return source.still(live.args)
-    return letters.distances(letters_of(name)) if is_letters(name) else pictures.load_picture(Path(name))
+    return letters.drawn(letters_of(name)) if is_letters(name) else pictures.load_picture(Path(name))
 
 
 def decoded_files(names: Iterable[str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def header_of(name: str) -> MediaHeader | str:
         return size if isinstance(size, str) else MediaHeader(*size)
     try:
         if is_letters(name):
-            return MediaHeader(*letters.size_of(letters_of(name)))
+            return letters.header_of(letters_of(name))
         path = sound_of(name).path if is_sound(name) else name
         if ends_as(path, FILM):
             from weft.media import films

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,8 @@ class ParameterBank:
         """The patch that plays."""
         self._kept: dict[str, dict[str, _Setting]] = {}
         """What was set by hand, by patch and input."""
+        self._rewritten = set[str]()
+        """Inputs whose start value in the text has changed since the program was compiled."""
         self._values: Mapping[str, float] = {}
         self.changes = 0
         """How often anything has changed."""
@@ -112,6 +114,7 @@ class ParameterBank:
         on values that its ranges have changed."""
         with self._lock:
             self._file, self._specs = file, tuple(specs)
+            self._rewritten.clear()
             starts = {s.name: zip(s.inputs, s.start, strict=True) for s in specs}
             self._by_input = {name: (s, start) for s in specs for name, start in starts[s.name]}
             notes = []
@@ -144,15 +147,32 @@ class ParameterBank:
     def reset(self, name: str) -> None:
         """Sets an input back to what the text says. Raises KeyError for one that the program does not have."""
         with self._lock:
-            assert self._by_input[name]
-            if self._set.pop(name, None) is not None:
+            start = self._by_input[name][1]
+            before = self._set.pop(name, None)
+            if name in self._rewritten:  # the program has another start value
+                self._set[name] = _Setting(start, start)
+            if before != self._set.get(name):
                 self._changed()
+
+    def rewrite(self, starts: Mapping[str, float]) -> None:
+        """The text gives these inputs other start values now, to which they are set. The program stays the same."""
+        with self._lock:
+            for name, start in starts.items():
+                if name in self._by_input:
+                    self._by_input[name] = (self._by_input[name][0], start)
+                    self._set[name] = _Setting(start, start)
+                    self._rewritten.add(name)
+            self._specs = tuple(
+                replace(spec, start=tuple(self._by_input[name][1] for name in spec.inputs)) for spec in self._specs
+            )
+            self._changed()
 
     def to_json(self, file: str = "") -> dict[str, Any]:
         """The values set by hand in a patch, as its file of values keeps them."""
         with self._lock:
-            settings = self._kept.get(file, {})
-            return {name: {"value": each.value, "start": each.start} for name, each in sorted(settings.items())}
+            settings = sorted(self._kept.get(file, {}).items())
+            by_hand = ((name, each) for name, each in settings if each.value != each.start)
+            return {name: {"value": each.value, "start": each.start} for name, each in by_hand}
 
     def restore(self, kept: object, file: str = "") -> None:
         """Takes over what `to_json` gave. Raises ValueError for anything else."""

@@ -33,6 +33,7 @@ from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, look, read_text
 from weft.runtime.program import Programs
+from weft.runtime.start_values import written_aside
 from weft.syntax.includes import real_path
 
 # Seconds.
@@ -108,6 +109,16 @@ class Watcher:
                 self._files[path] = kept if kept is not None and fits else _Watched(path, known)
             self._next_poll = time.monotonic()
             self._wake.notify()
+
+    def replace(self, new: Mapping[Path, Path], contents: Mapping[Path, bytes]) -> None:
+        """Moves files over others, and does not report the `contents` that watched files have now. Raises OSError."""
+        # Under the lock no look is weighed: one that came too early or too late finds nothing to report.
+        with self._wake:
+            for aside, target in new.items():
+                os.replace(aside, target)
+            for path, data in contents.items():
+                if (file := self._files.get(path)) is not None:
+                    file.reported, file.candidate = FileState("text", data), None
 
     def close(self) -> None:
         """Ends the watch. After it returns, `on_change` is not called any more. May be called twice."""
@@ -331,6 +342,18 @@ class Saves:
             self._playing = outcome.saved.data
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
+
+    def rewrite(self, texts: Mapping[Path, bytes]) -> None:
+        """Writes these texts over files of the program that plays, which is no save. Raises NotWrittenError, and
+        OSError if only some are written."""
+        assert self._watcher is not None, "a program plays"
+        with written_aside(texts) as asides, self._lock:
+            self._watcher.replace(asides, texts)
+            data = texts.get(self._path)
+            if data is not None:
+                self.last, self._playing = replace(self.last, data=data), data
+            written = {path: FileState("text", data) for path, data in texts.items() if path in self._files}
+            self._files = {**self._files, **written}
 
     def _watch(self, saved: Saved, files: Mapping[Path, FileState]) -> None:
         self._watcher = self._watcher or Watcher(self._changed)

@@ -28,7 +28,7 @@ from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
-from weft.runtime.files import SetList, read_text
+from weft.runtime.files import FileState, SetList, read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
@@ -36,6 +36,7 @@ from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
+from weft.runtime.start_values import NotWrittenError, rewritten, texts_of
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 
@@ -116,7 +117,8 @@ class Limits:
 @dataclass
 class Session:
     """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
-    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one."""
+    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one. The text
+    of a patch is changed only if it is `is_writable`."""
 
     patches: SetList
     compiler: Compiler
@@ -127,6 +129,7 @@ class Session:
     fits: bool = True
     folder: Path = Path()
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
+    is_writable: Callable[[Path], bool] = lambda path: True
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     bpm: float | None = None
@@ -664,3 +667,33 @@ class Session:
                 self.reporter.notices.toggle_errors()
             case "figures":
                 self.reporter.notices.toggle_figures()
+            case "panel":
+                self._screen.panel.toggle()
+            case "write":
+                self._write_values()
+
+    def _write_values(self) -> None:
+        """Writes what parameters are set to into the text of the program that plays."""
+        entered, bank = self._entered, self.inputs.parameters
+        if entered is None or self.programs.running is None:
+            self.reporter.mention("nothing is written: nothing plays yet")
+            return
+        path = Path(entered.saved.name)
+        if not self.is_writable(path):
+            self.reporter.mention("nothing is written: this patch comes with weft; play a copy of it")
+            return
+        try:
+            texts, starts = rewritten(texts_of(path, entered.saved.data, entered.files), bank.specs, bank.values)
+            self._saves.rewrite(texts)
+        except NotWrittenError as failure:
+            self.reporter.mention(str(failure))
+            return
+        except OSError as failure:
+            self.reporter.mention(f"not everything is written: {failure.strerror}")
+            return
+        saved = replace(entered.saved, data=texts.get(path, entered.saved.data))
+        states = {each: FileState("text", data) for each, data in texts.items() if each != path}
+        self._entered = replace(entered, saved=saved, files={**entered.files, **states})
+        bank.rewrite(starts)
+        self.reporter.events.emit("written", hash=saved.hash, files=[str(each) for each in texts], values=starts)
+        self.reporter.mention(f"written into {' and '.join(each.name for each in texts) or path.name}")

@@ -306,6 +306,8 @@ class Parameter:
     high: float = 1.0
     is_raw: bool = False
     """Whether a sound takes over its values at once, instead of gliding from each to the next."""
+    places: tuple[Span, ...] = ()
+    """Where the start values are written: one place for each, or one for a whole colour."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

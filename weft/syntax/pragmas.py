@@ -87,7 +87,9 @@ class _Parts:
     ) -> ast.Parameter:  # fmt: skip
         name, *outputs = self.names[: len(start) + 1]
         words = label[0][0] if label else None
-        return ast.Parameter(kind, name, tuple(outputs), start, words, self.span, low, high, is_raw)
+        starts = self.texts[:1] if kind == "color" else self.numbers[-len(start) :]
+        places = tuple(span for _, span in starts)
+        return ast.Parameter(kind, name, tuple(outputs), start, words, self.span, low, high, is_raw, places)
 
     def _within(self, index: int, low: float, high: float) -> float:
         """A start value, kept in its range."""

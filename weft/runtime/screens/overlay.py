@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import Literal
 
@@ -229,10 +230,10 @@ def _shortened(text: str, columns: int) -> str:
 # --- drawing ------------------------------------------------------------------------------------------------------
 
 # Dark enough that all inks can be read over a white picture, and light enough that its movement shows through.
-_GROUND = (13, 15, 20, 224)
+GROUND = (13, 15, 20, 224)
 # The letters of most texts.
 _USUAL = "".join(map(chr, range(32, 127))) + "│…·×"
-_INKS: Mapping[Ink, tuple[int, int, int]] = {
+INKS: Mapping[Ink, tuple[int, int, int]] = {
     "text": (236, 239, 244), "dim": (164, 173, 187), "hint": (136, 192, 255), "error": (255, 122, 116),
     "warning": (250, 200, 99),
 }  # fmt: skip
@@ -285,7 +286,7 @@ def draw(panel: Panel, face: Face) -> Picture:
     for line, top in zip(panel.lines, grid.tops(panel.lines), strict=False):
         _draw_line(canvas, line, top, grid, face)
     pixels = canvas.view(np.uint8).reshape(*canvas.shape, 4)
-    _round_corners(pixels, grid.row // 3)
+    round_corners(pixels, grid.row // 3)
     return pixels
 
 
@@ -305,19 +306,20 @@ def _draw_line(canvas: NDArray[np.uint32], line: TextLine, top: int, grid: Grid,
         canvas[top : top + grid.height_of(line), at : at + thickness] = _RAMPS[line.edge][255]
 
 
-def _make_ramp(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
-    opacity = _GROUND[3] / 255
-    ground = np.array([*(channel * opacity for channel in _GROUND[:3]), _GROUND[3]])
+@cache
+def ramp_of(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
+    """The pixels for the 256 coverages, from only the background to only ink."""
+    opacity = GROUND[3] / 255
+    ground = np.array([*(channel * opacity for channel in GROUND[:3]), GROUND[3]])
     share = np.linspace(0, 1, 256)[:, np.newaxis]
     colours = np.rint(ground * (1 - share) + np.array([*ink, 255]) * share).astype(np.uint8)
     return colours.view(np.uint32)[:, 0]
 
 
-_RAMPS = {ink: _make_ramp(colour) for ink, colour in _INKS.items()}
-"""The pixels for the 256 coverages, from only the background to only ink."""
+_RAMPS = {ink: ramp_of(colour) for ink, colour in INKS.items()}
 
 
-def _round_corners(pixels: Picture, radius: int) -> None:
+def round_corners(pixels: Picture, radius: int) -> None:
     radius = min(radius, pixels.shape[0] // 2, pixels.shape[1] // 2)
     if not radius:
         return

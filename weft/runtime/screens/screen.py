@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from weft.backends.base import PictureHandle
 from weft.errors import Diagnostic
-from weft.keys import TOOL_KEYS
+from weft.keys import CONTROL_KEYS, TOOL_KEYS
 from weft.runtime.inputs import Inputs
+from weft.runtime.screens.panel import ControlPanel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,8 +47,9 @@ class Screen:
     _closed = False
 
     def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
-        """`on_command` gets the values of `TOOL_KEYS`, from within `poll`."""
+        """`on_command` gets the values of `TOOL_KEYS` and `CONTROL_KEYS`, from within `poll`."""
         self.inputs = inputs if inputs is not None else Inputs()
+        self.panel = ControlPanel(self.inputs.parameters)
         self._on_command = on_command
         self._patch_keys: frozenset[str] = frozenset()
         self._overlay = Overlay()
@@ -85,6 +87,8 @@ class Screen:
         self._patch_keys = names
 
     def _command_of(self, key: str, control: bool) -> str | None:
+        if control and key in CONTROL_KEYS:
+            return CONTROL_KEYS[key]
         return TOOL_KEYS.get(key) if control or key not in self._patch_keys else None
 
     def toggle_fullscreen(self) -> None:

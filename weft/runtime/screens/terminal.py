@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from weft.backends.base import as_array
 from weft.errors import Diagnostic, Role, Severity, blank_halves, columns
 from weft.runtime.inputs import Inputs
+from weft.runtime.screens.panel_text import painted_panel, panel_rows
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
 
@@ -309,7 +310,10 @@ class Terminal(Screen):
         self._picture: Picture | None = None
         self._place = Rect(0, 0, 1, 1)
         self._cells: Cells | None = None
-        self._lines: dict[int, bytes] = {}
+        self._lines: dict[tuple[int, int], bytes] = {}
+        """The text that it shows, by row and column of its beginning."""
+        self._panel_place = Rect(0, 0, 0, 0)
+        """The columns and rows of the panel."""
         self._due = True
         self._signals = set[int]()
         """Those that came and are not handled yet."""
@@ -369,17 +373,41 @@ class Terminal(Screen):
         if self._picture is not None:
             self._place = letterbox((self._picture.shape[1], self._picture.shape[0]), area)
         cells = cells_of(self._picture, self._place, area[1] // 2, columns)
+        panel = self._panel_lines(*cells.shape[:2])
+        place = self._panel_place
+        # The picture does not draw where the panel is.
+        cells[place.top : place.top + place.height, place.left : place.left + place.width] = 0
         lines = [painted(row, self._colourful) for row in text] or [b""] * _reserved(rows)
         parts = [draw(cells, self._cells, self._colours), b"\x1b[0m"]
-        first = len(cells) + 1
-        for row, line in enumerate(lines, first):
-            if self._lines.get(row) != line:
-                # Erased before it is written: afterwards, erasing at the last column would remove the last character.
-                parts.append(b"\x1b[%dH\x1b[K%b" % (row, line))
+        # A line is erased before it is written: afterwards, erasing at the last column would remove the last character.
+        shown = {(row, 1): b"\x1b[K" + line for row, line in enumerate(lines, len(cells) + 1)}
+        shown |= {(row + 1, place.left + 1): line for row, line in enumerate(panel)}
+        for (row, column), line in shown.items():
+            if self._lines.get((row, column)) != line:
+                parts.append(b"\x1b[%d;%dH%b" % (row, column, line))
         self._cells = cells
-        self._lines = dict(enumerate(lines, first))
+        self._lines = shown
         if parts[0] or parts[2:]:
             self._device.send(SYNCHRONIZED[0] + b"".join(parts) + SYNCHRONIZED[1])
+
+    def _panel_lines(self, rows: int, columns: int) -> list[bytes]:
+        """The lines of the panel, at the right edge of a picture with this many cells. If its place changes, all is
+        drawn again."""
+        view = self.panel.view(columns, rows)
+        lines = panel_rows(view) if view is not None else []
+        width = view.layout.columns if view is not None else 0
+        place = Rect(columns - width, 0, width, len(lines))
+        if place != self._panel_place:
+            self._panel_place = place
+            self._cells, self._lines = None, {}
+        return [painted_panel(row, self._colour_code) for row in lines]
+
+    def _colour_code(self, colour: tuple[int, int, int], is_ground: bool) -> bytes:
+        if not self._colourful:
+            return b""
+        wanted = np.array([colour], np.uint8)
+        code = _true_colour if self._colours == "true" else _table_colour
+        return code(b"\x1b[48;" if is_ground else b"\x1b[38;", wanted).tobytes().translate(None, b"\0")
 
     def _forget(self) -> None:
         """Forgets what the terminal shows, so that all is drawn again."""
@@ -412,19 +440,12 @@ class Terminal(Screen):
     def _take(self, event: Key | Mouse, now: float) -> list[str]:
         """Passes an event on to the patch, or returns its command."""
         if isinstance(event, Mouse):
-            place = self._place
-            # The middle of the cell, which is two pixels tall.
-            x, y = event.column + 0.5, 2 * event.row + 1
-            self.inputs.move((x - place.left) / place.width, (y - place.top) / place.height)
-            match event.action:
-                case "press":
-                    self.inputs.press(event.button)
-                case "release":
-                    self.inputs.release(event.button)
-                case "turn":
-                    self.inputs.turn(event.notches)
+            self._take_mouse(event)
             return []
-        command = self._command_of(event.name, "control" in event.modifiers)
+        control = "control" in event.modifiers
+        if not control and self.panel.key(event.name, "shift" in event.modifiers, self._patch_keys):
+            return []
+        command = self._command_of(event.name, control)
         if command is not None:
             before = self._command_times.get(command, -1.0)
             self._command_times[command] = now
@@ -432,6 +453,26 @@ class Terminal(Screen):
         for name in (event.name, *event.modifiers):
             self._held.heard(name, now)
         return []
+
+    def _take_mouse(self, event: Mouse) -> None:
+        """Passes the mouse on to the panel, or else to the patch."""
+        place, panel, inputs = self._place, self.panel, self.inputs
+        # The middle of the cell, which is two pixels tall.
+        x, y = event.column + 0.5, 2 * event.row + 1
+        cell = x - self._panel_place.left, event.row + 0.5
+        match event.action:
+            case "move":
+                if not panel.point(*cell, event.is_shifted):
+                    inputs.move((x - place.left) / place.width, (y - place.top) / place.height)
+            case "press":
+                if not panel.press(event.button, *cell, event.is_shifted):
+                    inputs.press(event.button)
+            case "release":
+                if not panel.release(event.button):
+                    inputs.release(event.button)
+            case "turn":
+                if not panel.turn(0, event.notches, *cell, event.is_shifted):
+                    inputs.turn(event.notches)
 
     def _stop(self) -> None:
         """Gives the terminal back until the process is continued."""

@@ -47,6 +47,7 @@ class Mouse:
     row: int
     button: str = ""
     notches: float = 0.0
+    is_shifted: bool = False
 
 
 Event = Key | Mouse
@@ -70,7 +71,7 @@ _BY_NUMBER = {
     1: "home", 2: "insert", 3: "delete", 4: "end", 5: "pageup", 6: "pagedown", 7: "home", 8: "end",
     **dict(zip((11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24), (f"f{n}" for n in range(1, 13)), strict=True)),
 }  # fmt: skip
-_PLAIN = {b"\t": "tab", b"\n": "enter", b"\r": "enter", b"\x7f": "backspace"}
+_PLAIN = {b"\t": "tab", b"\r": "enter", b"\x7f": "backspace"}
 _MODIFIERS = ("shift", "alt", "control")
 # Terminals count buttons from the left one on.
 _BUTTONS = (BUTTONS[0], BUTTONS[2], BUTTONS[1])
@@ -127,6 +128,8 @@ class Decoder:
         code = byte[0]
         if code == 0:
             return [Key("space", _CONTROL)]
+        if byte == b"\n":  # Ctrl+J, which some terminals send for Ctrl+Enter as well
+            return [Key("enter", _CONTROL)]
         if byte == self._backspace:
             return [Key("backspace")]
         if name := _PLAIN.get(byte):
@@ -144,6 +147,9 @@ def _sequence(private: bytes, parameters: bytes, final: str) -> Iterator[Event]:
         yield from _mouse(numbers[0], numbers[1] - 1, numbers[2] - 1, final == "M")
     elif not private:
         name = _BY_NUMBER.get(numbers[0]) if final == "~" else _BY_LETTER.get(final)
+        # Two forms of Enter with a modifier: xterm's modifyOtherKeys, and CSI u.
+        if (final == "~" and numbers[::2] == [27, 13]) or (final == "u" and numbers[0] == 13):
+            name = "enter"
         if name:
             held = numbers[1] - 1 if len(numbers) > 1 else 0
             modifiers = {modifier for bit, modifier in enumerate(_MODIFIERS) if held >> bit & 1}
@@ -151,14 +157,16 @@ def _sequence(private: bytes, parameters: bytes, final: str) -> Iterator[Event]:
 
 
 def _mouse(code: int, column: int, row: int, down: bool) -> Iterator[Mouse]:
-    """The events of a report in xterm's SGR form: bits 0 and 1 are the button, 32 is a movement, 64 the wheel."""
-    yield Mouse("move", column, row)
+    """The events of a report in xterm's SGR form: bits 0 and 1 are the button, 4 is Shift, 32 is a movement, 64 the
+    wheel."""
+    shift = bool(code & 4)
+    yield Mouse("move", column, row, is_shifted=shift)
     which = code & 3
     if code & 64:
         if which < 2 and code < 128:
-            yield Mouse("turn", column, row, notches=1.0 - 2 * which)
+            yield Mouse("turn", column, row, notches=1.0 - 2 * which, is_shifted=shift)
     elif not code & 32 and which < 3 and code < 128:
-        yield Mouse("press" if down else "release", column, row, _BUTTONS[which])
+        yield Mouse("press" if down else "release", column, row, _BUTTONS[which], is_shifted=shift)
 
 
 # Seconds for which a key counts as held: after it was pressed, until keyboards begin to repeat it, and after each

@@ -18,6 +18,7 @@ from weft.runtime.screens.display import Display, GraphicsError, glfw, no_displa
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
+from weft.runtime.screens.panel_painter import PanelPainter, PanelPlace
 from weft.runtime.screens.screen import Label, Picture, Rect, Screen, Shown, fitted, letterbox, shared
 from weft.runtime.stderr import suppress_stderr
 
@@ -77,6 +78,8 @@ class Window(Screen):
         self._minimised = False
         self._pointer_seen = False
         self._annotator = Annotator()
+        self._panel_painter = PanelPainter()
+        self._panel_place = PanelPlace(0, 0, 1, 1)
         with ExitStack() as stack:
             if display is None:
                 display = Display()
@@ -93,7 +96,7 @@ class Window(Screen):
             glfw.set_key_callback(self._handle, self._on_key)
             glfw.set_mouse_button_callback(self._handle, self._on_button)
             glfw.set_cursor_pos_callback(self._handle, self._on_pointer)
-            glfw.set_scroll_callback(self._handle, lambda _, x, y: self.inputs.turn(y))
+            glfw.set_scroll_callback(self._handle, self._on_scroll)
             glfw.set_window_size_callback(self._handle, self._on_size)
             glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
             glfw.set_window_iconify_callback(self._handle, self._on_minimise)
@@ -171,7 +174,18 @@ class Window(Screen):
             self._surface.present(frame, self._labels(frame))
 
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
-        return self._annotator.labels(self._overlay, frame, max(glfw.get_window_content_scale(self._handle)))
+        scale = max(glfw.get_window_content_scale(self._handle))
+        notes = self._annotator.labels(self._overlay, frame, scale)
+        if not self.panel.is_open:
+            return notes
+        # The figures are in the same corner.
+        right = [label.place for label in notes if label.place.left > frame[0] // 4 and label.place.top < frame[1] // 4]
+        top = max((place.top + place.height for place in right), default=0)
+        view = self.panel.view(*self._panel_painter.room(frame, scale, top))
+        if view is None:
+            return notes
+        self._panel_place = self._panel_painter.place(view.layout, frame, top)
+        return (*self._panel_painter.labels(view, self._panel_place), *notes)
 
     def read_back(self) -> Picture:
         """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and the
@@ -235,19 +249,36 @@ class Window(Screen):
     def _on_key(self, _window: Any, number: int, scancode: int, action: int, modifiers: int) -> None:
         if action == glfw.RELEASE:
             self.inputs.key_up(number)
-        elif action == glfw.PRESS:
-            name = key_name(number, glfw.get_key_name(number, scancode))
-            if name is None:
+        elif (name := key_name(number, glfw.get_key_name(number, scancode))) is not None:
+            control = bool(modifiers & glfw.MOD_CONTROL)
+            if not control and self.panel.key(name, bool(modifiers & glfw.MOD_SHIFT), self._patch_keys):
                 return
-            command = self._command_of(name, bool(modifiers & glfw.MOD_CONTROL))
+            if action == glfw.REPEAT:
+                return
+            command = self._command_of(name, control)
             if command is not None:
                 self._commands.append(command)
             else:
                 self.inputs.key_down(number, name)
 
-    def _on_button(self, _window: Any, button: int, action: int, _modifiers: int) -> None:
-        if button < len(BUTTONS):
-            (self.inputs.press if action == glfw.PRESS else self.inputs.release)(BUTTONS[button])
+    def _on_button(self, _window: Any, button: int, action: int, modifiers: int) -> None:
+        if button >= len(BUTTONS):
+            return
+        name = BUTTONS[button]
+        if action == glfw.PRESS:
+            if not self.panel.press(name, *self._pointed_cell(), bool(modifiers & glfw.MOD_SHIFT)):
+                self.inputs.press(name)
+        elif not self.panel.release(name):
+            self.inputs.release(name)
+
+    def _on_scroll(self, _window: Any, x: float, y: float) -> None:
+        if not self.panel.turn(x, y, *self._pointed_cell(), self._is_shift_down):
+            self.inputs.turn(y)
+
+    @property
+    def _is_shift_down(self) -> bool:
+        keys = glfw.KEY_LEFT_SHIFT, glfw.KEY_RIGHT_SHIFT
+        return any(glfw.get_key(self._handle, key) == glfw.PRESS for key in keys)
 
     def _on_size(self, _window: Any, width: int, height: int) -> None:
         if width and height and not self.fullscreen:
@@ -259,21 +290,29 @@ class Window(Screen):
 
     def _on_pointer(self, _window: Any, _x: float, _y: float) -> None:
         self._pointer_seen = True
-        self._point()
+        if not self.panel.point(*self._pointed_cell(), self._is_shift_down):
+            self._point()
 
     def _point(self) -> None:
         """Updates the place of the pointer in the picture, which also changes when the picture moves under it."""
-        if not self._pointer_seen:
-            return
-        # The pointer is in the window system's units, of which one may be several pixels of the frame.
-        x, y = glfw.get_cursor_pos(self._handle)
-        window_width, window_height = glfw.get_window_size(self._handle)
         frame = self.frame_size
-        if not (window_width and window_height and all(frame)):
+        if not self._pointer_seen or not all(frame) or self.panel.covers(*self._pointed_cell()):
             return
         picture = letterbox(self._picture_size, frame)
-        x, y = x * frame[0] / window_width, y * frame[1] / window_height
+        x, y = self._pointed()
         self.inputs.move((x - picture.left) / picture.width, (y - picture.top) / picture.height)
+
+    def _pointed(self) -> tuple[float, float]:
+        """The place of the pointer in the frame."""
+        # The pointer is in the window system's units, of which one may be several pixels of the frame.
+        x, y = glfw.get_cursor_pos(self._handle)
+        width, height = glfw.get_window_size(self._handle)
+        frame = self.frame_size
+        return x * frame[0] / max(width, 1), y * frame[1] / max(height, 1)
+
+    def _pointed_cell(self) -> tuple[float, float]:
+        """The place of the pointer in cells of the panel."""
+        return self._panel_place.cell(*self._pointed())
 
 
 def _work_area(monitor: Any) -> Rect | None:
