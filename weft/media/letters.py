@@ -34,6 +34,8 @@ MAX_LETTERS = 2000
 _FONT = "DejaVuSansMono.ttf"
 # The tables of fonts that hold colours, as layers or as pictures.
 _COLOURED = {b"COLR", b"CBDT", b"sbix"}
+# How much of a pixel is covered where its colour is known.
+_COVERED = 0.25
 # Over how many pixels around what is drawn its colours go on.
 _BLED = 4
 
@@ -72,13 +74,14 @@ def _image(letters: Letters, font: _Font) -> Image.Image:
 
 
 def _straight(given: Floats) -> Floats:
-    """Colours that are multiplied by their alpha, as they are without it. Around what is drawn they go on, so that
-    nothing dark comes in between pixels."""
+    """Colours that are multiplied by their alpha, as they are without it. Where little of a pixel is covered, too few
+    bits of its colour are left, so there and around what is drawn colours go on from their neighbours: nothing dark
+    comes in between pixels."""
     import numpy as np
 
     colours, alpha = given[..., :3], given[..., 3:]
     found = np.clip(np.divide(colours, alpha, out=np.zeros_like(colours), where=alpha > 0), 0, 1)
-    known = alpha > 0
+    known = alpha > _COVERED
     for _ in range(_BLED):
         weights, summed = np.zeros_like(alpha), np.zeros_like(found)
         for shift, axis in ((1, 0), (-1, 0), (1, 1), (-1, 1)):
