@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -23,7 +25,7 @@ from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
 from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import Programs, Setup
+from weft.runtime.program import LoadedProgram, Programs, Setup
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
@@ -357,6 +359,35 @@ def test_a_compiler_that_is_gone_when_the_setup_changes_is_replaced(patch: Path)
         assert wake.wait(PATIENCE)
         (result,) = worker.take().results
         assert result.loaded is not None
+    finally:
+        worker.close()
+
+
+def test_a_program_is_not_kept_after_a_change_of_the_setup(patch: Path) -> None:
+    """What it has open, such as films, would stay open with it."""
+    setup, wake = Setup(str(patch)).decided(), threading.Event()
+    _, loader = setup.open()
+    programs = Programs(loader)
+    worker = CompileWorker(setup, programs, Clock(), Inputs(), wake)
+
+    def plays(number: int) -> LoadedProgram:
+        """A new text that plays. It shares no subgraph with those before."""
+        wake.clear()
+        text = COUNTING.replace("100", str(number)).replace("me@bpm", f"me@bpm + {number}")
+        worker.submit(Saved(text.encode(), time.monotonic(), is_first=number == 1))
+        assert wake.wait(PATIENCE)
+        (result,) = worker.take().results
+        assert result.loaded is not None
+        programs.enter(result.loaded)
+        return result.loaded
+
+    try:
+        first = weakref.ref(plays(1))
+        worker.change(setup)
+        plays(2)
+        plays(3)
+        gc.collect()
+        assert first() is None
     finally:
         worker.close()
 

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -532,8 +533,8 @@ class CompileWorker:
         self._better_elsewhere: set[str] = set()
         """The hashes of units that are played elsewhere and already have better code."""
         self._change: Setup | None = None
-        self._outdated: LoadedProgram | None = None
-        """A program that was translated for lost backends."""
+        self._outdated: ReferenceType[LoadedProgram] | None = None
+        """A program that was translated for lost backends. What it has open ends with it, so it is not kept."""
         self._ended = False
         self._has_process_ended = False
         self._patience = Patience()
@@ -665,7 +666,7 @@ class CompileWorker:
             with suppress(CompilerDiedError):  # the next process begins with it
                 self._process.change(setup)
             self._remembered = Remembered()
-            self._outdated = self._programs.running
+            self._outdated = None if self._programs.running is None else ref(self._programs.running)
 
     def _better(self, text: str, loaded: LoadedProgram) -> None:
         """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
@@ -724,7 +725,8 @@ class CompileWorker:
 
         running, tick = self._programs.running, self._clock.latest
         moment = Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
-        codes = running.compiled.codes if running is not None and running is not self._outdated else {}
+        outdated = None if self._outdated is None else self._outdated()
+        codes = running.compiled.codes if running is not None and running is not outdated else {}
         self._process.ask(saved, moment, frozenset(codes))
         made = self._process.answer(CompileResult, give_up)
         if made is None:
