@@ -64,6 +64,10 @@ class ContextSpec:
     """Whether it is played block by block, by a device at its own pace. Inputs (mouse, keys, parameters, strands of
     other contexts) are then smoothed from each value to the next, and swept by element."""
 
+    addressed: bool = False
+    """Whether the first argument is a text: the address to which the values are sent. Two statements cannot have the
+    same one."""
+
     in_blocks: bool = False
     """Whether the time is the sum of that of the first sample of a block and the seconds `since` then."""
 
@@ -133,11 +137,24 @@ COMPUTE = ContextSpec(
     state_rank=2,
 )
 
+OSC_SEND = ContextSpec(
+    name="osc_send",
+    statements=("osc_send",),
+    doc="sends a message by OSC when one of its numbers changes, at most 60 a second",
+    example='osc_send("/light/1", me@beatphase, mouse@x)',
+    counters=("absframe",),
+    merge="single",
+    addressed=True,
+)
+
+OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND)
+"""The contexts of weft itself."""
+
 
 class ContextTable:
     """The contexts of one compile, in the order in which they were given."""
 
-    def __init__(self, specs: Iterable[ContextSpec] = (VISUAL, AUDIO, COMPUTE)) -> None:
+    def __init__(self, specs: Iterable[ContextSpec] = OWN_CONTEXTS) -> None:
         self._by_name = {spec.name: spec for spec in specs}
         self._by_statement = {s: spec for spec in self._by_name.values() for s in spec.statements}
 
@@ -166,7 +183,7 @@ class ContextTable:
 def context_table() -> ContextTable:
     """All contexts, for commands that run nothing. Packages that cannot be loaded are left out; commands that run
     something report why."""
-    specs: dict[str, ContextSpec] = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
+    specs: dict[str, ContextSpec] = {spec.name: spec for spec in OWN_CONTEXTS}
     alone = {point.name: point for point in points("weft.contexts")}
     for point in backend_points():
         try:

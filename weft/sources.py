@@ -28,6 +28,8 @@ class SourceParam:
     default: float | str | None = None
     whole: tuple[int, int] | None = None
     """The least and the greatest value, of a whole number."""
+    is_address: bool = False
+    """Whether it is an address of OSC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +180,12 @@ _ROWS = (
                facts=(("bpm", "of the last 6 seconds; 0 before the first beats"),
                       ("phase", "place in the beat, 0…1; 0 on the beat"),
                       ("confidence", "1 for even beats, about 0 without"))),
-    SourceSpec("osc", (SourceParam("address", "text"), SourceParam("index", "number", 0, whole=(0, 63))), ("v",), (),
-               "the last number received at an OSC address; index counts those of one message", 'osc("/fader/1")',
-               is_sent=True),
+    SourceSpec("osc",
+               (SourceParam("address", "text", is_address=True), SourceParam("index", "number", 0, whole=(0, 63))),
+               ("v",), (), "the last number that was received by OSC at an address", 'osc("/fader/1")', is_sent=True,
+               facts=(("index", "which argument of the messages, from 0; texts count, but have no number"),
+                      ("on stage", "weft run --osc 9000 listens at port 9000; before the first message it is 0"),
+                      ("a button", "1 in one frame at least; a message without arguments is 1 in one frame"))),
     SourceSpec("midi_cc", (SourceParam("number", "number"),), ("v",), (), "a MIDI controller, 0…1", "midi_cc(1)"),
     SourceSpec("midi_note", (), ("note", "velocity", "gate"), (), "the last MIDI note",
                "midi_note()::n<note, velocity, gate>"),

@@ -227,6 +227,15 @@ class CpuCompute(CpuBackend):
     context = "compute"
 
 
+@register_backend
+class CpuOscSend(CpuBackend):
+    """Gives one number for each value of an `osc_send` statement, as [values, 1, 1]. What runs the program sends them
+    (`weft.runtime.osc`): a render does not."""
+
+    name = "cpu_osc_send"
+    context = "osc_send"
+
+
 # Sound on the CPU, block by block.
 
 

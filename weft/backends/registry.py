@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable, backend_points, load_backend
+from weft.contexts import OWN_CONTEXTS, ContextTable, backend_points, load_backend
 from weft.errors import Diagnostic
 from weft.sources import load_packages
 
 # Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
 _OWN = {
-    "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
+    "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute", "cpu_osc_send": "osc_send",
     "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
     "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
 }  # fmt: skip
@@ -92,5 +92,5 @@ def load_registry() -> Registry:
     problems += [Diagnostic("warning", "source-not-loaded", words) for words in load_packages()]
     others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
-    contexts = ContextTable([VISUAL, AUDIO, COMPUTE, *brought])
+    contexts = ContextTable([*OWN_CONTEXTS, *brought])
     return Registry({**_OWN, **others}, contexts, tuple(problems), dict(_registered))

@@ -41,6 +41,7 @@ INTERRUPTED = 130
 _MISSING_CODES = frozenset({
     "unreadable-file", "backend-not-available", "device-lost", "not-enough-memory", "no-display", "no-monitor",
     "no-sound-device", "no-terminal", "display-lost", "picture-too-large", "sound-device-failed", "events-file",
+    "osc-port", "osc-host",
 })
 
 # Diagnostics about words of the command line.

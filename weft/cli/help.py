@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli import COMMANDS
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, context_table
+from weft.contexts import OWN_CONTEXTS, ContextSpec, context_table
 from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
@@ -100,7 +100,7 @@ def _tabled() -> Iterator[Topic]:
     for form in FORMS.values():
         yield Topic("form", form.name, (form.shown,), form.doc, (form.example,), form.words)
     yield from map(_of_source, SOURCES.values())
-    yield from map(_of_context, (VISUAL, AUDIO, COMPUTE))
+    yield from map(_of_context, OWN_CONTEXTS)
     yield from _inputs()
     yield from _fields()
     yield from _pragmas()
@@ -108,7 +108,7 @@ def _tabled() -> Iterator[Topic]:
 
 def _found_late() -> Iterator[Topic]:
     """The topics that take longer to find: contexts that packages add, and the libraries."""
-    own = {VISUAL.name, AUDIO.name, COMPUTE.name}
+    own = {spec.name for spec in OWN_CONTEXTS}
     yield from (_of_context(spec) for spec in context_table() if spec.name not in own)
     yield from _libraries()
 
@@ -151,7 +151,8 @@ def _source_param(param: SourceParam) -> str:
 
 def _of_context(context: ContextSpec) -> Topic:
     name, *others = context.statements
-    layouts = [", ".join(layout) for layout in context.layouts] or ["e, label: e, …"]
+    free = '"/address", e, …' if context.addressed else "e, label: e, …"
+    layouts = [", ".join(layout) for layout in context.layouts] or [free]
     facts = [("context", context.name)]
     facts += [("also called", ", ".join(others))] if others else []
     labels = [*dict.fromkeys(label for layout in context.layouts for label in layout), *(context.label_groups or ())]

@@ -21,6 +21,7 @@ from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
+from weft.contexts import AUDIO, COMPUTE, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
@@ -28,6 +29,7 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
+from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
@@ -47,6 +49,26 @@ _WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pag
 
 # The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
+
+if TYPE_CHECKING:
+    _OscAddressType = click.ParamType[OscAddress]
+else:
+    _OscAddressType = click.ParamType  # not generic in every version of click that is allowed
+
+
+class _OscAddressParam(_OscAddressType):
+    """`9000` or `HOST:9000`: a port, of this computer if no host is named."""
+
+    name = "[HOST:]PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OscAddress:
+        found = value if isinstance(value, OscAddress) else OscAddress.parse(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a port; write 9000, or HOST:9000", param, ctx)
+        return found
+
+
+_OSC_ADDRESS = _OscAddressParam()
 
 
 @click.command("run")
@@ -70,6 +92,10 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
+@click.option("--osc", type=_OSC_ADDRESS, metavar="[HOST:]PORT",
+              help="Listen for OSC at PORT; HOST 0.0.0.0 is for other machines.")
+@click.option("--osc-send", type=_OSC_ADDRESS, metavar="[HOST:]PORT", default="9001", show_default=True,
+              envvar="WEFT_OSC", help="Where osc_send sends; WEFT_OSC says it too.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--bpm", type=NumberRange(0.1, 10000), metavar="N",
               help="The tempo at the beginning, instead of the patch's; T taps another one.")
@@ -104,6 +130,8 @@ class _RunOptions:
     no_values: bool
     audio_device: str | None
     buffer: int
+    osc: OscAddress | None
+    osc_send: OscAddress
     fade: float | None
     bpm: float | None
     quantize: float | None
@@ -126,16 +154,28 @@ class _RunOptions:
         def keeper(path: Path) -> ValuesFile | None:
             return None if self.no_values or comes_with_weft(path) else ValuesFile(path, inputs.parameters)
 
-        with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events:
+        with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events, ExitStack() as stack:
+            reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
+            outside = Outside(reporter.mention, events.emit)
+            sender = OscSender(self.osc_send, outside)
             session = Session(
-                patches, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), inputs,
+                patches, Compiler.of(setup), reporter, inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
-                keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
+                keeper=keeper, is_writable=lambda path: not comes_with_weft(path), senders={OSC_SEND.name: sender},
             )  # fmt: skip
-            return self._play(session, ahead)
+            server = self._osc_server(session, outside)
+            stack.callback(server.close)
+            inputs.connect(server)
+            # The port may have been any that is free.
+            return replace(self, osc=server.address)._play(session, ahead, server)
+
+    def _osc_server(self, session: Session, outside: Outside) -> OscServer | NoOscServer:
+        if self.osc is None:
+            return NoOscServer(outside)
+        return OscServer(self.osc, session.inputs.parameters, session.request, outside)
 
     def _sound_options(self) -> SoundOptions:
         return SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio, is_deaf=self.no_mic)
@@ -157,7 +197,7 @@ class _RunOptions:
                 raise error("no-sound-device", f"there is no sound: {found.problem}")
             chosen(found.outputs, self.audio_device)
 
-    def _play(self, session: Session, ahead: Child | None) -> int:
+    def _play(self, session: Session, ahead: Child | None, server: OscServer | NoOscServer) -> int:
         with ExitStack() as stack:
             stack.callback(session.close)
             session.expect(ahead)
@@ -174,6 +214,7 @@ class _RunOptions:
             if session.programs.running is None and ends_by_itself:
                 _emit_error(session, first)
                 return exit_code_of(first.diagnostics)
+            server.start()
             with _interruptible(session):
                 if self.headless:
                     self._announce(session, first, keys="")
@@ -254,18 +295,22 @@ class _RunOptions:
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
         """The first line of every run: the file to edit, what runs it, and the keys."""
         choices = session.loader.choices
-        shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items())
+        running = session.programs.running
+        used = {unit.subgraph.context for unit in running.compiled.units} if running is not None else set()
+        named = {VISUAL.name, AUDIO.name, COMPUTE.name, *used}
+        shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items() if name in named)
         several = f" ({session.patches.place})" if len(session.patches.patches) > 1 else ""
         file = f"playing {FIRST_PATCH}, which comes with weft"
         if self._are_own:
             file = f"edit {session.path} and save{several}"
-        say(" · ".join(filter(None, (file, shown, keys))))
+        say(" · ".join(filter(None, (file, shown, self.osc and f"OSC at {self.osc}", keys))))
         if not self._are_own:
             copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
             say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
         session.reporter.events.emit(
             "started", backends={name: choice.shown for name, choice in choices.items()}, size=session.size,
             fps=session.settings.get("fps"), rate=session.settings.get("rate"), buffer=session.sound.options.frames,
+            osc=self.osc and str(self.osc),
         )  # fmt: skip
         if session.programs.running is None:
             _emit_error(session, first)

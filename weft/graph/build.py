@@ -92,6 +92,7 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
     """The strands of an output statement, in the order of its context's places. Raises WeftError for arguments that it
     cannot take."""
     args = [a for a in sink.statement.args if not (a.label == "to" and sink.spec.targets)]
+    args = args[1:] if sink.spec.addressed else args
     for arg in args:
         if isinstance(arg.value, Text):
             raise error("text-as-number", "text cannot be used as a number", arg.value.span)
@@ -111,7 +112,8 @@ _Place = tuple[str, Expression, "Broadcast | None"]
 
 def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
     """Any number of strands; a group gives one for each of its members."""
-    _check_alone(sink, args, resolver, "give it a label, or ")
+    hint = "join(…) makes one bundle of several, or " if sink.spec.addressed else "give it a label, or "
+    _check_alone(sink, args, resolver, hint)
     places: list[_Place] = []
     for arg in args:
         shape = resolver.several(arg.value, _scope(sink, "", None))

@@ -12,6 +12,7 @@ from weft.errors import Span, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile
 from weft.ops import WORDS
+from weft.osc import is_address
 from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, Text, literal_number
 from weft.syntax.foreign import hint_for
@@ -157,6 +158,8 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
         if value is None:
             args.append(param.default if param.default is not None else "")
         elif isinstance(value, Text) and "text" in param.kind:
+            if param.is_address:
+                check_address(value)
             args.append(value.value)
         elif number is not None and "number" in param.kind:
             _check_whole(param, number, value.span)
@@ -165,6 +168,14 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
                         f"for example {spec.example}")  # fmt: skip
     return tuple(args)
+
+
+def check_address(text: Text) -> None:
+    """Raises WeftError for a text that is no address of OSC."""
+    if not is_address(text.value):
+        hint = f'write "/{text.value}"' if is_address("/" + text.value) else \
+            "it begins with /, and has none of space # * , ? [ ] { } in it"
+        raise error("not-an-address", "this is no address of OSC", text.span, hint)
 
 
 def _check_whole(param: SourceParam, number: float, span: Span) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from weft.contexts import ContextTable
+from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.bodies import Ordinals
-from weft.graph.calls import bindable, bound_planes, is_sound_of_film, source_shape, without_size
+from weft.graph.calls import bindable, bound_planes, check_address, is_sound_of_film, source_shape, without_size
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
@@ -260,14 +260,15 @@ class _NameCollector:
             message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
             hint = did_you_mean(statement.name, known) or hint_for(statement.name) or hint
             raise error("unknown-statement", message, statement.head, hint)
-        target = _target(statement) if spec.targets else None
+        target = _target(statement) if spec.targets else _address(statement, spec) if spec.addressed else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
         same = self._same_target.setdefault((spec.name, target), [])
         if same and spec.merge == "single":
             where = f' to "{target}"' if target else ""
+            hint = "send both in one message, or to another address" if spec.addressed else None
             raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,
-                         same[0].statement.head, 'for another window, add to: "name"')  # fmt: skip
+                         same[0].statement.head, hint or 'for another window, add to: "name"')  # fmt: skip
         if same:
             label += f".{len(same) + 1}"
         same.append(SinkStatement(label, spec, statement, target))
@@ -281,6 +282,21 @@ def _target(statement: OutputStatement) -> str | None:
                 raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
             return arg.value.value
     return None
+
+
+def _address(statement: OutputStatement, spec: ContextSpec) -> str:
+    """The address that is the first argument. Raises WeftError for anything else, and for labels."""
+    first = statement.args[0] if statement.args else None
+    example = f"for example {spec.example}"
+    if first is None or first.label is not None or not isinstance(first.value, Text):
+        span = statement.span if first is None else first.span
+        raise error("needs-a-string", f"{statement.name} needs an address first, a text in quotes", span, example)
+    check_address(first.value)
+    for arg in statement.args[1:]:
+        if arg.label is not None:
+            raise error("unknown-argument", f'{statement.name} has no argument "{arg.label}"',
+                        arg.label_span or arg.span, "the numbers of a message have an order, and no names")  # fmt: skip
+    return first.value.value
 
 
 def _expanded(value: Expression, outputs: Sequence[Ident]) -> list[Expanded]:

@@ -11,10 +11,12 @@ import re
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -100,10 +102,23 @@ _GLANCE = 0.05
 # The most seconds that are caught up by faster frames after a late one.
 _MADE_UP = 0.1
 
+# Commands of others that may wait for the next frame.
+_MOST_REQUESTS = 64
+
 LONG = 1.0
 """Seconds of waiting after which the user is told what is waited for."""
 
 NOTHING_YET = "nothing to show yet: fix the file and save it"
+
+
+class Sender(Protocol):
+    """Sends to others what the statements of a context compute."""
+
+    def send(self, result: TickResult, now: float) -> None:
+        """Sends the values of a subgraph in one frame, at a moment in seconds. It must not wait."""
+
+    def close(self) -> None:
+        """Sends nothing any more. May be called twice."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,7 @@ class Limits:
 class Session:
     """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
     to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one. The text
-    of a patch is changed only if it is `is_writable`."""
+    of a patch is changed only if it is `is_writable`. `senders` send the values of contexts, by their names."""
 
     patches: SetList
     compiler: Compiler
@@ -130,6 +145,7 @@ class Session:
     folder: Path = Path()
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     is_writable: Callable[[Path], bool] = lambda path: True
+    senders: Mapping[str, Sender] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     bpm: float | None = None
@@ -168,6 +184,7 @@ class Session:
         """The file of the program that plays, and the tempo in its text."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
+        self._requests: deque[tuple[str, str]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
 
     def expect(self, ahead: Child | None = None) -> None:
@@ -210,6 +227,8 @@ class Session:
         self._worker.close()
         self.sound.close()
         self.inputs.close()
+        for sender in self.senders.values():
+            sender.close()
         for values in self._values.values():
             if (note := values.close()) is not None:
                 self.reporter.echo(note)
@@ -277,6 +296,16 @@ class Session:
     def load(self, path: Path) -> None:
         """Plays another patch as soon as it is compiled, with its own state and parameters."""
         self._open(self.patches.load(path))
+
+    def _load(self, name: str) -> None:
+        """Plays the patch with this name: one of the set list, or a file beside the one that plays."""
+        listed = next((path for path in self.patches.patches if name in (path.name, path.stem)), None)
+        path = listed or self.path.parent / (name if name.endswith(".weft") else f"{name}.weft")
+        problem = read_text(path).problem
+        if problem is None:
+            self.load(path)
+        else:
+            self.reporter.mention(f"{path} cannot be played: {problem}")
 
     def _go(self, step: int) -> None:
         """Plays a later patch of the set list, or an earlier one."""
@@ -432,6 +461,8 @@ class Session:
         while self._goes_on(began):
             self._saves.follow(self._screen.room)
             self._take_in()
+            while self._requests:
+                self.command(*self._requests.popleft())
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
@@ -491,6 +522,9 @@ class Session:
             self._note_moves()
         computed = [result.array.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
+        for result in results if self.senders else ():
+            if (sender := self.senders.get(result.context)) is not None:
+                sender.send(result, time.monotonic())
         try:
             if self._show(self._transitions.visible(main_picture(results), env, done)):
                 self._drew()
@@ -638,8 +672,13 @@ class Session:
 
     # --- commands -------------------------------------------------------------------------------------------------
 
-    def command(self, name: str) -> None:
-        """Executes the command of one of the tool's keys (see `weft.keys`)."""
+    def request(self, name: str, argument: str = "") -> None:
+        """Executes a command between two frames. May be called from any thread."""
+        self._requests.append((name, argument))
+
+    def command(self, name: str, argument: str = "") -> None:
+        """Executes a command: that of one of the tool's keys (see `weft.keys`), or of another program, perhaps with an
+        argument."""
         match name:
             case "leave":
                 self.stop("closed")
@@ -671,6 +710,10 @@ class Session:
                 self._screen.panel.toggle()
             case "write":
                 self._write_values()
+            case "load":
+                self._load(argument)
+            case _:
+                self.reporter.mention(f"there is no command {name} in this version")
 
     def _write_values(self) -> None:
         """Writes what parameters are set to into the text of the program that plays."""
