@@ -37,8 +37,8 @@ SOURCE = "osc"
 PARAMETERS, COMMANDS = "/param/", "/weft/"
 """The beginnings of the addresses that set parameters, and that control weft."""
 
-COMMAND_NAMES = ("pause", "restart", "screenshot", "tap", "load")
-"""The commands at `/weft/NAME`; `load` takes the name of a file."""
+COMMAND_NAMES = ("pause", "restart", "screenshot", "tap", "next", "previous", "load")
+"""The commands at `/weft/NAME`; `load` takes the name of a patch."""
 
 MOST_ADDRESSES = 4096
 """The addresses that are remembered, also if no program reads them yet: those that came last."""
@@ -377,7 +377,7 @@ class OscServer:
             return
         argument = arguments[0] if arguments else None
         if name == "load" and not isinstance(argument, str):
-            self._outside.tell("about unknown commands", f"{COMMANDS}load needs the name of a file as text")
+            self._outside.tell("about unknown commands", f"{COMMANDS}load needs the name of a patch, as text")
         elif argument != 0:
             self._on_command(name, argument if isinstance(argument, str) else "")
 

@@ -184,7 +184,7 @@ class Session:
         """The file of the program that plays, and the tempo in its text."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
-        self._requests: deque[tuple[str, str]] = deque(maxlen=_MOST_REQUESTS)
+        self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
 
     def expect(self, ahead: Child | None = None) -> None:
@@ -674,11 +674,11 @@ class Session:
 
     def request(self, name: str, argument: str = "") -> None:
         """Executes a command between two frames. May be called from any thread."""
-        self._requests.append((name, argument))
+        self._requests.append((name, argument, self.clock.now()))
 
-    def command(self, name: str, argument: str = "") -> None:
+    def command(self, name: str, argument: str = "", moment: float | None = None) -> None:
         """Executes a command: that of one of the tool's keys (see `weft.keys`), or of another program, perhaps with an
-        argument."""
+        argument. It was given at a moment of the clock, by default now."""
         match name:
             case "leave":
                 self.stop("closed")
@@ -697,7 +697,7 @@ class Session:
             case "previous":
                 self._go(-1)
             case "tap":
-                self.reporter.tapped(self.clock.tempo.tap(self.clock.now()))
+                self.reporter.tapped(self.clock.tempo.tap(self.clock.now() if moment is None else moment))
             case "fullscreen":
                 self._screen.toggle_fullscreen()
             case "screenshot":
