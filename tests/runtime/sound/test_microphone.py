@@ -70,6 +70,25 @@ def test_too_much_that_waits_is_left_out() -> None:
     assert intake.section(BLOCK, BLOCK)[0, -1] == 21 * BLOCK, "all but the margin"
 
 
+@pytest.mark.parametrize("still", ["microphone", "loudspeaker"])
+@pytest.mark.parametrize("blocks", [1, 3, 9])
+def test_after_one_side_stood_still_it_goes_on_without_a_click(still: str, blocks: int) -> None:
+    intake, taken, written = Intake(BLOCK), [], 0
+    voice = np.sin(2 * np.pi * HERTZ * np.arange(50 * BLOCK) / RATE).astype(np.float32)[:, np.newaxis]
+    for block in range(50):
+        is_still = 20 <= block < 20 + blocks
+        if not (is_still and still == "microphone"):
+            intake.write(voice[written : (block + 1) * BLOCK])
+            written = (block + 1) * BLOCK
+        if not (is_still and still == "loudspeaker"):
+            taken.append(intake.section(block * BLOCK, BLOCK)[0].copy())
+    heard = np.concatenate(taken)
+    steps = np.abs(np.diff(heard[int(np.flatnonzero(heard)[0]) + 1 :]))
+    # That of the tone, and what a fade adds between values that differ by 2 at most.
+    assert steps.max() <= 2 * np.pi * HERTZ / RATE + 2 / (BLOCK - 1)
+    assert np.abs(heard[-4 * BLOCK :]).max() > 0.9, "it goes on"
+
+
 def test_without_microphones_nothing_is_opened_and_all_is_silent() -> None:
     microphones = Microphones(RATE, BLOCK, is_muted=True)
 

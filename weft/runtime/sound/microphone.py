@@ -21,6 +21,8 @@ from weft.runtime.sound.device import Devices, InputStream, chosen
 MOST_CHANNELS = 8
 
 _RING = 1 << 15
+# The most samples over which it goes from one place of a sound to another, or to silence.
+_FADE = 256
 # Seconds after which an unused microphone is closed, and between tries to open one.
 _UNUSED = 3.0
 _AGAIN = 1.0
@@ -37,6 +39,7 @@ class Intake:
         self._ring = np.zeros((MOST_CHANNELS, _RING), np.float32)
         self._written = 0
         self._taken: int | None = None
+        self._has_begun = False
         self._section: tuple[int, Samples] = (-1, np.zeros((MOST_CHANNELS, 0), np.float32))
         self.used = time.monotonic()
         """When anything was last taken."""
@@ -62,17 +65,28 @@ class Intake:
 
     def _next(self, samples: int) -> Samples:
         self.used = time.monotonic()
-        written, wanted = self._written, samples + self._margin
+        written, wanted, before = self._written, samples + self._margin, self._taken
+        start = before
         # At the start, after a gap, and where too much is waiting, it goes on with the newest.
-        if self._taken is None or written - self._taken > wanted + self._margin:
-            self._taken = written - wanted if written >= wanted else None
-        elif written - self._taken < samples:
-            self._taken = None
-        if self._taken is None:
+        if before is None or written - before > wanted + self._margin:
+            start = written - wanted if written >= wanted else None
+        elif written - before < samples:
+            start = None
+        found = self._part(start, samples, written)
+        if start != before and self._has_begun:
+            # What has come of the sound so far, and then its last value, fades out.
+            length = min(samples, _FADE)
+            fade = np.linspace(1, 0, length, dtype=np.float32)
+            found[:, :length] += (self._part(before, length, written) - found[:, :length]) * fade
+        self._has_begun = self._has_begun or start is not None
+        self._taken = None if start is None else start + samples
+        return found
+
+    def _part(self, start: int | None, samples: int, written: int) -> Samples:
+        """Samples from a place on; after the newest one it goes on, and None is silent."""
+        if start is None:
             return np.zeros((MOST_CHANNELS, samples), np.float32)
-        places = (self._taken + np.arange(samples)) % _RING
-        self._taken += samples
-        return self._ring[:, places]
+        return self._ring[:, np.minimum(start + np.arange(samples), written - 1) % _RING]
 
 
 class Microphones:
