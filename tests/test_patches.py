@@ -193,7 +193,7 @@ def sounds_of_the_documentation() -> list[str]:
 
 
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
-@pytest.mark.parametrize("text", sounds_of_the_documentation())
+@pytest.mark.parametrize("text", all_but(3, sounds_of_the_documentation()))
 def test_a_sound_of_the_documentation_does_not_click(text: str) -> None:
     made = build(Source(str(FOLDER / "page.weft"), text), load_registry().contexts, SIZE)
     settings = made.patch.settings

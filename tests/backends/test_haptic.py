@@ -23,6 +23,7 @@ from pythonosc.osc_bundle import OscBundle
 from pythonosc.osc_server import BlockingOSCUDPServer
 
 import weft
+from tests.support.forks import ran
 from weft.backends.base import Env
 from weft.backends.haptic import HAPTIC, RATE, VARIABLE, TickBatch, datagrams, find_outlet, ticks_of_frame
 from weft.backends.registry import load_registry
@@ -346,8 +347,11 @@ display(me@x)
 """
 
 
-def run(folder: Path, *arguments: str, python: tuple[str, ...] = ("-m", "weft"), way: str = ""):
+def run(folder: Path, *arguments: str, python: tuple[str, ...] = (), way: str = ""):
+    """Runs a command line of `weft`, or of Python."""
     (folder / "patch.weft").write_text(PATCH)
+    if not python:
+        return ran(arguments, folder, {**os.environ, VARIABLE: way})
     return subprocess.run(
         [sys.executable, *python, *arguments], cwd=folder, env={**os.environ, VARIABLE: way},
         capture_output=True, text=True, timeout=60, check=False,

@@ -164,7 +164,7 @@ LIMITED = {
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits address spaces, and tells of them")
 @pytest.mark.parametrize(
     ("patch", "args"),
-    all_but(4, [
+    all_but(2, [
         ("picture", ["render", "-o", "out.png", "--backend", "vector"]),
         ("picture", ["run", "--headless", "--frames", "1"]),
         ("sound", ["eval", "e", "--samples", "2", "--ticks", "1"]),

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.support.together import all_but
+
 RATE = 8000
 HEAD = f"me<rate> = {RATE}; me<width> = 8; me<height> = 4; me<fps> = 10\n"
 TONE = f"{HEAD}audio(sin(phasor(440) * tau) * 0.5, 0.25)\n"
@@ -56,13 +58,13 @@ def test_what_does_not_suit_opengl_is_told_and_computed_elsewhere(sounding, open
 
 @pytest.mark.parametrize(
     ("broken", "options", "told"),
-    [
+    all_but(1, [
         ("native", ("--backend", "native"), ["audio/audio runs on vector, not native: "]),
         ("better", (), []),
         ("numpy", ("--backend", "vector"), ["audio/audio runs on vm, not vector: "]),
         ("native,numpy", (), ["audio/audio runs on vector, not native: ", "audio/audio runs on vm, not vector: "]),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_what_one_machine_cannot_compile_is_played_by_the_next(sounding, broken, options, told):
     done = sounding.broken(broken, "render", "tone.weft", "-o", "a.wav", "--duration", "0.02", *options)
     lines = done.stderr.splitlines()

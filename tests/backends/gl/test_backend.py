@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.support.forks import ran
 from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.shown import expected_of
 from tests.support.together import all_but
@@ -417,9 +419,9 @@ def test_eval_and_render_draw_by_it(tmp_path: Path) -> None:
         ", t@v)", ", t@v, 0)"))  # fmt: skip
 
     def weft(*arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "weft", *arguments], capture_output=True, text=True, timeout=60, check=True
-        ).stdout
+        done = ran(arguments, tmp_path, os.environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     values = json.loads(weft("eval", str(patch), "t", "--grid", "8x2", "--ticks", "2", "--backend", "gl", "--json"))
     centres = (np.arange(8) + 0.5) / 8

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 import weft.media
+from tests.support.together import all_but
 from tests.support.windows import on_x11, resize, screen, set_property
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face
@@ -129,7 +130,7 @@ ERROR_INK = (255, 122, 116)
 
 
 @pytest.mark.parametrize("size", [(320, 180), SIZE, (1280, 720)])
-@pytest.mark.parametrize("text", ["ring@v", "Ω", "display", "hypot", "hash(me@px, me@py)", "green", "("])
+@pytest.mark.parametrize("text", all_but(3, ["ring@v", "Ω", "(", "display", "hypot", "hash(me@px, me@py)", "green"]))
 def test_the_line_lies_under_the_place_to_the_pixel(text: str, size: tuple[int, int]) -> None:
     from weft.runtime.screens.window import Window
 

