@@ -57,7 +57,7 @@ def built(text: str) -> CompiledProgram:
 
 def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:
     return Env(
-        *loaded.size, tick=number, abstime=number / 60, dt=1 / 60, inputs={**inputs, **loaded.compiled.parameters},
+        *loaded.size, tick=number, abstime=number / 60, dt=1 / 60, inputs={**inputs, **loaded.compiled.starts},
         pictures=loaded.pictures,
     )  # fmt: skip
 
