@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from colorsys import hsv_to_rgb
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.support.parameters import bank_of, specs_of
 from weft.runtime.parameters import ParameterBank
 from weft.runtime.screens.panel import (
-    PAD, REST, Control, ControlPanel, PanelLayout, PanelView, hit, lay_out_panel, number_text
+    PAD, REST, Control, ControlPanel, KnobLearner, PanelLayout, PanelView, hit, lay_out_panel, number_text
 )
 
 TEXT = """\
@@ -27,11 +28,13 @@ NONE = frozenset[str]()
 class Hands:
     """A panel with a player before it, and a clock that stands still unless it is moved."""
 
-    def __init__(self, text: str = TEXT, room: tuple[int, int] = ROOM) -> None:
+    def __init__(
+        self, text: str = TEXT, room: tuple[int, int] = ROOM, knobs: KnobLearner | None = None
+    ) -> None:
         self.bank: ParameterBank = bank_of(text)
         self.seconds = 100.0
         self.room = room
-        self.panel = ControlPanel(self.bank, lambda: self.seconds)
+        self.panel = ControlPanel(self.bank, lambda: self.seconds, knobs)
         self.panel.toggle()
         self.look()
 
@@ -368,13 +371,41 @@ def test_without_parameters_it_says_so() -> None:
     assert hands.keys("tab", "right") == [True, False]
 
 
-def test_a_right_click_learns_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    hands, learned = Hands(), list[str]()
-    hands.panel.learn = lambda name: learned.append(name) or "move a knob"  # type: ignore[func-returns-value]
+@dataclass
+class Learner:
+    """Takes note of what is to be learned."""
+
+    learning: str | None = None
+    forgotten: list[str] = field(default_factory=list)
+
+    def learn(self, name: str | None) -> None:
+        self.learning = name
+
+    def forget(self, name: str) -> None:
+        self.forgotten.append(name)
+
+
+def test_right_clicks_ask_for_a_knob_for_one_input_after_another() -> None:
+    learner = Learner()
+    hands = Hands(knobs=learner)
+    seen = []
+    for _ in range(4):
+        hands.panel.press("right", *hands.place("spot", 0.5, 0.5), False)
+        hands.panel.release("right")
+        seen.append((learner.learning, "knob …" in hands.look().bands[3].values))
+    assert seen == [("spot@x", True), ("spot@y", True), (None, False), ("spot@x", True)]
+    assert "light, x" in hands.look().footer
     hands.panel.press("right", *hands.place("bend", 0.5), False)
-    assert learned == ["bend@v"]
-    assert hands.look().footer == "move a knob"
-    assert hands.bank.value("bend@v") == 4
+    assert learner.learning == "bend@v"
+    assert not hands.bank.values
+    hands.panel.press("right", *hands.place("tint", 0.5), True)
+    assert learner.forgotten == ["tint@r", "tint@g", "tint@b"]
+
+
+def test_without_knobs_a_right_click_says_so() -> None:
+    hands = Hands()
+    hands.panel.press("right", *hands.place("bend", 0.5), False)
+    assert "no knobs" in hands.look().footer
 
 
 def test_controls_are_known_by_name_and_part() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from colorsys import hsv_to_rgb, rgb_to_hsv
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from weft.errors import visible
 from weft.runtime.parameters import ParameterBank, ParameterSpec
@@ -184,7 +184,8 @@ def along(layout: PanelLayout, control: Control, top: int, column: float, row: f
 @dataclass(frozen=True, slots=True)
 class Band:
     """A control as it looks now. `at` is the place of its knob, 0…1 on each axis. `colours` are those of a bar, evenly
-    spaced from left to right, or the only colour of a band "color"."""
+    spaced from left to right, or the only colour of a band "color". One that `is_asking` shows what it waits for in
+    place of its value: a number that is typed, or a knob."""
 
     part: Part
     rows: int
@@ -193,7 +194,7 @@ class Band:
     at: tuple[float, ...] = ()
     colours: tuple[Colour, ...] = ()
     is_chosen: bool = False
-    is_typed: bool = False
+    is_asking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +255,20 @@ _FOR_MOUSE = "double click resets · Ctrl+Enter writes"
 _FOR_KEYS = "arrows · Shift fine · digits · Del resets"
 
 
+class KnobLearner(Protocol):
+    """What binds parameters to knobs of a device, by the names that kernels read."""
+
+    @property
+    def learning(self) -> str | None:
+        """The input that the next knob is to move."""
+
+    def learn(self, name: str | None) -> None:
+        """Binds an input to the next knob that is turned; None: to none after all."""
+
+    def forget(self, name: str) -> None:
+        """Frees an input from its knob, if it has one."""
+
+
 @dataclass(slots=True)
 class _Drag:
     """A control that the mouse holds: where the mouse was last, and where the knob would be without ends."""
@@ -272,11 +287,12 @@ class ControlPanel:
     Methods that pass on input return whether the panel takes it. What it takes must not reach the patch.
     """
 
-    def __init__(self, bank: ParameterBank, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, bank: ParameterBank, now: Callable[[], float] = time.monotonic, knobs: KnobLearner | None = None
+    ) -> None:
         self.is_open = False
-        self.learn: Callable[[str], str] | None = None
-        """Called with the name of an input that a right click wants to bind to a knob; returns a line about it."""
         self._bank = bank
+        self._knobs = knobs
         self._now = now
         self._active = 0.0
         """When mouse or keys were last used."""
@@ -332,7 +348,8 @@ class ControlPanel:
         if self._message and self._now() >= self._message_end:
             self._message = ""
             self._version += 1
-        stamp = (self._bank.changes, self._version, columns, rows)
+        learning = self._knobs.learning if self._knobs is not None else None
+        stamp = (self._bank.changes, self._version, columns, rows, learning)
         if stamp != self._stamp:
             self._stamp = stamp
             self._layout = lay_out_panel(self._bank.specs, columns, rows, int(self._scrolled))
@@ -377,9 +394,13 @@ class ControlPanel:
             values = (f"{at[0] * 360:.0f}°" if part == "hue" else f"{at[0] * 100:.0f}%",)
             colours = bar_colours(part, self._hsv_of(spec))
         is_chosen = control.key == self._chosen
+        is_learning = self._knobs is not None and part not in _BARS and self._knobs.learning in spec.inputs
         if is_chosen and self._typed:
             values = (f"{self._typed[-_VALUE + 1 :]}▏",)
-        return Band(part, control.rows, label, values, at, colours, is_chosen, is_chosen and bool(self._typed))
+        elif is_learning:
+            values = ("knob …",)
+        is_asking = is_learning or (is_chosen and bool(self._typed))
+        return Band(part, control.rows, label, values, at, colours, is_chosen, is_asking)
 
     # --- values ---------------------------------------------------------------------------------------------------
 
@@ -467,7 +488,7 @@ class ControlPanel:
             self._press_left(found, column, row, is_fine)
         elif button == "right":
             self._choose(found.control)
-            self._learn(found)
+            self._learn(found.control.spec, is_fine)
         return True
 
     def _press_left(self, found: Hit, column: float, row: float, is_fine: bool) -> None:
@@ -495,13 +516,22 @@ class ControlPanel:
         layout = self._layout
         return layout.tops[layout.shown.index(control)] if layout is not None and control in layout.shown else 0
 
-    def _learn(self, found: Hit) -> None:
-        """Binds the input under the mouse to the next knob that moves: of a pad, x in its right half and y in its left
-        half is a guess that nobody makes, so each right click takes the next input."""
-        if self.learn is None:
-            self.tell("knobs cannot be learned here")
-            return
-        self.tell(self.learn(found.control.spec.inputs[0]))
+    def _learn(self, spec: ParameterSpec, forgets: bool) -> None:
+        """Binds the first input of a parameter to the next knob that is turned. If it waits for that already, the next
+        input has its turn, and after the last one none."""
+        knobs, inputs, label = self._knobs, spec.inputs, visible(spec.label)
+        if knobs is None:
+            self.tell("there are no knobs to learn from")
+        elif forgets:
+            for name in inputs:
+                knobs.forget(name)
+            self.tell(f"{label} has no knob")
+        else:
+            at = inputs.index(knobs.learning) + 1 if knobs.learning in inputs else 0
+            is_last = at == len(inputs)
+            knobs.learn(None if is_last else inputs[at])
+            which = f", {spec.outputs[at]}" if len(inputs) > 1 and not is_last else ""
+            self.tell("no knob is awaited" if is_last else f"turn a knob for {label}{which}")
 
     def release(self, button: str) -> bool:
         """A mouse button has gone up."""

@@ -219,7 +219,7 @@ class _BandDrawing:
         self._text(layout.label, 0, _shortened(band.label, layout.label_columns), ink)
         for row, value in enumerate(band.values[: band.rows]):
             right = layout.columns - PAD
-            self._text(right - len(value), row, value, ACCENT if band.is_typed else _DIM if is_bar else _TEXT)
+            self._text(right - len(value), row, value, ACCENT if band.is_asking else _DIM if is_bar else _TEXT)
         match band.part:
             case "slider":
                 self._slider(band.at[0])

@@ -72,7 +72,7 @@ def _rows_of(band: Band, layout: PanelLayout) -> Iterator[list[PanelCell]]:
             if band.is_chosen:
                 parts[0] = [PanelCell("▎", _ACCENT)]
         if row < len(band.values):
-            ink = _ACCENT if band.is_typed else _DIM if is_bar else _TEXT
+            ink = _ACCENT if band.is_asking else _DIM if is_bar else _TEXT
             value = _written(band.values[row], layout.columns - layout.value - PAD, ink)
             parts[layout.columns - PAD - len(value)] = value
         yield _placed(layout, parts)
