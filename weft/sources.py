@@ -30,6 +30,8 @@ class SourceParam:
     """The least and the greatest value, of a whole number."""
     is_address: bool = False
     """Whether it is an address of OSC."""
+    among: tuple[str, ...] = ()
+    """All values, of a text that is one of a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class SourceSpec:
     hops: int = 0
     """How many hops of sound a row of an analysis looks at."""
     running: tuple[str, ...] = ()
-    """The outputs of an analysis that go on between two of its rows: a time in seconds, or the phase of `bpm`."""
+    """The outputs of an analysis that go on between two of its rows: a time in seconds, or the phase of `bpm`. Those of
+    what is sent are seconds since a moment that is sent."""
     further: tuple[str, ...] = ()
     """Outputs that it can be bound to after the others. They are no members of its bundle."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -117,6 +120,15 @@ SOUND = MediaKind(
 )
 
 _ANALYSED = SourceParam("strand", "strand")
+
+_MIDI = (SourceParam("channel", "number", 0, whole=(0, 16)), SourceParam("device", "text", ""))
+_MIDI_FACTS = (("channel", "1…16; 0: all of them"), ("device", "a part of its name in weft devices; else all of them"))
+
+ORDERS = ("newest", "oldest", "lowest", "highest", "steady")
+"""How held notes are given to voices: in an order, or (`steady`) so that a note stays where it is."""
+
+NEVER = 100.0
+"""The age of what has never come, when the performance begins."""
 
 _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
@@ -186,9 +198,24 @@ _ROWS = (
                facts=(("index", "which argument of the messages, from 0; texts count, but have no number"),
                       ("on stage", "weft run --osc 9000 listens at port 9000; before the first message it is 0"),
                       ("a button", "1 in one frame at least; a message without arguments is 1 in one frame"))),
-    SourceSpec("midi_cc", (SourceParam("number", "number"),), ("v",), (), "a MIDI controller, 0…1", "midi_cc(1)"),
-    SourceSpec("midi_note", (), ("note", "velocity", "gate"), (), "the last MIDI note",
-               "midi_note()::n<note, velocity, gate>"),
+    SourceSpec("midi_cc", (SourceParam("number", "number", whole=(0, 127)), *_MIDI), ("v",), (),
+               "a MIDI controller, 0…1", "midi_cc(1)", is_sent=True, facts=_MIDI_FACTS),
+    SourceSpec("midi_note",
+               (SourceParam("voice", "number", 0, whole=(0, 15)), *_MIDI,
+                SourceParam("order", "text", "newest", among=ORDERS)),
+               ("note", "velocity", "gate", "age"), (), "a MIDI note that is held",
+               "midi_note()::n<note, velocity, gate, age>", is_sent=True, running=("age",),
+               facts=(("outputs", "note 0…127 for mtof, velocity 0…1, gate 1 while it is held, age in seconds"),
+                      ("voice", "which of the held notes, from 0: the newest, unless `order` says otherwise"),
+                      ("order", " ".join(f'"{order}"' for order in ORDERS)),
+                      ("steady", "a note stays in its voice, and a voice in its note after the end: for chords"),
+                      *_MIDI_FACTS)),
+    SourceSpec("midi_bend", _MIDI, ("v",), (), "the pitch bend wheel of MIDI, -1…1", "midi_bend()", is_sent=True,
+               facts=_MIDI_FACTS),
+    SourceSpec("midi_pressure", _MIDI, ("v",), (), "how hard keys are pressed (the aftertouch of MIDI), 0…1",
+               "midi_pressure()", is_sent=True, facts=_MIDI_FACTS),
+    SourceSpec("midi_program", _MIDI, ("v",), (), "the number of the MIDI program that was chosen, 0…127",
+               "midi_program()", is_sent=True, facts=_MIDI_FACTS),
 )  # fmt: skip
 
 _MEDIA = (PICTURE, FILM, SOUND)

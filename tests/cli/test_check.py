@@ -44,7 +44,7 @@ def test_json_of_a_file_that_is_not_there(weft):
 
 
 def test_warnings_alone_are_no_failure(weft):
-    weft.file("warned.weft", "midi_cc(1)::o<v>\ndisplay(o@v)\n")
+    weft.file("warned.weft", 'display(me@x)\ndisplay(me@y, to: "left")\n')
     done = weft("check", "warned.weft")
     assert done.stderr.rstrip().endswith("1 warning")
     assert [d["severity"] for d in weft.json("check", "warned.weft")["diagnostics"]] == ["warning"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.films import sounding_film
 from tests.support.sounds import write_wav
+from weft.sources import NEVER
 
 
 def values(weft, *args):
@@ -167,9 +168,10 @@ def test_pictures_are_read(weft):
     assert weft.json("eval", "picture.weft", "i@b")["values"] == pytest.approx([0.2])
 
 
-def test_a_source_that_this_version_lacks(weft):
-    weft.file("osc.weft", "midi_cc(1)::o<v>\n")
-    assert "o@v needs a source" in weft("eval", "osc.weft", "o@v", code=3).stderr
+def test_what_nobody_sends_is_0(weft):
+    weft.file("knob.weft", "midi_cc(1)::o<v>\nmidi_note()::n<note, velocity, gate, age>\n")
+    assert weft.json("eval", "knob.weft", "o@v")["values"] == [0]
+    assert weft.json("eval", "knob.weft", "n@age", "--at", "time=3")["values"] == [NEVER + 3]
 
 
 def test_trace_shows_every_instruction_with_the_stack(weft):

@@ -25,9 +25,9 @@ def specs(text: str) -> list[ParameterSpec]:
     return [ParameterSpec.of(each) for each in statements if isinstance(each, Parameter)]
 
 
-def bank(text: str = TEXT) -> ParameterBank:
+def bank(text: str = TEXT, file: object = "") -> ParameterBank:
     made = ParameterBank()
-    made.adopt(specs(text))
+    made.adopt(specs(text), str(file))
     return made
 
 
@@ -85,18 +85,18 @@ def test_a_new_start_value_in_the_text_counts() -> None:
 
 
 def test_the_file_keeps_what_was_set(tmp_path: Path) -> None:
-    made = bank()
+    made = bank(file=tmp_path / "patch.weft")
     file = ValuesFile(tmp_path / "patch.weft", made)
     made.set("spot@x", 0.125)
     assert file.close() is None
     assert [path.name for path in tmp_path.iterdir()] == ["patch.weft.values"], "nothing is left beside it"
-    again = bank()
+    again = bank(file=tmp_path / "patch.weft")
     assert ValuesFile(tmp_path / "patch.weft", again).read() is None
     assert again.values == {"spot@x": 0.125}
 
 
 def test_the_file_is_not_written_while_nothing_has_changed(tmp_path: Path) -> None:
-    made = bank()
+    made = bank(file=tmp_path / "patch.weft")
     file = ValuesFile(tmp_path / "patch.weft", made)
     made.set("on@v", 1)
     made.reset("on@v")
@@ -105,10 +105,10 @@ def test_the_file_is_not_written_while_nothing_has_changed(tmp_path: Path) -> No
     made.set("on@v", 1)
     file.close()
     written = file.path.stat()
-    again = bank()
+    again = bank(file=tmp_path / "patch.weft")
     same = ValuesFile(tmp_path / "patch.weft", again)
     same.read()
-    again.adopt(specs(TEXT))
+    again.adopt(specs(TEXT), str(tmp_path / "patch.weft"))
     same.close()
     assert file.path.stat() == written
 
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damaged: bytes) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
-    made = bank()
+    made = bank(file=tmp_path / "gone" / "patch.weft")
     file = ValuesFile(tmp_path / "gone" / "patch.weft", made)
     made.set("on@v", 1)
     assert file.close() == "patch.weft.values cannot be written (No such file or directory)"

@@ -164,11 +164,3 @@ def test_a_session_ends_with_its_limits_and_signals(patch: Path) -> None:
     with Performance(patch.with_name("missing.weft"), "--headless") as performance:
         assert performance.ended() == 3
         performance.wait_for_words("missing.weft cannot be read")
-
-
-def test_a_source_that_cannot_be_had_yet_is_said_and_what_needs_it_left_out(patch: Path) -> None:
-    patch.write_text("midi_cc(1)::o<v>\naudio(o@v)\ndisplay(me@x)\ncompute(1)\nme<width> = 8\nme<height> = 8\n")
-    with Performance(patch, "--headless", "--frames", "2") as performance:
-        assert performance.ended() == 0
-        assert "midi_cc cannot be read by this version of weft yet" in performance.stderr
-        assert [event["values"] for event in performance.events if event["event"] == "compute"] == [[1]]

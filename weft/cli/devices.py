@@ -17,6 +17,7 @@ from weft.backends.select import (
 )
 from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
+from weft.media.midi_ports import MidiDevices, default_output, list_devices
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
@@ -96,7 +97,7 @@ class _Room:
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
 def command(file: str | None, as_json: bool) -> None:
-    """List every backend with its devices, what would run each context (of FILE, if given), and the sound devices."""
+    """List every backend with its devices, what would run each context (of FILE, if given), sound devices and MIDI."""
     registry = load_registry()
     show(registry.problems)
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
@@ -114,7 +115,7 @@ def command(file: str | None, as_json: bool) -> None:
         for device, found in by_device(needs).items()
     ]
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
-    sound = look()
+    sound, midi = look(), list_devices()
     if as_json:
         backends = [
             {"name": name, "context": backend.context, "requires": list(backend.requires),
@@ -123,10 +124,10 @@ def command(file: str | None, as_json: bool) -> None:
         ]  # fmt: skip
         found = {"backends": backends, "choices": [plan.to_json() for plan in plans]}
         memory = [room.to_json() for room in rooms]
-        output(json.dumps({**found, "memory": memory, "sound": asdict(sound)}, indent=2))
+        output(json.dumps({**found, "memory": memory, "sound": asdict(sound), "midi": asdict(midi)}, indent=2))
     else:
         lines = [*_backend_lines(registry, devices), "", *_plan_lines(plans, file), *_room_lines(rooms)]
-        output("\n".join([*lines, "", *_sound_lines(sound)]))
+        output("\n".join([*lines, "", *_sound_lines(sound), "", *_midi_lines(midi)]))
 
 
 def _plans(
@@ -209,3 +210,13 @@ def _sound_lines(sound: SoundDevices) -> Iterator[str]:
         if not devices:
             others = sound.inputs if direction == "output" else sound.outputs
             yield f"  no {direction}: {'no device has one' if others else NO_DEVICE}"
+
+
+def _midi_lines(midi: MidiDevices) -> Iterator[str]:
+    yield "MIDI"
+    if midi.problem is not None:
+        yield f"  not available: {midi.problem}"
+        return
+    yield from (f"  input: {name}" for name in midi.inputs or ("none",))
+    default = default_output(midi.outputs)
+    yield from (f"  output: {name}{' · default' * (name == default)}" for name in midi.outputs or ("none",))

@@ -29,6 +29,7 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
+from weft.runtime.midi import MidiController
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
@@ -88,6 +89,7 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
+@click.option("--no-midi", is_flag=True, help="Open no MIDI input.")
 @click.option("--no-values", is_flag=True, help="Do not keep what parameters are set to beside the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
@@ -127,6 +129,7 @@ class _RunOptions:
     events: str | None
     no_audio: bool
     no_mic: bool
+    no_midi: bool
     no_values: bool
     audio_device: str | None
     buffer: int
@@ -152,7 +155,8 @@ class _RunOptions:
         inputs = Inputs()
 
         def keeper(path: Path) -> ValuesFile | None:
-            return None if self.no_values or comes_with_weft(path) else ValuesFile(path, inputs.parameters)
+            keeps = not (self.no_values or comes_with_weft(path))
+            return ValuesFile(path, inputs.parameters, midi=inputs.knobs) if keeps else None
 
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events, ExitStack() as stack:
             reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
@@ -166,6 +170,8 @@ class _RunOptions:
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path), senders={OSC_SEND.name: sender},
             )  # fmt: skip
+            if not self.no_midi:
+                inputs.connect(MidiController(session.clock, inputs.knobs, session.reporter.mention))
             server = self._osc_server(session, outside)
             stack.callback(server.close)
             inputs.connect(server)

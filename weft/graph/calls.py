@@ -89,7 +89,7 @@ def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[s
     """Outputs and axes of a source call; for `load` these depend on the kind of file, for `pattern` on the text."""
     if spec.is_computed:
         return called_pattern(call, spec).names, spec.axes
-    if spec.is_live or not any(param.kind == "text" for param in spec.params):
+    if spec.is_live or spec.is_sent or not any(param.kind == "text" for param in spec.params):
         return spec.outputs, spec.axes
     path = source_text(call, spec)
     if not spec.media:
@@ -158,6 +158,9 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
         if value is None:
             args.append(param.default if param.default is not None else "")
         elif isinstance(value, Text) and "text" in param.kind:
+            if param.among and value.value not in param.among:
+                hint = did_you_mean(value.value, param.among) or "it is " + " or ".join(f'"{o}"' for o in param.among)
+                raise error("unknown-choice", f'{spec.name} has no {param.name} "{value.value}"', value.span, hint)
             if param.is_address:
                 check_address(value)
             args.append(value.value)

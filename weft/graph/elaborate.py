@@ -35,7 +35,7 @@ from weft.graph.scope import (
 )
 from weft.names import LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
-from weft.sources import FILM, SOURCES, MediaHeader
+from weft.sources import FILM, NEVER, SOURCES, MediaHeader
 from weft.syntax.ast import (
     Access, Binary, Bundle, Call, Comprehension, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 )
@@ -533,7 +533,7 @@ class Elaborator(Generic[V]):
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
         if spec.is_sent:
-            return self.domain.uniform(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]).name)
+            return self._sent(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]), at)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
             return letters_value(
@@ -561,6 +561,15 @@ class Elaborator(Generic[V]):
                 references.heard[ref] = None
             return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
         return self.domain.source(call, spec, plane, axis, at)
+
+    def _sent(self, sent: SentName, at: Coordinates[V]) -> V:
+        """A number that others send. What runs on is sent as the moment since which it does, from a long time ago, so
+        that 0 means never."""
+        value = self.domain.uniform(sent.name)
+        if sent.output not in SOURCES[sent.source].running:
+            return value
+        ops = self.env.ops
+        return ops("max", ops("sub", ops("add", at.abstime, NEVER), value), 0.0)
 
     def _sound(self, sound: SoundFile, repeats: bool, channel: int, at: Coordinates[V], span: Span) -> V:
         """A channel of a sound, or of that of a film."""

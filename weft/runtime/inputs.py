@@ -10,6 +10,7 @@ from typing import Protocol
 
 from weft.keys import KEYS, MOUSE
 from weft.names import SentName, sent_of
+from weft.runtime.knobs import KnobBindings
 from weft.runtime.parameters import ParameterBank
 
 BUTTONS = ("left", "right", "middle")
@@ -73,6 +74,7 @@ class Inputs:
 
     def __init__(self) -> None:
         self.parameters = ParameterBank()
+        self.knobs = KnobBindings(self.parameters)
         self._controllers: list[Controller] = []
         self._sent: Mapping[str, float] = {}
         """What had been sent at the last frame."""

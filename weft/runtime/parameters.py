@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from weft.syntax.ast import Parameter, ParameterKind
 
@@ -93,6 +93,11 @@ class ParameterBank:
     def specs(self) -> tuple[ParameterSpec, ...]:
         """The parameters of the program that plays, in the order of the text."""
         return self._specs
+
+    @property
+    def file(self) -> str:
+        """The patch that plays."""
+        return self._file
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -203,16 +208,29 @@ def _shown(name: str) -> str:
     return name.removesuffix("@v")
 
 
+class KeptSection(Protocol):
+    """What the file of values keeps of a patch. `changes` counts all that ever changed."""
+
+    @property
+    def changes(self) -> int: ...
+
+    def to_json(self, file: str = "") -> dict[str, Any]: ...
+
+    def restore(self, kept: object, file: str = "") -> None:
+        """Takes over what `to_json` gave. Raises ValueError for anything else."""
+
+
 class ValuesFile:
     """The file beside a patch that keeps what was set by hand. It is written aside and renamed, only when something has
     changed, and in a thread of its own, since a disk may take long."""
 
-    def __init__(self, patch: Path, bank: ParameterBank) -> None:
+    def __init__(self, patch: Path, bank: ParameterBank, **others: KeptSection) -> None:
+        """`others` are kept beside the parameters, by the names of their sections."""
         self.path = patch.with_name(patch.name + ".values")
         self._patch = str(patch)
-        self._bank = bank
-        self._kept = "{}"
-        self._seen = bank.changes
+        self._sections: dict[str, KeptSection] = {"parameters": bank, **others}
+        self._kept = _file_text({"parameters": {}})
+        self._seen = self._changes
         self._writer: threading.Thread | None = None
         self._problem: str | None = None
 
@@ -229,19 +247,22 @@ class ValuesFile:
             if len(data) > MOST_BYTES:
                 raise ValueError("it is too large")
             found = json.loads(data)
-            self._bank.restore(found["parameters"], self._patch)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            for name, section in self._sections.items():
+                section.restore(found["parameters"] if name == "parameters" else found.get(name, {}), self._patch)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            for section in self._sections.values():
+                section.restore({}, self._patch)
             aside = self.path.with_name(self.path.name + ".damaged")
             with suppress(OSError):
                 os.replace(self.path, aside)
             return f"{self.path.name} is damaged, and is now {aside.name}; the values in the text count"
-        self._kept = json.dumps(self._bank.to_json(self._patch))
-        self._seen = self._bank.changes
+        self._kept = self._to_text()
+        self._seen = self._changes
         return None
 
     def keep(self) -> str | None:
         """Writes the values in the background if they have changed; returns a note, once, if that has failed."""
-        if self._seen != self._bank.changes and (self._writer is None or not self._writer.is_alive()):
+        if self._seen != self._changes and (self._writer is None or not self._writer.is_alive()):
             self._writer = threading.Thread(target=self._write, name="weft-values", daemon=True)
             self._writer.start()
         problem, self._problem = self._problem, None
@@ -256,14 +277,12 @@ class ValuesFile:
         return problem
 
     def _write(self) -> None:
-        if self._seen == self._bank.changes:
+        if self._seen == self._changes:
             return
-        self._seen = self._bank.changes
-        values = self._bank.to_json(self._patch)
-        if json.dumps(values) == self._kept:
+        self._seen = self._changes
+        text = self._to_text()
+        if text == self._kept:
             return
-        lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
-        text = '{\n  "parameters": {' + (f"\n{lines}\n  " if lines else "") + "}\n}\n"
         aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             aside.write_text(text, encoding="utf-8")
@@ -273,4 +292,22 @@ class ValuesFile:
             with suppress(OSError):
                 aside.unlink()
         else:
-            self._kept = json.dumps(values)
+            self._kept = text
+
+    @property
+    def _changes(self) -> int:
+        return sum(section.changes for section in self._sections.values())
+
+    def _to_text(self) -> str:
+        kept = {name: section.to_json(self._patch) for name, section in self._sections.items()}
+        return _file_text({name: values for name, values in kept.items() if values or name == "parameters"})
+
+
+def _file_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """JSON with a line for each value."""
+    return "{\n" + ",\n".join(_section_text(name, values) for name, values in sections.items()) + "\n}\n"
+
+
+def _section_text(name: str, values: Mapping[str, Any]) -> str:
+    lines = ",\n".join(f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in values.items())
+    return f"  {json.dumps(name)}: {{" + (f"\n{lines}\n  " if lines else "") + "}"

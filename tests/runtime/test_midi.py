@@ -1,0 +1,333 @@
+"""MIDI in a performance: what a patch reads, the knobs of parameters, and a real port."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.performance import PATIENCE, Performance
+from weft.backends.base import Env
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.errors import Report, Source
+from weft.media.midi import Message, Moved
+from weft.media.midi_ports import MidiEvent, MidiInput, default_output, list_devices
+from weft.names import SentName
+from weft.runtime.build import build
+from weft.runtime.clock import Clock
+from weft.runtime.knobs import Knob, KnobBindings
+from weft.runtime.midi import MidiController
+from weft.runtime.parameters import ParameterBank, ParameterSpec, ValuesFile
+from weft.runtime.program import ProgramLoader
+from weft.runtime.sound.mixer import Rendering
+from weft.sources import NEVER
+from weft.syntax.ast import Parameter
+from weft.syntax.parser import parse
+
+KEYS = "keys"
+
+
+class Desk:
+    """A controller that is given messages, frame by frame, by a clock that is set."""
+
+    def __init__(self, text: str = "", file: object = "") -> None:
+        self.seconds = 0.0
+        self.clock = Clock(lambda: self.seconds)
+        self.bank = ParameterBank()
+        statements = parse(Source("patch.weft", text), Report()).statements
+        self.bank.adopt([ParameterSpec.of(each) for each in statements if isinstance(each, Parameter)], str(file))
+        self.knobs = KnobBindings(self.bank)
+        self.told: list[str] = []
+        self.received = MidiInput()
+        self.received.close()  # no port is opened
+        self.received.devices = (KEYS,)
+        self.controller = MidiController(self.clock, self.knobs, self.told.append, self.received)
+
+    def frame(
+        self, *messages: Message | None, wanted: tuple[SentName, ...] = (), passed: float = 1 / 60
+    ) -> list[float]:
+        self.seconds += passed
+        self.clock.tick()
+        self.received.events.extend(MidiEvent(time.monotonic(), KEYS, message) for message in messages)
+        found = self.controller.values(wanted)
+        return [found.get(name, 0.0) for name in wanted]
+
+
+def note(output: str, voice: int = 0, channel: int = 0, device: str = "", order: str = "newest") -> SentName:
+    return SentName("midi_note", (voice, channel, device, order), output)
+
+
+def on(key: int, velocity: int = 127) -> Message:
+    return Message("note on", 1, key, velocity)
+
+
+def off(key: int) -> Message:
+    return Message("note off", 1, key)
+
+
+NOTE = tuple(note(output) for output in ("note", "velocity", "gate"))
+
+
+def test_a_note_comes_and_goes() -> None:
+    desk = Desk()
+    assert desk.frame(wanted=NOTE) == [0, 0, 0]
+    assert desk.frame(on(60), wanted=NOTE) == [60, 1, 1]
+    assert desk.frame(off(62), wanted=NOTE) == [60, 1, 1]
+    assert desk.frame(off(60), wanted=NOTE) == [60, 1, 0]
+    assert desk.frame(on(64), off(64), wanted=NOTE) == [64, 1, 1]
+    assert desk.frame(wanted=NOTE) == [64, 1, 0]
+    assert desk.frame(on(65), wanted=NOTE) == [65, 1, 1]
+    assert desk.frame(None, wanted=NOTE) == [65, 1, 0], "unplugged"
+
+
+def test_an_age_is_sent_as_the_time_of_its_note() -> None:
+    desk, age = Desk(), note("age")
+    assert desk.frame(wanted=(age,)) == [0], "never"
+    (sent,) = desk.frame(on(60), wanted=(age,), passed=2.0)
+    assert sent == pytest.approx(desk.clock.now() + NEVER, abs=0.1)
+    assert desk.frame(wanted=(age,), passed=3.0) == [sent]
+    before = desk.clock.latest.time
+    desk.clock.restart()
+    assert desk.frame(wanted=(age,), passed=0.5) == [pytest.approx(sent + 0.5 - before)], "as old as before"
+
+
+@pytest.mark.parametrize("executor", ["native", "vector", "vm"])
+def test_an_age_runs_on_with_the_time(executor: str) -> None:
+    """Sample by sample in a sound. Before the first note it is that of something long past."""
+    registry = load_registry()
+    bound = "midi_note()::n<note, velocity, gate, age>\n"
+    numbers, sound = (
+        build(Source("patch.weft", bound + statement), registry.contexts).compiled
+        for statement in ("compute(n@age, n@age(me@time ~ 1))", "audio(n@age)")
+    )
+    loader = ProgramLoader(choose(registry, ["compute", "audio"], executor))
+    runner = loader.prepare(numbers, (8, 8)).runner
+    sent = note("age").name
+    assert numbers.sent == sound.sent == (sent,)
+    computed = [
+        runner.run(Env(8, 8, abstime=seconds, inputs=inputs))[0].array.reshape(-1).tolist()
+        for seconds, inputs in ((5.0, {}), (5.0, {sent: 3.5 + NEVER}), (3.0, {sent: 3.5 + NEVER}))
+    ]
+    assert computed == [[105, 101], [1.5, 0], [0, 0]]
+    rendering = Rendering(loader, sound, {sent: 3.5 + NEVER}, 5 * 48_000, clips=False)
+    samples = np.concatenate(list(rendering.until(5 * 48_000 + 480)))
+    assert samples[:, 0] == pytest.approx(1.5 + np.arange(480) / 48_000)
+
+
+def test_voices_and_values_of_several_reads_at_once() -> None:
+    desk = Desk()
+    low, high = note("note", order="lowest"), note("note", voice=1, order="lowest")
+    others = note("note", channel=2), note("gate", device="other"), SentName("midi_cc", (7.0, 0.0, ""), "v")
+    found = desk.frame(on(67), on(60), Message("control", 1, 7, 127), wanted=(low, high, *others))
+    assert found == [60, 67, 0, 0, 1]
+    bend, program = (SentName(name, (0.0, "KEY"), "v") for name in ("midi_bend", "midi_program"))
+    found = desk.frame(Message("bend", 1, 0, 0), Message("program", 1, 9), wanted=(bend, program))
+    assert found == [-1, 9]
+
+
+def test_a_device_that_is_not_there_is_told_once() -> None:
+    desk, other = Desk(), note("gate", device="other")
+    for _ in range(3):
+        desk.frame(wanted=(other,))
+    assert desk.told == [f'no MIDI input has "other" in its name; there is {KEYS}']
+    desk.received.devices = ()
+    for _ in range(3):
+        desk.frame(wanted=(other,))
+    assert desk.told[1:] == ["there is no MIDI input; it is looked for every 2 s"]
+
+
+# --- knobs ------------------------------------------------------------------------------------------------------------
+
+TEXT = "#slider speed<v> = 0, 2, 0.5\n#toggle on<v> = 0\n#xy spot<x, y> = 0.25, 0.75\n"
+
+
+def turn(number: int, value: int) -> Message:
+    return Message("control", 1, number, value)
+
+
+def test_a_parameter_is_bound_to_the_next_knob_that_is_turned() -> None:
+    desk = Desk(TEXT)
+    desk.frame(turn(16, 127))
+    assert desk.bank.values == {}
+    desk.knobs.learn("speed@v")
+    assert desk.knobs.learning == "speed@v"
+    desk.frame(on(60))
+    desk.frame(turn(16, 127))
+    assert (desk.knobs.learning, desk.bank.values) == (None, {"speed@v": 2})
+    assert desk.told == [f"speed follows controller 16 of {KEYS}, channel 1"]
+    desk.frame(turn(17, 0), turn(16, 0))
+    assert desk.bank.values == {"speed@v": 0}
+    desk.knobs.forget("speed@v")
+    desk.frame(turn(16, 64))
+    assert desk.bank.values == {"speed@v": 0}
+
+
+def test_a_knob_takes_hold_where_it_passes_the_value() -> None:
+    desk = Desk(TEXT)
+    desk.knobs.learn("spot@x")
+    desk.frame(turn(16, 0))
+    desk.bank.set("spot@x", 0.5)  # by the mouse
+    values = []
+    for value in (10, 40, 63, 64, 100, 20):
+        desk.frame(turn(16, value))
+        values.append(desk.bank.value("spot@x"))
+    assert values == [0.5, 0.5, *(pytest.approx(value / 127) for value in (63, 64, 100, 20))]
+    desk.bank.set("spot@x", 0.9)
+    desk.frame(turn(16, 126))
+    assert desk.bank.value("spot@x") == pytest.approx(126 / 127), "it has passed the value"
+
+
+def test_a_toggle_follows_at_once() -> None:
+    desk = Desk(TEXT)
+    desk.knobs.learn("on@v")
+    desk.frame(turn(16, 127))
+    desk.bank.set("on@v", 0)
+    desk.frame(turn(16, 127))
+    assert desk.bank.value("on@v") == 1
+
+
+def test_knobs_are_kept_beside_the_values(tmp_path: Path) -> None:
+    desk = Desk(TEXT, tmp_path / "patch.weft")
+    file = ValuesFile(tmp_path / "patch.weft", desk.bank, midi=desk.knobs)
+    desk.knobs.learn("spot@y")
+    desk.frame(turn(16, 127))
+    assert file.close() is None
+    kept = json.loads(file.path.read_text())
+    assert kept["midi"] == {"spot@y": {"device": KEYS, "channel": 1, "cc": 16}}
+    assert kept["parameters"].keys() == {"spot@y"}
+    again = Desk(TEXT, tmp_path / "patch.weft")
+    assert ValuesFile(tmp_path / "patch.weft", again.bank, midi=again.knobs).read() is None
+    assert again.knobs.of("spot@y") == Knob(KEYS, 1, 16)
+    again.frame(turn(16, 0))
+    assert again.bank.value("spot@y") == 1, "the knob is elsewhere"
+
+
+def test_a_file_with_damaged_knobs_is_set_aside(tmp_path: Path) -> None:
+    kept = {"parameters": {"on@v": {"value": 1, "start": 0}}, "midi": {"on@v": 3}}
+    (tmp_path / "patch.weft.values").write_text(json.dumps(kept))
+    bank = ParameterBank()
+    knobs = KnobBindings(bank)
+    assert "is damaged" in (ValuesFile(tmp_path / "patch.weft", bank, midi=knobs).read() or "")
+    assert (bank.values, knobs.is_used) == ({}, False)
+
+
+def test_a_knob_of_a_parameter_that_is_gone_does_nothing() -> None:
+    knobs = KnobBindings(ParameterBank())
+    knobs.learn("gone@v")
+    assert knobs.move(Moved(KEYS, 1, 2, 0.5)) == "gone@v"
+
+
+# --- ports ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_leads_to_a_device_is_preferred() -> None:
+    assert default_output(["Midi Through:port", "synth", "drums"]) == "synth"
+    assert [default_output(names) for names in (["Midi Through:port"], [])] == ["Midi Through:port", None]
+
+
+@pytest.fixture(scope="module")
+def jack() -> Iterator[str]:
+    """JACK's server without a sound card, through which ports of two processes meet. ALSA's sequencer is missing in
+    containers."""
+    if shutil.which("jackd") is None:
+        pytest.skip("there is no jackd")
+    pytest.importorskip("rtmidi")
+    name = f"weft-test-{os.getpid()}"
+    command = ["jackd", "-r", "-p", "64", "-n", name, "-d", "dummy", "-r", "48000", "-p", "256"]
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing) as server:
+        before = os.environ.get("JACK_DEFAULT_SERVER")
+        os.environ["JACK_DEFAULT_SERVER"] = name
+        try:
+            until = time.monotonic() + PATIENCE
+            while list_devices().problem is not None and server.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            if server.poll() is not None:
+                pytest.skip("jackd does not run here")
+            yield name
+        finally:
+            server.terminate()
+            os.environ.pop("JACK_DEFAULT_SERVER")
+            if before is not None:
+                os.environ["JACK_DEFAULT_SERVER"] = before
+
+
+@pytest.fixture
+def panel(jack: str) -> Iterator[Any]:
+    """The port of another program, which sends."""
+    import rtmidi
+
+    made = rtmidi.MidiOut(rtmidi.API_UNIX_JACK, "panel")
+    made.open_virtual_port("knobs")
+    yield made
+    made.delete()
+
+
+def test_messages_come_from_a_port_that_comes_and_goes(panel: Any) -> None:
+    received = MidiInput(look=0.1)
+    received.start()
+    try:
+        _wait(lambda: received.devices == ("panel:knobs",))
+        assert list_devices().inputs == ("panel:knobs",)
+        before = time.monotonic()
+        for value in range(100):
+            panel.send_message((0xB0, 7, value))
+        panel.send_message((0xF8,))
+        _wait(lambda: len(received.events) == 101)
+        events = list(received.events)
+        assert [event.message.value for event in events[:100] if event.message] == list(range(100))
+        assert events[100].message == Message("clock")
+        moments = [before, *(event.moment for event in events), time.monotonic()]
+        assert moments == sorted(moments)
+        panel.close_port()
+        _wait(lambda: received.devices == ())
+        assert received.events.pop().message is None
+        assert list(received.notes) == ["MIDI: panel:knobs is gone; there is no other"]
+    finally:
+        received.close()
+    assert received.devices == (), "it was not started again"
+
+
+@pytest.mark.long
+def test_a_message_of_another_process_reaches_a_performance(panel: Any, tmp_path: Path) -> None:
+    """And one that plays on after its device is unplugged."""
+    patch = tmp_path / "patch.weft"
+    patch.write_text(
+        "me<width> = 8\nme<height> = 8\nme<fps> = 30\nmidi_note()::n<note, velocity, gate>\n"
+        'compute(midi_cc(7, device: "panel"), n@note, n@gate)\n'
+    )
+    with Performance(patch, "--headless", "--no-audio") as performance:
+        performance.wait_for("compute")
+        for count in itertools.count():
+            # What is sent before the port is open is lost.
+            panel.send_message((0xB0, 7, 127))
+            panel.send_message((0x90, 60, 100))
+            if [1, 60, 1] in _computed(performance):
+                break
+            assert count < PATIENCE * 10, performance.stderr
+            time.sleep(0.1)
+        panel.close_port()
+        performance.wait_for_words("MIDI: panel:knobs is gone")
+        count = len(_computed(performance))
+        _wait(lambda: [1, 60, 0] in _computed(performance)[count:])
+
+
+def _computed(performance: Performance) -> list[list[float]]:
+    return [event["values"] for event in performance.events if event["event"] == "compute"]
+
+
+def _wait(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.005)
