@@ -1,4 +1,5 @@
-"""The names of keys and mouse inputs that a patch writes after `key@` and `mouse@`, and the keys that control the tool.
+"""The names of keys and mouse inputs that a patch writes after `key@` and `mouse@`, those of gamepads, and the keys
+that control the tool.
 
 The numbers are GLFW's, which its interface guarantees; no device library is imported here, so that the language knows
 the names without one.
@@ -47,6 +48,12 @@ MOUSE: Mapping[str, InputSpec] = MappingProxyType({
 
 ANY_KEY = InputSpec("1 while the key is held, else 0", "if key@space then 1 else me@x")
 """The input `key@a`, for any key."""
+
+PAD_AXES = ("lx", "ly", "rx", "ry", "lt", "rt")
+"""The sticks and triggers of a gamepad, in GLFW's order."""
+
+PAD_BUTTONS = ("a", "b", "x", "y", "lb", "rb", "back", "start", "guide", "ls", "rs", "up", "right", "down", "left")
+"""The buttons of a gamepad, in GLFW's order."""
 
 _NAME_OF_NUMBER = {number: name for name, numbers in KEYS.items() for number in numbers}
 _NAME_OF_LABEL = {

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.contexts import points
+from weft.keys import PAD_AXES, PAD_BUTTONS
 
 NOT_READABLE = "cannot be read by this version of weft yet"
 """The message about a source, or a kind of file, that has no reader."""
@@ -88,6 +89,8 @@ class SourceSpec:
     """Whether it is a sound input, with an output for each channel."""
     is_sent: bool = False
     """Whether others send its outputs, message by message; each is the last number that came, 0 before the first."""
+    is_named: bool = False
+    """Whether its name alone reads it, called without arguments, where nothing else has that name."""
     is_analysis: bool = False
     """Whether it analyses a sound: its first argument is a strand, which audio evaluates for it."""
     hops: int = 0
@@ -216,6 +219,13 @@ _ROWS = (
                "midi_pressure()", is_sent=True, facts=_MIDI_FACTS),
     SourceSpec("midi_program", _MIDI, ("v",), (), "the number of the MIDI program that was chosen, 0…127",
                "midi_program()", is_sent=True, facts=_MIDI_FACTS),
+    SourceSpec("pad", (SourceParam("index", "number", 0, whole=(0, 15)),), (*PAD_AXES, *PAD_BUTTONS), (),
+               "a gamepad; pad@lx is that of the first one", "mix(0.2, 0.8, pad@rt)", is_sent=True, is_named=True,
+               facts=(("lx ly rx ry", "the sticks, -1…1; ly and ry are 1 at the bottom"),
+                      ("lt rt", "the triggers, 0…1"),
+                      ("buttons", "1 while held: a b x y lb rb back start guide, ls rs the sticks, up right down left"),
+                      ("index", "which gamepad, from 0: pad(1)@a, or pad(1)::second<lx, a>"),
+                      ("without one", "0, as in a terminal and in a render"))),
 )  # fmt: skip
 
 _MEDIA = (PICTURE, FILM, SOUND)

@@ -10,10 +10,10 @@ from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
 from weft.graph.calls import means_word
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
 from weft.graph.nodes import Patch
-from weft.graph.scope import POSITIONS, Local, Scope, StrandGroup, instance_group, strands
+from weft.graph.scope import POSITIONS, Local, Scope, SourceMember, StrandGroup, instance_group, strands
 from weft.keys import KEYS, MOUSE
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
-from weft.sources import SOURCES
+from weft.sources import SOURCES, SourceSpec
 from weft.syntax.ast import (
     Access, Assignment, Binary, Call, CallBinding, Comprehension, Expression, For, Ident, Map, Name, Number,
     SpindleDefinition, Walkable, children
@@ -57,7 +57,18 @@ class NameLookup:
             return self.instance(name.id)
         if name.id in CONSTANTS:
             return CONSTANTS[name.id]
+        source = SOURCES.get(name.id)
+        if source is not None and source.is_named and name.id not in self.patch.spindles:
+            return self._named_source(source, name)
         raise self._unknown_strand(name, scope)
+
+    def _named_source(self, source: SourceSpec, name: Name) -> StrandGroup:
+        """The outputs of a source that is read by its name alone."""
+        if name.id not in self._instances:
+            call, scope, outputs = Call(name, (), name.span), Scope(name.id), source.outputs
+            members = tuple(SourceMember(call, output, plane, scope) for plane, output in enumerate(outputs))
+            self._instances[name.id] = StrandGroup(outputs, members)
+        return self._instances[name.id]
 
     def _unknown_strand(self, name: Name, scope: Scope) -> Exception:
         if name.id in RESERVED:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Hall, moments
+from weft.beats import Beats
 from weft.names import StrandRef
 from weft.runtime.sound.mixer import LED
 
@@ -304,3 +305,37 @@ def test_what_was_prepared_beside_one_that_never_played_goes_on_where_the_sound_
     hall.enter(counting.format(2) + "audio(0)\n")
     assert (hall.play(BLOCK)[:2, 0] * 65536).tolist() == [last + 2, last + 4]
 
+
+
+# --- the tempo --------------------------------------------------------------------------------------------------------
+
+
+def test_over_a_change_of_the_tempo_every_event_begins_where_its_beat_is() -> None:
+    hall, samples = Hall(), 3 * RATE
+    tempos = [Beats.steady(120), Beats(2.0, 1.0, 120, 77), Beats(2.0 + 77 / 60, 2.0, 77, 205)]
+    hall.enter('pattern("0 1 [2 3] 4")::p<value, gate, since>\naudio(left: p@value / 8, right: p@since)\n')
+    heard, passed = [], []
+    for beats in tempos:
+        # Known before it begins, as in a performance; in the middle of a block it begins nevertheless.
+        hall.given.update(beats.inputs)
+        times = moments(hall.played, samples // 3)
+        heard.append(hall.play(samples // 3))
+        passed.append([beats.at(seconds) for seconds in times])
+    value, since = np.concatenate(heard).T
+    events = np.searchsorted([0, 1, 2, 2.5, 3], np.concatenate(passed) % 4 + 1e-6, side="right") - 1
+    np.testing.assert_array_equal(value * 8, events)
+    # The seconds since each event go on through both changes.
+    new = np.diff(events, prepend=-1) != 0
+    steps = np.diff(since)[~new[1:]]
+    np.testing.assert_allclose(steps, 1 / RATE, atol=2e-6)
+
+
+def test_a_tempo_may_change_within_a_block() -> None:
+    hall, beats = Hall(), Beats(0.1, (BLOCK + 77) / RATE, 97, 300)
+    hall.given.update(beats.inputs)
+    hall.enter("audio(left: me@beats, right: me@bpm / 1000)\n")
+    counted, bpm = hall.play(3 * BLOCK).T
+    expected = [beats.at(seconds) for seconds in moments(0, 3 * BLOCK)]
+    np.testing.assert_allclose(counted, expected, atol=SINGLE)
+    # `me@bpm` is that of the beginning of a block.
+    np.testing.assert_allclose(bpm, np.repeat([0.097, 0.097, 0.3], BLOCK), atol=SINGLE)

@@ -3,6 +3,7 @@ loudspeaker."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -177,6 +178,50 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     # In the pause, the time stood still.
     assert after[EDGE] - EDGE * step == pytest.approx(before[-EDGE] + EDGE * step, abs=0.02)
     assert anew[0] == pytest.approx(0, abs=step / 2)
+
+
+@pytest.mark.long
+def test_a_tapped_tempo_is_heard_without_a_jump_and_seen_at_the_same_beat(
+    loudspeaker: SoundServer, tmp_path: Path
+) -> None:
+    """On its left, each sample says on which beat it is, and on its right, when it belongs into the performance."""
+    patch, events = tmp_path / "patch.weft", tmp_path / "events"
+    sound = "audio(fract(me@beats / 64) / 2 + 0.25, me@abstime / 64)\n"
+    patch.write_text(f"{PICTURE}{sound}compute(me@abstime, me@beats)\n")
+    setup = Setup(str(patch))
+    log = EventLog(events)
+    session = Session(
+        SetList([patch]), Compiler.of(setup), Reporter(log), Inputs(), limits=Limits(30.0),
+        sound=Sound(setup, SoundOptions(frames=LONG)),
+    )  # fmt: skip
+    commands = {**{1.5 + 0.4 * tap: "tap" for tap in range(5)}, 9.5: "end"}
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        session.begin()
+        session.run(Commands(session, commands))
+        time.sleep(0.2)
+        both = read(file)
+        heard = np.flatnonzero(both[:, 0])
+        left, right = both[heard[0] + EDGE : heard[-1] - EDGE].T
+    log.close()
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    tempos = [event["bpm"] for event in told if event["event"] == "tempo"]
+    assert tempos[-1] == pytest.approx(150, rel=0.1), "taps come by frames"
+    # From sample to sample the time goes on by one, and the beat by what belongs to it: 120 a minute, then that of the
+    # taps, and at most a twentieth more or less than that.
+    assert np.diff(right) * 64 * RATE == pytest.approx(1, abs=0.5)
+    beats, seconds = (left - 0.25) * 128, right * 64
+    assert np.diff(beats).min() * 60 * RATE > 0.95 * 120 - 20
+    assert np.diff(beats).max() * 60 * RATE < 1.05 * max(tempos) + 20
+    early, late = np.searchsorted(seconds, [1.0, 9.0])
+    assert beats[early] - beats[0] == pytest.approx(2 * (seconds[early] - seconds[0]), abs=1e-4)
+    last = (beats[late] - beats[late - RATE // 2]) / (seconds[late] - seconds[late - RATE // 2])
+    assert last * 60 == pytest.approx(tempos[-1], rel=1e-3)
+    # What a frame has counted is what is heard at its time, to a sample or two.
+    counted = [event["values"] for event in told if event["event"] == "compute"]
+    inside = [(when, beat) for when, beat in counted if seconds[0] < when < seconds[-1]]
+    assert len(inside) > 4
+    for when, beat in inside:
+        assert beat == pytest.approx(beats[np.searchsorted(seconds, when)], abs=3 * tempos[-1] / 60 / RATE)
 
 
 def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker: SoundServer, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from weft.errors import WeftError, error
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, GraphicsError, glfw, no_display
+from weft.runtime.screens.gamepads import Gamepads
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
@@ -105,6 +106,7 @@ class Window(Screen):
             if fullscreen:
                 self.toggle_fullscreen()
             self.redraw()
+            self.inputs.connect(Gamepads())
             self._resources = stack.pop_all()
 
     def _check_monitor(self, number: int | None) -> int | None:
