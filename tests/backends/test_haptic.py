@@ -23,6 +23,7 @@ from pythonosc.osc_bundle import OscBundle
 from pythonosc.osc_server import BlockingOSCUDPServer
 
 import weft
+from tests.support.beats import given_beats
 from tests.support.forks import ran
 from weft.backends.base import Env
 from weft.backends.haptic import HAPTIC, RATE, VARIABLE, TickBatch, datagrams, find_outlet, ticks_of_frame
@@ -71,7 +72,8 @@ class Played:
         return self.all(next(iter(self.values)))
 
     def env(self, time: float, **inputs: float) -> Env:
-        named = {name.replace("_", "@"): value for name, value in inputs.items()}
+        named = given_beats(self.loaded.compiled.settings["bpm"])
+        named |= {name.replace("_", "@"): value for name, value in inputs.items()}
         dt = time - self.time if self.number else 0.0
         return Env(*SIZE, tick=self.number, abstime=time, dt=dt, inputs=named, warn=self.warnings.append)
 
