@@ -137,6 +137,7 @@ def test_a_font_by_its_file(tmp_path: Path) -> None:
     [
         ('text("a", font: "none.ttf")', "unreadable-source", "there is no such file"),
         ('text("a", font: "broken.ttf")', "unreadable-source", "it is not a font"),
+        ('text("a", font: "folder.ttf")', "unreadable-source", "it is a folder"),
         (f'text("{"a" * 1000}")', "unreadable-source", "too long"),
         (f'text("{(chr(92) + "n") * MAX_LINES}")', "unreadable-source", f"more than {MAX_LINES} lines"),
         (f'text("{("a" * 100 + chr(92) + "n") * 30}")', "unreadable-source", f"more than {MAX_LETTERS:,} letters"),
@@ -149,6 +150,7 @@ def test_a_font_by_its_file(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_drawn_is_told_at_its_place(tmp_path: Path, call: str, code: str, words: str) -> None:
     (tmp_path / "broken.ttf").write_bytes(b"no font")
+    (tmp_path / "folder.ttf").mkdir()
     with pytest.raises(WeftError) as failed:
         build(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=header_of)
     (found,) = failed.value.diagnostics

@@ -198,7 +198,7 @@ def broken(kind: str, folder: Path) -> Path:
 
 BROKEN = {
     "missing": "there is no such file", "folder": "it is a folder", "empty": "it is empty",
-    "text": "it is not a sound", "picture": "only pictures in it", "no samples": "there is no sound in it",
+    "text": "it is not a sound", "picture": "no sound in it, only pictures", "no samples": "there is no sound in it",
     "broken off": r"breaks off after [12]\.\d of 4\.0 seconds",
 }  # fmt: skip
 

@@ -148,7 +148,8 @@ class _NameCollector:
         """Binds the outputs of a source, and perhaps its size."""
         shape, over = source_shape(call, spec)
         outputs, sizes = without_size(spec, outputs)
-        check_bound(outputs, len(bindable(call, spec, shape)))
+        can = bindable(call, spec, shape)
+        check_bound(outputs, len(can), f"they are {', '.join(can)}")
         planes = bound_planes(call, spec, shape, outputs)
         axes = tuple(a for a in over if a == "k")
         self._bind(name, outputs, [FromSource(call, spec, plane) for plane in planes], axes, doc, sizes)

@@ -200,17 +200,17 @@ def in_library(scope: Scope) -> bool:
     return bool(scope.chain) and scope.chain[-1].span.source.library
 
 
-def check_bound(outputs: Sequence[Ident], available: int) -> None:
+def check_bound(outputs: Sequence[Ident], available: int, hint: str | None = None) -> None:
     """Raises WeftError if a call binding names more outputs than there are."""
     if len(outputs) > available:
         extra = outputs[available]
-        raise too_many_outputs(available, extra.name, extra.span)
+        raise too_many_outputs(available, extra.name, extra.span, hint)
 
 
-def too_many_outputs(available: int, name: str, span: Span) -> WeftError:
+def too_many_outputs(available: int, name: str, span: Span, hint: str | None = None) -> WeftError:
     """The error for the first output for which no value is left."""
     many = f"{available} output{'s' * (available != 1)}"
-    return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span)
+    return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span, hint)
 
 
 def unnamed_cache(call: Call) -> WeftError:

@@ -80,8 +80,18 @@ def opened(path: Path) -> Iterator[Any]:
     except PictureError:
         raise
     except (OSError, ValueError, av.error.FFmpegError) as failure:
+        if _is_begun(path):
+            raise PictureError("it is incomplete or damaged", "is it still being written? else copy it again") from None
         reason = getattr(failure, "strerror", None) or str(failure)
         raise PictureError(f"it is no film, or a damaged one ({reason})", "weft reads what FFmpeg reads") from None
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether a file begins as films in mp4, mov and mkv do."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        head = file.read(8)
+        return head[4:8] == b"ftyp" or head[:4] == b"\x1aE\xdf\xa3"
+    return False
 
 
 def _stream(container: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, features
 
-from weft.media.source import PictureError
+from weft.media.source import PictureError, require_file
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters
 from weft.sources import MediaHeader
 
@@ -104,12 +104,12 @@ def _font(path: str | None) -> _Font:
     """A font, by its file. Raqm joins and orders letters as their script asks for, where Pillow has it."""
     engine = ImageFont.Layout.RAQM if features.check("raqm") else ImageFont.Layout.BASIC
     try:
+        if path is not None:
+            require_file(Path(path))
         data = (files("weft.media").joinpath("fonts", _FONT) if path is None else Path(path)).read_bytes()
         tables = _tables(data)
         size = _picture_size(data, tables) or LETTERS_EM
         face = ImageFont.truetype(BytesIO(data), size, layout_engine=engine)
-    except FileNotFoundError:
-        raise PictureError("there is no such file", "paths are relative to the patch's file") from None
     except (OSError, struct.error) as problem:
         reason = getattr(problem, "strerror", None) or "it is not a font, or a damaged one"
         raise PictureError(reason, "weft reads ttf and otf") from None

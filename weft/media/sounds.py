@@ -378,8 +378,8 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         # No name of a file may be taken for another protocol, and no playlist may lead to other files.
         with av.open(f"file:{path}", options={"protocol_whitelist": "file"}) as container:
             if not container.streams.audio:
-                kinds = "only pictures" if container.streams.video else "no sound"
-                raise PictureError(f"there is {kinds} in it", _READABLE)
+                beside = ", only pictures" if container.streams.video else ""
+                raise PictureError(f"there is no sound in it{beside}", _READABLE)
             yield container, container.streams.audio[0]
     except PermissionError:
         raise PictureError("it cannot be read (Permission denied)") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -82,6 +82,7 @@ def analyse(
     of_media = Report()
     media = check_media(loaded.program, of_media, probe)
     patch = collect(program, contexts, meaning, media)
+    unbound = tuple(meaning.errors)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
             meaning.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
@@ -92,7 +93,7 @@ def analyse(
     budget = Budget(most_steps)
     graph = build_graph(patch, contexts, meaning, budget)
     meaning.add(of_media)
-    report.add(_without_follow_ups(meaning, report))
+    report.add(_without_follow_ups(meaning, report, unbound))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
@@ -151,11 +152,12 @@ _UNKNOWN = frozenset(
 )
 
 
-def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
-    """The findings without those that follow from syntax errors: a broken statement does not bind its names, so they
-    seem to be missing."""
+def _without_follow_ups(found: Report, syntax: Report, unbound: Collection[Diagnostic]) -> list[Diagnostic]:
+    """The findings without those that follow from syntax errors, or from statements that are `unbound` for another
+    error: they do not bind their names, which seem to be missing."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
-    if not broken:
+    lost = {(d.span.source, name) for d in unbound if d.span for name in _BOUND.findall(_text_of_line(d.span))}
+    if not broken and not lost:
         return list(found)
     bound: dict[Source, frozenset[str]] = {}
 
@@ -166,15 +168,24 @@ def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
             return True
         if d.code not in _UNKNOWN:
             return False
+        name = d.span.text.partition("@")[0].partition("(")[0].strip()
+        if not broken:
+            return (d.span.source, name) in lost and d not in unbound
         if d.span.source not in bound:
             bound[d.span.source] = frozenset(_BOUND.findall(d.span.source.text))
-        return d.span.text.partition("@")[0].partition("(")[0].strip() in bound[d.span.source]
+        return name in bound[d.span.source]
 
     return [d for d in found if not follows(d)]
 
 
 def _line(span: Span) -> tuple[str, int]:
     return span.source.name, span.source.position(span.start)[0]
+
+
+def _text_of_line(span: Span) -> str:
+    text = span.source.text
+    end = text.find("\n", span.start)
+    return text[text.rfind("\n", 0, span.start) + 1 : len(text) if end < 0 else end]
 
 
 # A name that seems to be bound: at the start of a statement, or after `::`.
