@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,21 +169,23 @@ class _Canvas:
         down = np.abs(np.arange(y0, y1, dtype=np.float32) + 0.5 - (top + bottom) / 2) - ((bottom - top) / 2 - radius)
         across, down = np.maximum(across, 0), np.maximum(down, 0)
         colours = _opaque(ink) if isinstance(ink, tuple) else _opaque(ink[x0:x1])
-        # Only the edges are computed; within them the colour is the whole.
-        rim = int(radius) + 2
-        xs = (0, rim, x1 - x0 - rim, x1 - x0) if x1 - x0 > 2 * rim else (0, x1 - x0, x1 - x0, x1 - x0)
-        ys = (0, rim, y1 - y0 - rim, y1 - y0) if y1 - y0 > 2 * rim else (0, y1 - y0, y1 - y0, y1 - y0)
-        for row, (above, below) in enumerate(pairwise(ys)):
-            for column, (start, end) in enumerate(pairwise(xs)):
-                if start == end or above == below:
-                    continue
-                paint = colours[start:end] if colours.ndim > 1 else colours
-                if row == column == 1:
-                    words = np.rint(paint).astype(np.uint8).view(np.uint32).reshape(-1)
-                    self._words[y0 + above : y0 + below, x0 + start : x0 + end] = words
-                else:
-                    outside = np.hypot(across[start:end], down[above:below, np.newaxis])
-                    self._blend(x0 + start, y0 + above, np.clip(radius + 0.5 - outside, 0, 1), paint)
+        # Between the corners each row has one coverage, which is whole in all but a few.
+        rim, width = int(radius) + 2, x1 - x0
+        rims = ((0, rim), (width - rim, width)) if width > 2 * rim else ((0, width),)
+        for start, end in rims:
+            outside = np.hypot(across[start:end], down[:, np.newaxis])
+            paint = colours[start:end] if colours.ndim > 1 else colours
+            self._blend(x0 + start, y0, np.clip(radius + 0.5 - outside, 0, 1), paint)
+        if width <= 2 * rim:
+            return
+        paint = colours[rim:-rim] if colours.ndim > 1 else colours
+        shares = np.clip(radius + 0.5 - down, 0, 1)
+        whole = np.flatnonzero(shares == 1)
+        if len(whole):
+            words = np.rint(paint).astype(np.uint8).view(np.uint32).reshape(-1)
+            self._words[y0 + whole[0] : y0 + whole[-1] + 1, x0 + rim : x1 - rim] = words
+        for row in np.flatnonzero((shares > 0) & (shares < 1)):
+            self._blend(x0 + rim, y0 + row, np.full((1, width - 2 * rim), shares[row], np.float32), paint)
 
     def _blend(self, left: int, top: int, share: NDArray[np.float32], colours: NDArray[np.float32]) -> None:
         height, width = share.shape
