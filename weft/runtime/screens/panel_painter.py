@@ -185,7 +185,7 @@ class _Canvas:
             words = np.rint(paint).astype(np.uint8).view(np.uint32).reshape(-1)
             self._words[y0 + whole[0] : y0 + whole[-1] + 1, x0 + rim : x1 - rim] = words
         for row in np.flatnonzero((shares > 0) & (shares < 1)):
-            self._blend(x0 + rim, y0 + row, np.full((1, width - 2 * rim), shares[row], np.float32), paint)
+            self._blend(x0 + rim, y0 + int(row), np.full((1, width - 2 * rim), shares[row], np.float32), paint)
 
     def _blend(self, left: int, top: int, share: NDArray[np.float32], colours: NDArray[np.float32]) -> None:
         height, width = share.shape
