@@ -29,6 +29,7 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
+from weft.runtime.link import LinkPeer
 from weft.runtime.midi import MidiController
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
@@ -101,6 +102,7 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--bpm", type=NumberRange(0.1, 10000), metavar="N",
               help="The tempo at the beginning, instead of the patch's; T taps another one.")
+@click.option("--link", is_flag=True, help="Share tempo and beat with other programs, by Ableton Link.")
 @click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
               help="A saved version starts at the next multiple of BEATS beats.")
 @click.pass_obj
@@ -137,6 +139,7 @@ class _RunOptions:
     osc_send: OscAddress
     fade: float | None
     bpm: float | None
+    link: bool
     quantize: float | None
 
     def perform(self, ahead: Child | None) -> int:
@@ -170,6 +173,8 @@ class _RunOptions:
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path), senders={OSC_SEND.name: sender},
             )  # fmt: skip
+            if self.link:
+                session.link = LinkPeer(session.clock.tempo)
             if not self.no_midi:
                 inputs.connect(MidiController(session.clock, inputs.knobs, session.reporter.mention))
             server = self._osc_server(session, outside)

@@ -32,6 +32,7 @@ from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import FileState, SetList, read_text
 from weft.runtime.inputs import Inputs
+from weft.runtime.link import LinkPeer
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.saves import Saves
@@ -150,6 +151,7 @@ class Session:
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     bpm: float | None = None
     """The tempo at the beginning, if it is not that of the text."""
+    link: LinkPeer | None = None
     clock: Clock = field(default_factory=Clock)
     frames: int = 0
     stopping: str | None = None
@@ -227,6 +229,8 @@ class Session:
         self._worker.close()
         self.sound.close()
         self.inputs.close()
+        if self.link is not None:
+            self.link.close()
         for sender in self.senders.values():
             sender.close()
         for values in self._values.values():
@@ -446,8 +450,11 @@ class Session:
 
     def _follow_tempo(self) -> None:
         """Lets the tempo change, before a frame, and tells the sound and what waits for a beat."""
-        tempo = self.clock.tempo
-        if tempo.advance(self.clock.now(), self.sound.ahead):
+        tempo, now = self.clock.tempo, self.clock.now()
+        if self.link is not None and not self.clock.paused and self.link.follow(now):
+            count = self.link.peers
+            self.reporter.mention(f"Link: {count or 'no'} other program{'s' * (count != 1)}")
+        if tempo.advance(now, self.sound.ahead):
             self.sound.inform(self.clock, tempo.beats.inputs)
             self._transitions.retime()
         self.reporter.tempo(tempo.bpm, tempo.source)
