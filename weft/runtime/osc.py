@@ -116,8 +116,10 @@ class _Place:
         return self._shown
 
 
-# The share of a processor that the thread uses at most, and after how many messages it looks.
+# The share of a processor that the thread uses at most, the seconds of it that it may use at once, and after how many
+# messages it looks.
 _SHARE = 0.25
+_RUSH = 0.005
 _LOOK_AFTER = 32
 
 # Seconds for which it waits at most before it looks whether it should end.
@@ -236,22 +238,28 @@ class OscServer:
     def _receive(self) -> None:
         pace = _Pace(_SHARE)
         while not self._closing:
-            self._apply_due(pace)
-            wait = self._waiting[0][0] - time.time() if self._waiting else _GLANCE
-            self._socket.settimeout(min(max(wait, 0.001), _GLANCE))
-            try:
-                packet, extra = self._socket.recvmsg(_DATAGRAM, _ANCILLARY)[:2]
-            except TimeoutError:
-                continue
-            except OSError as failure:
-                if not self._closing:
-                    self._outside.tell("about the port", f"nothing was received: {failure.strerror}")
-                    time.sleep(_GLANCE)
-                continue
-            self._count_dropped(extra)
-            if packet:
-                self._take(packet, pace)
-                pace.keep()
+            wait = _GLANCE
+            if self._waiting:
+                self._apply_due(pace)
+                wait = self._waiting[0][0] - time.time() if self._waiting else _GLANCE
+            self._read(min(max(wait, 0.001), _GLANCE), pace)
+
+    def _read(self, timeout: float, pace: _Pace) -> None:
+        """Waits for a packet, and takes it in."""
+        try:
+            if timeout != self._socket.gettimeout():
+                self._socket.settimeout(timeout)
+            packet, extra = self._socket.recvmsg(_DATAGRAM, _ANCILLARY)[:2]
+        except TimeoutError:
+            return
+        except OSError as failure:
+            if not self._closing:
+                self._outside.tell("about the port", f"nothing was received: {failure.strerror}")
+                time.sleep(_GLANCE)
+            return
+        self._count_dropped(extra)
+        if packet:
+            self._take(packet, pace)
 
     def _take(self, packet: bytes, pace: _Pace) -> None:
         """Applies what is due of a packet, and keeps the rest until it is."""
@@ -264,6 +272,7 @@ class OscServer:
                 pace.keep()
         except MalformedPacketError as failure:
             self._malformed(failure)
+            pace.keep()
 
     def _malformed(self, failure: MalformedPacketError) -> None:
         with self._lock:
@@ -304,7 +313,9 @@ class OscServer:
     def _apply(self, packet: bytes, start: int, end: int) -> None:
         """Applies a message. Raises MalformedPacketError."""
         address, arguments = read_message(packet, start, end)
-        numbers = [self._number(address, argument) for argument in arguments]
+        numbers = [each if isinstance(each, float) and math.isfinite(each) else None for each in arguments]
+        if None in numbers and not address.startswith(COMMANDS):
+            self._tell_of_texts(address, arguments)
         with self._lock:
             self._counts["messages"] += 1
             self._keep(address, numbers)
@@ -313,14 +324,12 @@ class OscServer:
         elif address.startswith(COMMANDS):
             self._command(address[len(COMMANDS) :], arguments)
 
-    def _number(self, address: str, argument: Argument) -> float | None:
-        """The number of an argument; None for one that has none, which is told once."""
-        if isinstance(argument, float) and math.isfinite(argument):
-            return argument
-        if not address.startswith(COMMANDS):
-            what = "a text" if isinstance(argument, str) else "not a number" if argument is None else str(argument)
-            self._outside.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
-        return None
+    def _tell_of_texts(self, address: str, arguments: tuple[Argument, ...]) -> None:
+        """Tells once that arguments of a message have no number."""
+        for each in arguments:
+            if not (isinstance(each, float) and math.isfinite(each)):
+                what = "a text" if isinstance(each, str) else "not a number" if each is None else str(each)
+                self._outside.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
 
     def _keep(self, address: str, numbers: list[float | None]) -> None:
         """Keeps numbers for those that read them, now or later."""
@@ -394,26 +403,28 @@ def _shown(address: str) -> str:
 
 
 class _Pace:
-    """Keeps a thread at a share of a processor, by sleeping."""
+    """Keeps a thread at a share of a processor, by sleeping. What it did not use lately it may use at once, so that a
+    short rush is read without a pause."""
 
     def __init__(self, share: float) -> None:
         self._share = share
         self._left = _LOOK_AFTER
+        self._budget = _RUSH
+        """The seconds that the thread may still use at once."""
         self._since, self._used = time.monotonic(), time.thread_time()
 
     def keep(self) -> None:
-        """To be called after each message."""
+        """To be called after each message, or part of a packet."""
         self._left -= 1
         if self._left:
             return
         self._left = _LOOK_AFTER
         now, used = time.monotonic(), time.thread_time()
-        # What was not used a while ago is gone.
-        ahead = (used - self._used) / self._share - (now - self._since)
-        if ahead > 0.001:
-            time.sleep(ahead)
-            now += ahead
+        earned = min(self._budget + (now - self._since) * self._share, _RUSH)
+        self._budget = earned - (used - self._used)
         self._since, self._used = now, used
+        if self._budget < 0:
+            time.sleep(-self._budget / self._share)
 
 
 def _bound(address: OscAddress) -> socket.socket:
