@@ -215,13 +215,6 @@ def test_an_interrupt_leaves_whole_files_only(small):
         assert pixels(path).shape == (64, 64, 4)
 
 
-@pytest.mark.parametrize("ending", ["mp4", "webm", "mov"])
-def test_endings_of_a_later_version(small, ending):
-    done = small("render", "time.weft", "-o", f"a.{ending}", code=3)
-    assert done.stderr.count("\n") == 1
-    assert f".{ending}" in done.stderr
-
-
 def test_what_cannot_be_rendered(small):
     small.file("mute.weft", "audio(me@x)\n")
     assert "nothing to show" in small("render", "mute.weft", "-o", "a.png", code=1).stderr

@@ -6,33 +6,40 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from math import floor
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+from rich.text import Text
 
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
+from weft.media.encoding import (
+    CODECS, FORMATS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec, missing_encoder, y4m_frame,
+    y4m_header
+)
 from weft.media.pictures import origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")
 
-_UNSUPPORTED = frozenset({".mp4", ".webm", ".mov"})
 _VISUAL, _AUDIO = "visual", "audio"
 _SOUNDS = (".wav", ".flac")
 # Finer than anyone can hear, and read by every program.
 _SAMPLE_FORMAT = "PCM_24"
+_Y4M = "y4m"
+_RAW = (_Y4M, "rgba")
 _NUMBER = re.compile(r"%(0\d+)?d")
 
 
@@ -48,7 +55,8 @@ class _RenderSpan:
 @click.command("render")
 @FILE
 @click.option("-o", "out", required=True, metavar="OUT",
-              help="name.png, name-%04d.png for a sequence, name.wav, name.flac, or name.npy.")
+              help="name.png, name-%04d.png for a sequence, name.mp4 .webm .mov .mkv .gif .apng for a film, name.wav, "
+                   "name.flac, name.npy, or - for frames to stdout.")
 @click.option("--time", type=NumberRange(0), metavar="S", help="The moment of a single frame; default: 0.")
 @click.option("--from", "start", type=NumberRange(0), metavar="S", help="The first second; default: 0.")
 @click.option("--to", "end", type=NumberRange(0), metavar="S", help="Where it ends.")
@@ -58,20 +66,26 @@ class _RenderSpan:
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
               help="What name.npy holds if the patch has both; default: the picture.")
+@click.option("--codec", type=click.Choice([*CODECS]), help="What encodes a film; default: the first that suits OUT.")
+@click.option("--quality", type=click.IntRange(1, 63), metavar="N",
+              help="Quality of a film: less is better, and larger. Default: 18 for h264, 20 for h265, 24 for vp9.")
+@click.option("--format", "form", type=click.Choice(_RAW), help="What -o - writes: y4m or plain RGBA.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
-@click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence again, even if its file exists.")
+@click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
-    size: tuple[int, int] | None, fps: float | None, rate: int | None, context: str | None, backend: str | None,
-    overwrite: bool, threads: int | None,
+    size: tuple[int, int] | None, fps: float | None, rate: int | None, context: str | None,
+    codec: str | None, quality: int | None, form: str | None, backend: str | None, overwrite: bool, threads: int | None,
 ) -> None:
-    """Write FILE's picture or sound to OUT. A sequence of pictures continues where it stopped: existing frames are not
-    drawn again, unless the patch, its pictures or the settings have changed."""
+    """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
+    continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
+    changed."""
     span = _span(time, start, end, duration)
-    ending = _check_out(out, span, context)
-    if overwrite and not _NUMBER.search(out):
-        raise click.UsageError("--overwrite is for sequences: a single file is always written again")
+    ending = _check_out(out, span, context, form)
+    codec = _codec(ending, codec, quality)
+    if overwrite and not (_NUMBER.search(out) or codec):
+        raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped=ending == ".npy")
@@ -80,7 +94,11 @@ def command(
     offline = Offline(build, choices, threads or cores(), clips=ending != ".npy")
     _report_changes(offline)
     frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]
-    if ending in _SOUNDS:
+    if codec is not None:
+        _write_film(offline, span, Path(out), codec, quality, overwrite)
+    elif form is not None:
+        _write_raw(offline, span, form)
+    elif ending in _SOUNDS:
         _write_sound(offline, span, sample_rate, Path(out))
     elif ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows)):
         _write_samples(offline, span, sample_rate, Path(out))
@@ -110,19 +128,24 @@ def _span(time: float | None, start: float | None, end: float | None, duration: 
     return _RenderSpan(None, begin, end)
 
 
-def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
+def _check_out(out: str, span: _RenderSpan, context: str | None, form: str | None) -> str:
     """The ending of OUT. Raises if nothing can be written there."""
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
-    if ending in _UNSUPPORTED:
-        known = ", ".join(_SOUNDS)
-        raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, {known}, and .npy")
-    if ending not in (".png", ".npy", *_SOUNDS):
-        raise click.UsageError(f'"{out}" does not end in .png, {", ".join(_SOUNDS)} or .npy')
+    if (out == "-") != (form is not None):
+        raise click.UsageError("frames to stdout need both -o - and --format y4m or rgba")
+    if out == "-":
+        if sys.stdout.isatty():
+            raise click.UsageError("-o - writes frames for another program, and stdout is a terminal")
+        return ending
+    if ending not in (".png", ".npy", *_SOUNDS, *FORMATS):
+        raise click.UsageError(f'"{out}" does not end in .png, {", ".join([*FORMATS, *_SOUNDS])} or .npy')
     if context is not None and ending != ".npy":
         raise click.UsageError(f"--context is only for .npy: {ending} says by itself what it holds")
     if ending in _SOUNDS and span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
+    if ending in FORMATS and span.time is not None:
+        raise click.UsageError("a film needs --to or --duration")
     if numbered > 1 or (numbered and ending != ".png"):
         raise click.UsageError("OUT may have one number such as %04d, and only for .png")
     if ending == ".png" and bool(numbered) != (span.time is None):
@@ -130,6 +153,23 @@ def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     if not Path(out).parent.is_dir():
         raise Missing(f"there is no folder {Path(out).parent}")
     return ending
+
+
+def _codec(ending: str, codec: str | None, quality: int | None) -> str | None:
+    """The codec of a film; None if OUT is something else. Raises if it cannot be written."""
+    if ending not in FORMATS:
+        for name, value in ("--codec", codec), ("--quality", quality):
+            if value is not None:
+                raise click.UsageError(f"{name} is only for films: {', '.join(FORMATS)}")
+        return None
+    try:
+        found = codec_of(ending, codec, quality)
+    except EncodingError as problem:
+        raise click.UsageError(str(problem)) from problem
+    missing = missing_encoder()
+    if missing is not None:
+        raise Missing(missing)
+    return found
 
 
 def _report_changes(offline: Offline) -> None:
@@ -191,6 +231,98 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
     if stale:
         say(f"{stale} of {len(paths)} frames are drawn again: the patch, its pictures or the settings have changed")
     return kept
+
+
+def _write_film(
+    offline: Offline, span: _RenderSpan, out: Path, codec: str, quality: int | None, overwrite: bool
+) -> None:
+    """Writes a film with its sound. Its segments are kept until all are there."""
+    numbers = _some_frames(offline, span)
+    ending = out.suffix.lower()
+    try:
+        spec = film_spec(ending, codec, quality, offline.size, offline.fps)
+    except EncodingError as problem:
+        raise click.UsageError(str(problem)) from problem
+    sounds = offline.sounds and spec.sound_codec is not None
+    if offline.sounds and not sounds:
+        say(f"{ending} has no sound: that of the patch is left out")
+    parts = FilmParts(out, spec, numbers, offline.fingerprint)
+    is_complete = False
+    try:
+        with _writing(out):
+            stale = parts.open(anew=overwrite)
+            missing = parts.missing
+            if stale:
+                say("the film is drawn anew: the patch, its pictures or the settings have changed")
+            if len(missing) < len(numbers):
+                say(f"{len(numbers) - len(missing)} of {len(numbers)} frames are there already and are kept")
+            track = SoundTrack(parts.sound, round(offline.rate), offline.channels) if sounds else None
+            with closing(FilmEncoder(spec)) as encoder:
+                _encode(offline, encoder, parts, numbers, track)
+                with replacing_file(out) as temporary:
+                    encoder.join(parts.segments.values(), track, temporary)
+        is_complete = True
+    except (EncodingError, Missing) as problem:
+        words = str(problem) if isinstance(problem, Missing) else f"{out} cannot be written: {problem}"
+        raise Missing(words + _going_on(parts, numbers)) from problem
+    except KeyboardInterrupt:
+        say((_going_on(parts, numbers) or "no frame is kept").removeprefix("; "))
+        raise
+    finally:
+        parts.close(keep=not is_complete)
+
+
+def _going_on(parts: FilmParts, numbers: range) -> str:
+    """The end of a message about a film that is not complete."""
+    kept = len(numbers) - len(parts.missing)
+    return f"; {kept} of {len(numbers)} frames are kept, and the same command goes on from there" if kept else ""
+
+
+def _encode(
+    offline: Offline, encoder: FilmEncoder, parts: FilmParts, numbers: range, track: SoundTrack | None
+) -> None:
+    """Encodes the segments that are missing, and writes the sound."""
+    missing = set(parts.missing)
+    last = {parts.frames(first)[-1] for first in parts.segments}
+    with ExitStack() as stack:
+        if track is None:
+            steps = offline.steps(missing)
+            count, frames = len(steps), offline.play(steps)
+        else:
+            file = stack.enter_context(track.path.open("wb"))
+            count, frames = offline.film(missing, numbers, lambda block: file.write(block.astype("<f4").tobytes()))
+        for number, picture in _progress(frames, count):
+            if number not in missing:
+                continue
+            if number in parts.segments:
+                encoder.begin(parts.segments[number])
+            encoder.add(picture)
+            if number in last:
+                encoder.end()
+
+
+def _write_raw(offline: Offline, span: _RenderSpan, form: str) -> None:
+    """Writes the pixels of frames to stdout."""
+    numbers = _some_frames(offline, span)
+    steps = offline.steps(numbers)
+    stdout = sys.stdout.buffer
+    if form == _Y4M:
+        stdout.write(y4m_header(offline.size, offline.fps))
+    for number, picture in _progress(offline.play(steps), len(steps)):
+        if number in numbers:
+            stdout.write(y4m_frame(picture) if form == _Y4M else np.ascontiguousarray(picture).tobytes())
+    stdout.flush()
+
+
+def _some_frames(offline: Offline, span: _RenderSpan) -> range:
+    """The frames of the span. Raises if there are none."""
+    if span.time is not None:
+        number = floor(span.time * offline.fps)
+        return range(number, number + 1)
+    numbers = frame_numbers(span.start, span.end, offline.fps)
+    if not numbers:
+        raise click.UsageError("there is no frame between --from and --to")
+    return numbers
 
 
 def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) -> None:
@@ -262,5 +394,14 @@ def _progress(items: Iterable[T], total: int) -> Iterator[T]:
     if total < 2 or not sys.stderr.isatty():
         yield from items
         return
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    columns = BarColumn(), MofNCompleteColumn(), _Speed(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         yield from bar.track(items, total=total)
+
+
+class _Speed(ProgressColumn):
+    """How many are done in a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.1f}/s")

@@ -6,12 +6,12 @@ import hashlib
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from weft.runtime.findings import (
 )
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader
-from weft.runtime.sound.mixer import Levels, Rendering
+from weft.runtime.sound.mixer import Levels, Rendering, channels_of
 
 Pixels = npt.NDArray[Any]
 Samples = npt.NDArray[np.float32]
@@ -89,6 +89,14 @@ def _hash_of(path: Path) -> str:
     return found.hexdigest()
 
 
+class FilmFrames(NamedTuple):
+    """Frames that are computed when they are asked for, each with its number, and how many they are. A picture is only
+    valid until the next."""
+
+    total: int
+    frames: Iterator[tuple[int, Pixels]]
+
+
 class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
@@ -120,6 +128,8 @@ class Offline:
         first such value."""
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
+        self._recorder: Callable[[Samples], object] = lambda block: None
+        """Gets each block of the sound that is computed for the frames."""
         self._env = Env(
             *size, dt=1 / self._fps, inputs=inputs, pictures=self._program.pictures, threads=threads,
             loop_stopped=lambda kernel: loops.update({kernel: None}),
@@ -208,6 +218,21 @@ class Offline:
         return self._program.size
 
     @property
+    def fps(self) -> float:
+        """Frames a second."""
+        return self._fps
+
+    @property
+    def rate(self) -> float:
+        """Samples a second."""
+        return self._build.patch.settings["rate"]
+
+    @property
+    def channels(self) -> int:
+        """The channels of the sound."""
+        return channels_of(self._program.compiled)
+
+    @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
         program = self._program
@@ -260,6 +285,54 @@ class Offline:
             if len(wanted):
                 yield wanted
 
+    def film(self, wanted: Iterable[int], numbers: range, record: Callable[[Samples], object]) -> FilmFrames:
+        """The wanted frames out of a film of the frames `numbers`, as for `play`. Meanwhile, `record` gets the sound of
+        the whole film, [samples, channels], block by block. It is the same whichever frames are wanted."""
+        steps = self.steps(wanted)
+        if self._sound is None or not self.sounds:
+            return FilmFrames(len(steps), self.play(steps))
+        if self._program.runner.feeds_streams:
+            # The sound depends on the frames.
+            _check_reach(numbers.stop)
+            steps = range(numbers.stop)
+        return FilmFrames(len(steps), self._play_with_sound(steps, numbers, record))
+
+    def _play_with_sound(
+        self, steps: Iterable[int], numbers: range, record: Callable[[Samples], object]
+    ) -> Iterator[tuple[int, Pixels]]:
+        assert self._sound is not None
+        first, stop = (round(number / self._fps * self._sound.rate) for number in (numbers.start, numbers.stop))
+        self._levels = self._sound.mixer.levels = Levels(first, stop)
+        at = 0
+
+        def take(block: Samples) -> None:
+            nonlocal at
+            wanted = block[max(0, first - at) : max(0, stop - at)]
+            at += len(block)
+            if len(wanted):
+                record(wanted)
+
+        self._recorder = take
+        heard = 0
+        for number in steps:
+            # How the sound is cut into blocks does not depend on which frames are wanted.
+            while heard <= number:
+                self._hear_until(heard)
+                heard += 1
+            yield number, self._tick(number, number / self._fps)
+        while heard <= numbers.stop:
+            self._hear_until(heard)
+            heard += 1
+        self._recorder = lambda block: None
+
+    def _hear_until(self, number: int) -> None:
+        """Computes the sound that comes before a frame."""
+        assert self._sound is not None
+        if number == 0 and self._program.runner.feeds_streams:
+            return  # the first frame comes before the first sample
+        for block in self._sound.until(self._sample_after(number / self._fps) + self._ahead):
+            self._recorder(block)
+
     def _all_samples(self, stop: int) -> Iterator[Samples]:
         """The samples from the first one up to at least number `stop`, exclusive: a sound may depend on all samples
         before. If it reads from pictures, blocks end at their frames, even beyond `stop`. The first frame comes before
@@ -301,7 +374,8 @@ class Offline:
     def _tick(self, number: int, time: float) -> Pixels:
         is_first = number == 0 and self._program.runner.feeds_streams
         if self._sound is not None and self._reads_sound and not is_first:
-            deque(self._sound.until(self._sample_after(time) + self._ahead), maxlen=0)
+            for block in self._sound.until(self._sample_after(time) + self._ahead):
+                self._recorder(block)
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
