@@ -109,7 +109,7 @@ EXAMPLES = [case for turn in range(3) for case in SPINDLES[turn::3]]
 
 
 @pytest.mark.parametrize(
-    ("library", "doc"), all_but(len(SPINDLES[::3]), EXAMPLES), ids=[f"{library}.{doc.name}" for library, doc in EXAMPLES]
+    ("library", "doc"), all_but(len(SPINDLES[::3]), EXAMPLES), ids=[f"{where}.{doc.name}" for where, doc in EXAMPLES]
 )
 def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(library: str, doc: SpindleDoc) -> None:
     (example,) = doc.examples
