@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/gallery.md and its pictures from the patches that ship with weft: .venv/bin/python scripts/gallery.py
 
-With names of patches, only their pictures are drawn.
+With names of patches, only their pictures are drawn; `panel` is the picture of docs/hands.md.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from PIL import Image
 
 from weft.cli.examples import headline, shipped
+from weft.errors import Report
+from weft.runtime.parameters import ParameterBank, ParameterSpec
+from weft.runtime.screens.panel import ControlPanel
+from weft.runtime.screens.panel_painter import PanelPainter
+from weft.syntax.ast import Parameter
+from weft.syntax.includes import load, open_source
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "gallery.md"
@@ -30,6 +37,11 @@ _MOMENTS = {
 }  # fmt: skip
 
 _WIDTH = 480
+
+# The patch in the picture of the panel, and the size of the window that it shows.
+_WITH_PANEL = "silk"
+_PANEL_FRAME = 1280, 720
+_PANEL_WIDTH = 720
 
 _OPENING = """\
 # Gallery
@@ -53,16 +65,43 @@ def _entry(name: str, path: Path) -> Iterator[str]:
     yield from ("", f"![A frame of {name}.weft](gallery/{name}.png)")
 
 
-def draw(name: str, path: Path) -> None:
-    """Renders a patch in its own size, and keeps it as a small PNG."""
+def rendered(name: str, path: Path, *options: str) -> Image.Image:
+    """A patch at its moment, in its own size."""
     with TemporaryDirectory() as folder:
         frame = Path(folder) / "frame.png"
-        command = [sys.executable, "-m", "weft", "render", path, "-o", frame, "--time", str(_MOMENTS.get(name, 5))]
+        moment = str(_MOMENTS.get(name, 5))
+        command = [sys.executable, "-m", "weft", "render", path, "-o", frame, "--time", moment, *options]
         subprocess.run(command, check=True)
         with Image.open(frame) as picture:
-            size = (_WIDTH, round(_WIDTH * picture.height / picture.width))
-            small = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    small.save(PICTURES / f"{name}.png", optimize=True)
+            return picture.convert("RGB")
+
+
+def draw(name: str, path: Path) -> None:
+    """Keeps the picture of a patch as a small PNG."""
+    picture = rendered(name, path)
+    size = (_WIDTH, round(_WIDTH * picture.height / picture.width))
+    picture.resize(size, Image.Resampling.LANCZOS).save(PICTURES / f"{name}.png", optimize=True)
+
+
+def draw_panel(name: str, path: Path) -> None:
+    """Draws a patch with its panel over it, as a window shows both."""
+    frame = rendered(name, path, "--size", "{}x{}".format(*_PANEL_FRAME))
+    report = Report()
+    statements = load(open_source(str(path)), report).program.statements
+    bank = ParameterBank()
+    bank.adopt([ParameterSpec.of(each) for each in statements if isinstance(each, Parameter)])
+    panel, painter = ControlPanel(bank), PanelPainter()
+    panel.toggle()
+    view = panel.view(*painter.room(_PANEL_FRAME, 1.0, 0))
+    assert view is not None, "there is room"
+    pixels = np.asarray(frame).astype(float)
+    for label in painter.labels(view, painter.place(view.layout, _PANEL_FRAME, 0)):
+        place = label.place
+        part = pixels[place.top : place.top + place.height, place.left : place.left + place.width]
+        part[...] = label.pixels[..., :3] + part * (1 - label.pixels[..., 3:] / 255)
+    shown = Image.fromarray(np.rint(pixels).astype(np.uint8))
+    small = shown.resize((_PANEL_WIDTH, _PANEL_WIDTH * 9 // 16), Image.Resampling.LANCZOS)
+    small.save(DOCS / "panel.png", optimize=True)
 
 
 if __name__ == "__main__":
@@ -70,6 +109,9 @@ if __name__ == "__main__":
     wanted = shipped()
     for old in set(PICTURES.glob("*.png")) - {PICTURES / f"{name}.png" for name in wanted}:
         old.unlink()
-    for name in sys.argv[1:] or wanted:
-        draw(name, wanted[name])
+    for name in sys.argv[1:] or [*wanted, "panel"]:
+        if name == "panel":
+            draw_panel(_WITH_PANEL, wanted[_WITH_PANEL])
+        else:
+            draw(name, wanted[name])
     PAGE.write_text(page(), encoding="utf-8")
