@@ -13,6 +13,9 @@ from typing import NamedTuple
 BPM = "bpm"
 """The name of the uniform that is the tempo at the beginning of a tick or block."""
 
+USUAL = 120.0
+"""The tempo of a patch that sets none."""
+
 INPUTS = ("beats_then", "beats_start", "beats_bpm_before", "beats_bpm")
 """The names by which kernels read the four numbers. No strand is called so: it would have an `@`."""
 
@@ -33,8 +36,8 @@ class Beats(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Mapping[str, float]) -> Beats:
-        """The beats among the inputs of kernels. Raises KeyError where they are missing."""
-        return cls(*(inputs[name] for name in INPUTS))
+        """The beats among the inputs of kernels; if they are missing, the tempo of a patch that sets none."""
+        return cls(*(inputs[name] for name in INPUTS)) if INPUTS[0] in inputs else cls.steady(USUAL)
 
     @property
     def inputs(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ from weft.backends.executor import Refusal
 from weft.backends.launch import (
     SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StateMemory, StreamCoords, Value
 )
-from weft.beats import BPM, Beats
+from weft.beats import BPM, Beats, reads_beats
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
@@ -181,12 +181,13 @@ class Env:
     warn: Callable[[Diagnostic], None] = lambda problem: None
 
     def uniform(self, name: str) -> float:
-        """The value of a uniform; 0 for an input that is absent, such as an unknown key. That of a sound is the number
-        of its samples."""
+        """The value of a uniform; 0 for an input that is absent, such as an unknown key, and the usual tempo if no
+        beats are given. That of a sound is the number of its samples."""
         if is_sound(name):
             return length_of(self.pictures[name])
-        if name == BPM:
-            return Beats.of(self.inputs).bpm_at(self.abstime)
+        if reads_beats((name,)):
+            beats = Beats.of(self.inputs)
+            return beats.bpm_at(self.abstime) if name == BPM else beats.inputs[name]
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from weft.beats import BPM, INPUTS
+from weft.beats import BPM, INPUTS, USUAL
 from weft.errors import Span, error
 from weft.names import FilmFile, StrandRef
 from weft.ops import OPS
@@ -49,7 +49,7 @@ _ROWS = (
     SettingSpec("fps", 60, 0.1, 1000, "frames a second", "me<fps> = 30"),
     SettingSpec("rate", 48000, 1000, 768000, "samples a second", "me<rate> = 44100", whole=True),
     SettingSpec("loop", 0, 0, 1e9, "frames after which the time starts again; 0: never", "me<loop> = 600"),
-    SettingSpec("bpm", 120, 0.1, 10000, "beats a minute", "me<bpm> = 90"),
+    SettingSpec("bpm", USUAL, 0.1, 10000, "beats a minute", "me<bpm> = 90"),
     SettingSpec("timesig_num", 4, 1, 64, "beats in a measure", "me<timesig_num> = 3", whole=True),
     SettingSpec("timesig_denom", 4, 1, 64, "which note is a beat; it changes no time", "me<timesig_denom> = 8",
                 whole=True),

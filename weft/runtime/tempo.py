@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from weft.beats import Beats
+from weft.beats import USUAL, Beats
 
 # The share of the tempo by which the beat runs faster or slower to meet another one, and the seconds that this takes at
 # least, during which a player could not tell the difference.
@@ -52,7 +52,7 @@ class Tempo:
     """The tempo, and the beats that follow from it. Every method may be called from any thread. Times are those of the
     performance, in seconds."""
 
-    def __init__(self, bpm: float = 120.0) -> None:
+    def __init__(self, bpm: float = USUAL) -> None:
         self.beats = Beats.steady(bpm)
         """The beats as a function of time. It never changes: a new one replaces it."""
         self.source = "text"
