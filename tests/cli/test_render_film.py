@@ -233,6 +233,8 @@ def test_wrong_usage(films, args, words):
 def test_what_cannot_be_a_film(films):
     films.file("mute.weft", f"{HEAD}audio(sin(me@time))\n")
     assert "nothing to show" in films("render", "mute.weft", "-o", "b.mp4", "--duration", "1", code=1).stderr
+    films.file("round.weft", f"{HEAD}display(me@x)\naudio(0.1, 0.2, 0.3)\n")
+    assert "2 channels of sound" in films("render", "round.weft", "-o", "b.mp4", "--duration", "1", code=3).stderr
     assert "a film needs --to" in films("render", "a.weft", "-o", "b.mp4", code=2).stderr
     assert "no folder" in films("render", "a.weft", "-o", "none/b.mp4", "--duration", "1", code=3).stderr
     assert not [path for path in films.folder.iterdir() if "b.mp4" in path.name]

@@ -25,8 +25,8 @@ from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media.encoding import (
-    CODECS, FORMATS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec, missing_encoder, y4m_frame,
-    y4m_header
+    CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
+    missing_encoder, y4m_frame, y4m_header
 )
 from weft.media.pictures import origin_of, save_picture
 from weft.media.source import PictureError
@@ -246,6 +246,9 @@ def _write_film(
     sounds = offline.sounds and spec.sound_codec is not None
     if offline.sounds and not sounds:
         say(f"{ending} has no sound: that of the patch is left out")
+    if sounds and offline.channels > MAX_CHANNELS:
+        words = f"a film has {MAX_CHANNELS} channels of sound at most, and the patch {offline.channels}"
+        raise Missing(f"{words} (-o {out.stem}.wav has them all)")
     parts = FilmParts(out, spec, numbers, offline.fingerprint)
     is_complete = False
     try:

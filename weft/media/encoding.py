@@ -115,7 +115,9 @@ FORMATS: Mapping[str, FilmFormat] = {
     ".apng": FilmFormat("apng", {"apng": None}, {"plays": "0"}),
 }
 
-_LAYOUTS = {1: "mono", 2: "stereo"}
+MAX_CHANNELS = 2
+"""The most channels of the sound of a film."""
+
 _RATES = {
     "aac": (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000, 88200, 96000),
     "libopus": (8000, 12000, 16000, 24000, 48000),
@@ -548,9 +550,7 @@ class _SoundWriter:
         import av
 
         name = spec.sound_codec
-        if sound.channels not in _LAYOUTS:
-            raise ValueError(f"a film has two channels at most, and the patch {sound.channels}; -o name.wav has all")
-        layout = _LAYOUTS[sound.channels]
+        layout = "stereo" if sound.channels == MAX_CHANNELS else "mono"
         rates = _RATES.get(str(name), (sound.rate,))
         # The lowest rate that loses nothing.
         rate = sound.rate if sound.rate in rates else next((each for each in rates if each > sound.rate), rates[-1])
