@@ -65,6 +65,10 @@ class MediaHeader(NamedTuple):
     has_colours: bool = False
 
 
+UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
+"""What a file is taken for if nobody has read its header."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """One source. `axes` are the coordinates over which it is sampled, in the order of a positional remap: base

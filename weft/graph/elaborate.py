@@ -35,7 +35,7 @@ from weft.graph.scope import (
 )
 from weft.names import LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
-from weft.sources import FILM, NEVER, SOURCES, MediaHeader
+from weft.sources import FILM, NEVER, SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import (
     Access, Binary, Bundle, Call, Comprehension, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 )
@@ -79,9 +79,6 @@ class _Advance(Generic[V]):
 
 # The scope of what has no expressions.
 _NOWHERE = Scope("")
-
-# What a file is taken for if nobody has read its header.
-_SOME = MediaHeader(1, 1, channels=2)
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
@@ -282,10 +279,7 @@ class Elaborator(Generic[V]):
         text = source_text(size.call, spec)
         if (kind := media_kind(text.value, spec)) is not None and not kind.is_readable:
             return self._source(size.call, 0, at, None, _NOWHERE)
-        known = self.patch.media[media_path(text)]
-        if known is None:
-            raise PoisonedError
-        return self.domain.const(float(known[size.place]), node.span)
+        return self.domain.const(float(self._known(media_path(text))[size.place]), node.span)
 
     def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one strand of several that is meant in the place of a number."""
@@ -580,7 +574,7 @@ class Elaborator(Generic[V]):
 
     def _known(self, name: str) -> MediaHeader:
         """The header of a picture or sound by its name."""
-        known = self.patch.media.get(name, _SOME)
+        known = self.patch.media.get(name, UNSEEN)
         if known is None:  # it cannot be read, which is reported
             raise PoisonedError
         return known

@@ -29,7 +29,7 @@ from weft.media.sampled import header_of
 from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
-from weft.sources import FILM, PICTURE, SOUND, SOURCES, MediaHeader, load_packages
+from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -207,9 +207,7 @@ def check_media(
             if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
                 look = probe or (None if file_of(name) else header_of)
-                if look is None:
-                    continue
-                known = look(name)
+                known = look(name) if look else UNSEEN
                 if isinstance(known, str):
                     shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
                     report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
