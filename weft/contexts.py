@@ -39,6 +39,10 @@ class ContextSpec:
     any number, each with an optional label."""
     spread: tuple[str, ...] = ()
     """The output names by which a bare instance is taken apart (`display(inst)`); otherwise by position."""
+    labelled: bool = False
+    """Whether every argument needs its label, because the layouts mean different things."""
+    optional: tuple[str, ...] = ()
+    """Places that each layout may have in addition, by their labels."""
     label_groups: Mapping[str, tuple[str, ...]] | None = None
     """Labels that stand for several places at once: `rgb:` fills r, g and b."""
     sweeps: Mapping[str, Sweep] | None = None
@@ -147,7 +151,19 @@ OSC_SEND = ContextSpec(
     addressed=True,
 )
 
-OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND)
+MIDI = ContextSpec(
+    name="midi",
+    statements=("midi",),
+    doc="sends MIDI when its numbers change: a note, a controller 0…1, a bend -1…1, pressure 0…1 or a program 0…127",
+    example='midi(note: 60, velocity: 0.8, gate: me@beatphase < 0.5, to: "synth")',
+    layouts=(("note", "gate"), ("note", "velocity", "gate"), ("cc", "value"), ("bend",), ("pressure",), ("program",)),
+    labelled=True,
+    optional=("channel",),
+    counters=("absframe",),
+    targets=True,
+)
+
+OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND, MIDI)
 """The contexts of weft itself."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -19,14 +20,15 @@ from tests.support.performance import PATIENCE, Performance
 from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.errors import Report, Source
-from weft.media.midi import Message, Moved
-from weft.media.midi_ports import MidiEvent, MidiInput, default_output, list_devices
+from weft.errors import Report, Source, WeftError
+from weft.media.midi import Message, Moved, decode
+from weft.media.midi_ports import MidiEvent, MidiInput, MidiOutput, default_output, list_devices
 from weft.names import SentName
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
+from weft.runtime.coordinator import TickResult
 from weft.runtime.knobs import Knob, KnobBindings
-from weft.runtime.midi import MidiController
+from weft.runtime.midi import RATE, MidiController, MidiSender
 from weft.runtime.parameters import ParameterBank, ParameterSpec, ValuesFile
 from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.mixer import Rendering
@@ -280,13 +282,12 @@ def test_messages_come_from_a_port_that_comes_and_goes(panel: Any) -> None:
         _wait(lambda: received.devices == ("panel:knobs",))
         assert list_devices().inputs == ("panel:knobs",)
         before = time.monotonic()
-        for value in range(100):
-            panel.send_message((0xB0, 7, value))
-        panel.send_message((0xF8,))
-        _wait(lambda: len(received.events) == 101)
+        for data in (b"\xb0\x07\x01", b"\xb0\x07\x02", b"\xf8"):
+            panel.send_message(data)
+            time.sleep(0.01)  # more than a block
+        _wait(lambda: len(received.events) == 3)
         events = list(received.events)
-        assert [event.message.value for event in events[:100] if event.message] == list(range(100))
-        assert events[100].message == Message("clock")
+        assert [event.message for event in events] == [turn(7, 1), turn(7, 2), Message("clock")]
         moments = [before, *(event.moment for event in events), time.monotonic()]
         assert moments == sorted(moments)
         panel.close_port()
@@ -320,6 +321,128 @@ def test_a_message_of_another_process_reaches_a_performance(panel: Any, tmp_path
         performance.wait_for_words("MIDI: panel:knobs is gone")
         count = len(_computed(performance))
         _wait(lambda: [1, 60, 0] in _computed(performance)[count:])
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+class Sent:
+    """A sender without ports, and what it wants to send."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.output = MidiOutput()
+        self.output.close()
+        self.sender = MidiSender(lambda words: None, self.output)
+        assert self.frame({}) == []
+
+    def frame(self, statements: dict[str, dict[str, float]], passed: float = 1 / 60) -> list[tuple[str, Message]]:
+        """A frame in which these statements have these values."""
+        self.now += passed
+        self.sender.end_frame()
+        pairs = [(f"{key}.{label}", value) for key, values in statements.items() for label, value in values.items()]
+        if pairs:
+            labels, numbers = zip(*pairs, strict=True)
+            self.sender.send(TickResult("midi/midi", "midi", labels, np.array(numbers).reshape(-1, 1, 1)), self.now)
+        found = []
+        while not self.output.waiting.empty():
+            wanted = self.output.waiting.get()
+            found += [(wanted[0], decode(data)) for data in wanted[1]] if wanted is not None else []
+        return found
+
+
+def test_a_controller_is_sent_when_it_changes() -> None:
+    sent = Sent()
+    for value, expected in ((0, [0]), (0.001, []), (0.5, [64]), (0.5, []), (7, [127]), (math.nan, []), (-1, [0])):
+        found = sent.frame({"midi": {"cc": 7, "value": value, "channel": 3}})
+        assert found == [("", Message("control", 3, 7, each)) for each in expected]
+
+
+def test_what_changes_faster_than_the_rate_is_sent_later() -> None:
+    sent = Sent()
+    found = [sent.frame({"midi": {"bend": frame / 1000}}, passed=0.001) for frame in range(1000)]
+    count = sum(map(len, found))
+    assert RATE * 0.8 <= count <= RATE + 1
+    assert sent.frame({"midi": {"bend": 1}}) == [("", Message("bend", 1, 0, 16383))]
+
+
+def test_a_note_lasts_as_long_as_its_gate() -> None:
+    sent = Sent()
+
+    def frame(note: float, gate: float) -> list[Message]:
+        return [message for _, message in sent.frame({"midi:synth": {"note": note, "gate": gate, "velocity": 1}})]
+
+    assert frame(60, 0) == []
+    assert frame(60, 1) == [on(60)]
+    assert frame(60.3, 1) == []
+    assert frame(62, 1) == [on(62), off(60)], "tied"
+    assert frame(62, 0) == [off(62)]
+    assert frame(62, 0) == []
+
+
+def test_statements_go_to_their_devices_and_end_their_notes_with_a_save() -> None:
+    sent = Sent()
+    rest = {"midi:my.synth.2": {"program": 5}, "midi": {"pressure": 1}}
+    assert sent.frame({"midi:my.synth": {"note": 60, "gate": 0.5}, **rest}) == [
+        ("my.synth", Message("note on", 1, 60, 64)), ("my.synth", Message("program", 1, 5)),
+        ("", Message("pressure", 1, 0, 127)),
+    ]  # fmt: skip
+    assert [sent.frame(rest), sent.frame(rest)] == [[], [("my.synth", off(60))]]
+
+
+def test_what_a_patch_sends_arrives_and_its_notes_end(jack: str) -> None:
+    import rtmidi
+
+    synth = rtmidi.MidiIn(rtmidi.API_UNIX_JACK, "synth")
+    synth.open_virtual_port("in")
+    heard: list[bytes] = []
+    synth.set_callback(lambda received, _: heard.append(bytes(received[0])))
+    output = MidiOutput()
+    try:
+        output.send("missing", [on(1)])
+        for part in ("SYNTH", ""):
+            # JACK may lose what is sent just after a port was opened.
+            heard.clear()
+            while not heard:
+                output.send(part, [turn(7, 5)])
+                time.sleep(0.1)
+        time.sleep(0.1)
+        heard.clear()
+        output.send("SYNTH", [on(60)])
+        output.send("", [on(61)])
+        _wait(lambda: len(heard) == 2)
+        assert [decode(data) for data in heard] == [on(60), on(61)]
+        _wait(lambda: list(output.notes) == ['no MIDI output has "missing" in its name; there is synth:in'])
+    finally:
+        output.close()
+    _wait(lambda: len(heard) == 4)
+    assert {decode(data) for data in heard[2:]} == {off(60), off(61)}
+    synth.delete()
+
+
+def test_a_patch_says_what_it_sends() -> None:
+    text = (
+        'midi(cc: 7, value: me@time)\nmidi(gate: 1, note: 60, velocity: 0.5, channel: 2, to: "synth")\n'
+        'midi(bend: 1, to: "synth")\n'
+    )
+    registry = load_registry()
+    compiled = build(Source("patch.weft", text), registry.contexts).compiled
+    runner = ProgramLoader(choose(registry, ["midi"], None)).prepare(compiled, (8, 8)).runner
+    results = runner.run(Env(8, 8, abstime=0.25))
+    pairs = [zip(result.labels, result.array.reshape(-1).tolist(), strict=True) for result in results]
+    assert dict(itertools.chain(*pairs)) == {
+        "midi.cc": 7, "midi.value": 0.25, "midi:synth.note": 60, "midi:synth.velocity": 0.5, "midi:synth.gate": 1,
+        "midi:synth.channel": 2, "midi:synth.2.bend": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    "midi(me@x)", "midi(cc: 7)", "midi(cc: 7, value: 1, gate: 1)", "midi(cc: 7, wert: 1)", "midi(channel: 1)",
+    "midi(7, value: 1)", 'midi(note: "c4", gate: 1)',
+])  # fmt: skip
+def test_a_message_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(WeftError, match="note"):
+        build(Source("patch.weft", text), load_registry().contexts)
 
 
 def _computed(performance: Performance) -> list[list[float]]:

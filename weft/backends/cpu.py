@@ -236,6 +236,15 @@ class CpuOscSend(CpuBackend):
     context = "osc_send"
 
 
+@register_backend
+class CpuMidi(CpuBackend):
+    """Gives one number for each value of the `midi` statements, as [values, 1, 1]. What runs the program sends them
+    (`weft.runtime.midi`): a render does not."""
+
+    name = "cpu_midi"
+    context = "midi"
+
+
 # Sound on the CPU, block by block.
 
 

@@ -15,6 +15,7 @@ from weft.sources import load_packages
 # Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
 _OWN = {
     "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute", "cpu_osc_send": "osc_send",
+    "cpu_midi": "midi",
     "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
     "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
 }  # fmt: skip

@@ -21,7 +21,7 @@ from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
-from weft.contexts import AUDIO, COMPUTE, OSC_SEND, VISUAL
+from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
@@ -30,7 +30,7 @@ from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.link import LinkPeer
-from weft.runtime.midi import MidiController
+from weft.runtime.midi import MidiController, MidiSender
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
@@ -90,7 +90,7 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
-@click.option("--no-midi", is_flag=True, help="Open no MIDI input.")
+@click.option("--no-midi", is_flag=True, help="Open no MIDI port.")
 @click.option("--no-values", is_flag=True, help="Do not keep what parameters are set to beside the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
@@ -165,18 +165,20 @@ class _RunOptions:
             reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
             outside = Outside(reporter.mention, events.emit)
             sender = OscSender(self.osc_send, outside)
+            midi = None if self.no_midi else MidiSender(reporter.mention)
             session = Session(
                 patches, Compiler.of(setup), reporter, inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
-                keeper=keeper, is_writable=lambda path: not comes_with_weft(path), senders={OSC_SEND.name: sender},
+                keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
+                senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},
             )  # fmt: skip
             if self.link:
                 session.link = LinkPeer(session.clock.tempo)
-            if not self.no_midi:
-                inputs.connect(MidiController(session.clock, inputs.knobs, session.reporter.mention))
+            if midi is not None:
+                inputs.connect(MidiController(session.clock, inputs.knobs, reporter.mention, sender=midi))
             server = self._osc_server(session, outside)
             stack.callback(server.close)
             inputs.connect(server)

@@ -99,6 +99,10 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
     if not args:
         raise error("missing-argument", f"{sink.statement.name} needs at least one strand", sink.statement.span,
                     f"for example {sink.spec.example}")  # fmt: skip
+    bare = next((arg for arg in args if arg.label is None), None)
+    if sink.spec.labelled and bare is not None:
+        raise error("missing-label", f"{sink.statement.name} needs to know what this is", bare.span,
+                    f"for example {sink.spec.example}")  # fmt: skip
     places = _laid_out(sink, args, resolver) if sink.spec.layouts else _free_places(sink, args, resolver)
     return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, broadcast)) for name, value, broadcast in places]
 
@@ -142,7 +146,7 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
         return _single(sink, args[0], resolver)
     _check_alone(sink, args, resolver)
     filled: dict[str, _Place] = {}
-    positional = _layout_of(sink, sum(a.label is None for a in args), args)
+    positional = () if sink.spec.labelled else _layout_of(sink, sum(a.label is None for a in args), args)
     for position, arg in enumerate(args):
         names = (positional[position],) if arg.label is None else _labelled(sink.spec, arg)
         for i, name in enumerate(names):
@@ -151,9 +155,10 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
             if name in filled:
                 raise error("duplicate-argument", f'"{name}" is given twice', arg.span)
             filled[name] = (name, arg.value, Broadcast(names, i) if len(names) > 1 else None)
+    more = [name for name in sink.spec.optional if name in filled]
     for layout in sink.spec.layouts:
-        if set(layout) == set(filled):
-            return [filled[name] for name in layout]
+        if {*layout, *more} == set(filled):
+            return [filled[name] for name in (*layout, *more)]
     if sink.spec.merge == "sum" and all(arg.label is not None for arg in args):
         # Some sides of a sound by their labels: the others are silent.
         silence = Number(0.0, sink.statement.span)
@@ -199,15 +204,19 @@ def _layout_of(sink: SinkStatement, count: int, args: list[Argument]) -> tuple[s
 
 def _labelled(spec: ContextSpec, arg: Argument) -> tuple[str, ...]:
     label = arg.label or ""
-    names = (spec.label_groups or {}).get(label) or ((label,) if any(label in lay for lay in spec.layouts) else None)
+    places = dict.fromkeys(name for layout in (*spec.layouts, spec.optional) for name in layout)
+    names = (spec.label_groups or {}).get(label) or ((label,) if label in places else None)
     if names is None:
-        known = [*dict.fromkeys(n for lay in spec.layouts for n in lay), *(spec.label_groups or {})]
+        known = [*places, *(spec.label_groups or {})]
         raise error("unknown-argument", f'{spec.statements[0]} has no argument "{label}"', arg.label_span or arg.span,
                     f"it has {', '.join(known)}")  # fmt: skip
     return names
 
 
 def _layouts(spec: ContextSpec) -> str:
+    if spec.labelled:
+        found = [" ".join(f"{name}:" for name in layout) for layout in spec.layouts]
+        return f"{', '.join(found[:-1])} or {found[-1]}"
     counts = [str(len(layout)) for layout in spec.layouts]
     return f"{', '.join(counts[:-1])} or {counts[-1]} strands" if len(counts) > 1 else f"{counts[0]} strands"
 

@@ -236,7 +236,7 @@ class Patch:
     def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
         """The output statements that draw pictures, or those of them with the given labels. A single window shows the
         first."""
-        found = [s for s in self.sinks if s.spec.targets and (labels is None or s.label in labels)]
+        found = [s for s in self.sinks if s.spec.sweeps_plane and (labels is None or s.label in labels)]
         return tuple(sorted(found, key=lambda sink: sink.target is not None))
 
     def parameter_values(self) -> dict[str, float]:

@@ -35,6 +35,7 @@ NOT_INSTALLED = "MIDI needs a library: pip install 'weft[hands]'"
 # Seconds that a look, or opening a port, may take; that the end of an output may take; that `weft devices` waits.
 _PATIENCE = 20.0
 _TO_END = 1.0
+_TO_FLUSH = 0.05
 _TO_LIST = 10.0
 # The most messages that wait for a frame: what comes in 20 seconds from 5 devices that send as fast as MIDI's cable.
 _MOST = 100_000
@@ -171,29 +172,31 @@ class MidiOutput(_PortProcess):
 
     def __init__(self) -> None:
         super().__init__("out")
-        self._waiting: queue.SimpleQueue[tuple[str, Sequence[bytes]] | None] = queue.SimpleQueue()
+        self.waiting: queue.SimpleQueue[tuple[str, Sequence[bytes]] | None] = queue.SimpleQueue()
+        """What is to be sent, with a part of the output's name; None at the end."""
 
     def send(self, part: str, messages: Iterable[Message]) -> None:
         """Sends messages to the first output with this in its name, in the background."""
         self.start()
-        if self._waiting.qsize() < _MOST:
-            self._waiting.put((part, [encode(message) for message in messages]))
+        if self.waiting.qsize() < _MOST:
+            self.waiting.put((part, [encode(message) for message in messages]))
 
     def _serve(self, child: Child) -> None:
         while True:
             wanted = None
             with suppress(queue.Empty):
-                wanted = self._waiting.get(timeout=BEAT)
+                wanted = self.waiting.get(timeout=BEAT)
                 child.connection.send(wanted)
                 if wanted is None:
                     # It ends the notes, and then itself.
-                    child.wait(_TO_END)
+                    with suppress(subprocess.TimeoutExpired):
+                        child.wait(_TO_END)
                     return
             while child.connection.poll():
                 self.notes.append(child.connection.recv())
 
     def _end(self) -> None:
-        self._waiting.put(None)
+        self.waiting.put(None)
         if self._thread is not None:
             self._thread.join(2 * _TO_END)
         super()._end()
@@ -431,6 +434,8 @@ class _Speaker:
             for channel, key in sounding:
                 with suppress(Exception):
                     self._ports[part].send_message(encode(Message("note off", channel, key)))
+        # JACK takes messages once a block, and what is waiting then is lost with the process.
+        time.sleep(_TO_FLUSH)
         return None
 
     def _idle(self) -> None:
@@ -461,6 +466,8 @@ class _Speaker:
         if name is not None:
             try:
                 self._ports[part] = library.speak(names[name])
+                # JACK connects it with the next block, and what is sent before that is lost.
+                time.sleep(_TO_FLUSH)
                 return True
             except Exception as failure:
                 reason = f"MIDI: {name} cannot be opened: {failure}"

@@ -1,14 +1,20 @@
-"""What MIDI devices send to a performance: values for the patch, and knobs that move its parameters."""
+"""What MIDI devices send to a performance (values for the patch, and knobs that move its parameters), and what `midi`
+statements send to them."""
 
 from __future__ import annotations
 
+import math
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 
-from weft.media.midi import Control, MidiState, Voice, Voices
-from weft.media.midi_ports import LOOK, NOT_INSTALLED, MidiEvent, MidiInput, is_installed
+from weft.media.midi import Control, Message, MidiState, Voice, Voices
+from weft.media.midi_ports import LOOK, NOT_INSTALLED, MidiEvent, MidiInput, MidiOutput, is_installed
 from weft.names import SentName
 from weft.runtime.clock import Clock
+from weft.runtime.coordinator import TickResult
 from weft.runtime.knobs import KnobBindings
 from weft.sources import NEVER
 
@@ -21,13 +27,15 @@ class MidiController:
     sources = frozenset({"midi_cc", "midi_note", *_CONTROLS})
 
     def __init__(
-        self, clock: Clock, knobs: KnobBindings, tell: Callable[[str], None], received: MidiInput | None = None
+        self, clock: Clock, knobs: KnobBindings, tell: Callable[[str], None], received: MidiInput | None = None,
+        sender: MidiSender | None = None,
     ) -> None:
-        """`tell` is given what the performer should know."""
+        """`tell` is given what the performer should know. The frames of the `sender` end with those of this one."""
         self._clock = clock
         self._knobs = knobs
         self._tell = tell
         self._input = MidiInput() if received is None else received
+        self._sender = sender
         self._state = MidiState()
         self._voices: dict[tuple[str, int, str], Voices] = {}
         self._told: set[str] = set()
@@ -37,6 +45,8 @@ class MidiController:
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
         """The numbers for the next frame."""
         names = list(wanted)
+        if self._sender is not None:
+            self._sender.end_frame()
         if names or self._knobs.is_used:
             self._start(names)
         self._state.begin_frame()
@@ -141,3 +151,119 @@ def _output(voice: Voice, output: str) -> float:
         case "velocity":
             return voice.note.velocity
     return voice.note.began + NEVER
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+RATE = 100
+"""How often a statement sends a controller, a bend or pressure: messages a second. A cable of MIDI takes some 1000.
+Notes and programs are sent at once."""
+
+
+@dataclass(slots=True)
+class _Statement:
+    """What a `midi` statement has sent: the last message, or its note; and when the next one may be sent."""
+
+    message: Message | None = None
+    note: Message | None = None
+    due: float = 0.0
+
+
+class MidiSender:
+    """Sends what `midi` statements compute, when it has changed. It never waits."""
+
+    def __init__(self, tell: Callable[[str], None], output: MidiOutput | None = None) -> None:
+        """`tell` is given what the performer should know."""
+        self._tell = tell
+        self._output = MidiOutput() if output is None else output
+        self._statements: dict[str, _Statement] = {}
+        self._seen: set[str] = set()
+        """The statements that were computed since the last frame ended."""
+        self._is_told = False
+
+    def send(self, result: TickResult, now: float) -> None:
+        """Sends the values of statements, at a moment in seconds."""
+        if not is_installed():
+            if not self._is_told:
+                self._tell(f"{NOT_INSTALLED}; nothing is sent")
+            self._is_told = True
+            return
+        while self._output.notes:
+            self._tell(self._output.notes.popleft())
+        pairs = zip((label.rpartition(".") for label in result.labels), result.array.reshape(-1).tolist(), strict=True)
+        for key, values in groupby(pairs, key=lambda pair: pair[0][0]):
+            self._seen.add(key)
+            sent = self._statements.setdefault(key, _Statement())
+            messages = list(_messages({label[2]: value for label, value in values}, sent, now))
+            if messages:
+                self._output.send(_target(key), messages)
+
+    def end_frame(self) -> None:
+        """Ends the notes of statements that are computed no more."""
+        for key in self._statements.keys() - self._seen:
+            note = self._statements.pop(key).note
+            if note is not None:
+                self._output.send(_target(key), [_ended(note)])
+        self._seen.clear()
+
+    def close(self) -> None:
+        """Ends all notes, and closes the ports. May be called twice."""
+        self._output.close()
+
+
+def _target(key: str) -> str:
+    """The part of a device's name that a statement gives: its label is midi, midi.2, midi:name, midi:name.2."""
+    return re.sub(r"\.\d+$", "", key.partition(":")[2])
+
+
+def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iterator[Message]:
+    """The messages of a statement with these values, which are noted as `sent`. A value that is no number sends
+    nothing."""
+    if not all(map(math.isfinite, values.values())):
+        return
+    channel = _whole(values.get("channel", 1.0), 1, 16)
+    if "note" in values:
+        yield from _note_messages(values, channel, sent)
+        return
+    message = _message(values, channel)
+    if message == sent.message or (message.kind != "program" and now < sent.due):
+        return
+    sent.message, sent.due = message, now + 1 / RATE
+    yield message
+
+
+def _note_messages(values: Mapping[str, float], channel: int, sent: _Statement) -> Iterator[Message]:
+    """A note lasts as long as `gate` is above 0. If its number changes meanwhile, the new one begins before the old one
+    ends, which ties them. Without a velocity, the gate says how hard it is."""
+    gate, note = values["gate"], None
+    if gate > 0:
+        velocity = _whole(values.get("velocity", gate) * 127, 1, 127)
+        note = Message("note on", channel, _whole(values["note"], 0, 127), velocity)
+    before = sent.note
+    if note is not None and before is not None and (note.channel, note.number) == (before.channel, before.number):
+        return
+    sent.note = note
+    if note is not None:
+        yield note
+    if before is not None:
+        yield _ended(before)
+
+
+def _message(values: Mapping[str, float], channel: int) -> Message:
+    if "cc" in values:
+        return Message("control", channel, _whole(values["cc"], 0, 127), _whole(values["value"] * 127, 0, 127))
+    if "bend" in values:
+        bend = values["bend"]
+        return Message("bend", channel, 0, _whole(8192 + bend * (8191 if bend > 0 else 8192), 0, 16383))
+    if "pressure" in values:
+        return Message("pressure", channel, 0, _whole(values["pressure"] * 127, 0, 127))
+    return Message("program", channel, _whole(values["program"], 0, 127))
+
+
+def _whole(value: float, least: int, most: int) -> int:
+    """The nearest whole number within a range."""
+    return min(max(math.floor(value + 0.5), least), most)
+
+
+def _ended(note: Message) -> Message:
+    return Message("note off", note.channel, note.number)
