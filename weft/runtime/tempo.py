@@ -25,8 +25,9 @@ _BOUNCE = 0.12
 # The intervals that are averaged, and the fewest: a single one is too inexact.
 _MOST_INTERVALS = 8
 _FEWEST_INTERVALS = 2
-# The share by which an interval may differ from the mean of those before it; otherwise a tap was missed.
-_UNEVEN = 0.4
+# How an interval may compare with the mean of those before it; otherwise a tap was missed, or another series begins. A
+# tap counts when a frame begins, so the intervals of slow frames are uneven.
+_SHORTER, _LONGER = 0.55, 1.7
 
 # The difference to an outside clock that is left alone: a share of the tempo, and seconds of the beat.
 _SAME_TEMPO = 5e-4
@@ -98,7 +99,7 @@ class Tempo:
                 taps.clear()
             elif len(taps) > 1:
                 mean = (taps[-1] - taps[0]) / (len(taps) - 1)
-                if abs(passed / mean - 1) > _UNEVEN:
+                if not _SHORTER < passed / mean < _LONGER:
                     while len(taps) > 1:
                         taps.popleft()
             taps.append(moment)
