@@ -194,13 +194,20 @@ def test_packets_that_cannot_be_read_are_counted(listening: Listening) -> None:
     deep = message("/deep", 0.5)
     while len(deep) < 60_000:
         deep = bundle(1, deep)
-    listening.send(b"", b"?", bytes(65_507), b"/a\0\0,f", bundle(1, message("/before", 1), b"/"), deep)
+    listening.send(b"", b"?", bytes(65_507), b"/a\0\0,f", bundle(1, message("/before", 1), b"/"), deep,
+                   bundle(time.time() + 0.1, b"/a\0\0,f"))  # fmt: skip
     assert listening.read("/before", "/deep") == [1, 0.5]
     until(lambda: listening.read() or listening.events)
     (event,) = listening.events
-    assert (event["event"], event["malformed"], event["messages"], event["dropped"]) == ("osc", 4, 3, 0)
+    assert (event["event"], event["malformed"], event["messages"], event["dropped"]) == ("osc", 5, 3, 0)
     assert event["addresses"] == ["/before", "/deep", "/last"]
     assert all("cannot be read" in line for line in listening.lines)
+
+
+def test_a_pattern_is_no_address(listening: Listening) -> None:
+    listening.send(message("/fader/1", 0.5), message("/fader/*", 1), message("/fader/*", 1))
+    assert listening.read("/fader/1") == [0.5]
+    assert listening.lines == ["OSC: /fader/* is no address that a patch can read, or a pattern, and is left out"]
 
 
 def test_a_server_that_is_closed_frees_its_port(listening: Listening) -> None:

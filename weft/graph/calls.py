@@ -169,7 +169,7 @@ def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
             args.append(number)
         else:
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
-                        f"for example {spec.example}")  # fmt: skip
+                        hint_for(spec.name) or f"for example {spec.example}")  # fmt: skip
     return tuple(args)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from weft.errors import error, shortened, visible
 from weft.names import SentName
-from weft.osc import Argument, MalformedPacketError, elements, message, read_message
+from weft.osc import Argument, MalformedPacketError, elements, is_address, message, read_message
 from weft.runtime.coordinator import TickResult
 from weft.runtime.parameters import ParameterBank, ParameterSpec
 
@@ -138,6 +138,9 @@ _MOST_BYTES = 1 << 22
 # Seconds. A bundle that is due later is applied at its time, but more likely a clock is wrong.
 _LATE_CLOCK = 60.0
 
+# Seconds for which a frame waits for the thread; then it has the numbers of the last one.
+_NO_LONGER = 0.001
+
 # Seconds between events with figures, and the most new addresses that one of them names.
 _PERIOD = 1.0
 _MOST_NAMED = 32
@@ -167,6 +170,8 @@ class OscServer:
         """What came, by address, the address that was heard last at the end; and by the place in a message."""
         self._wanted: frozenset[str] = frozenset()
         """The addresses that the program reads."""
+        self._found: dict[SentName, float] = {}
+        """The numbers of the last frame."""
         self._named: tuple[tuple[ParameterSpec, ...], dict[str, ParameterSpec]] = ((), {})
         """The parameters of the program, and the same by name."""
         self._waiting: list[tuple[float, int, bytes]] = []
@@ -206,32 +211,33 @@ class OscServer:
 
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
         """The numbers for the next frame."""
-        self._report()
         names = [(name, str(name.args[0]), int(float(name.args[1]))) for name in wanted]
-        found: dict[SentName, float] = {}
-        with self._lock:
+        if not self._lock.acquire(timeout=_NO_LONGER):
+            return self._found
+        try:
             self._wanted = frozenset(address for _, address, _ in names)
             shown: dict[tuple[str, int], float] = {}
+            self._found = {}
             for name, address, index in names:
                 place = self._known.get(address, {}).get(index)
                 if place is not None:
                     if (address, index) not in shown:
                         shown[address, index] = place.show()
-                    found[name] = shown[address, index]
-        return found
+                    self._found[name] = shown[address, index]
+            self._report()
+        finally:
+            self._lock.release()
+        return self._found
 
     def _report(self) -> None:
         """Writes an event with figures, once a second if anything has come."""
         now = time.monotonic()
         if now - self._reported < _PERIOD:
             return
-        self._reported = now
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-            new, self._new = self._new, []
-        if counts:
-            counted = {kind: counts[kind] for kind in ("messages", "malformed", "dropped")}
-            self._outside.emit("osc", **counted, addresses=new)
+        if self._counts:
+            counted = {kind: self._counts[kind] for kind in ("messages", "malformed", "dropped")}
+            self._outside.emit("osc", **counted, addresses=self._new)
+        self._reported, self._counts, self._new = now, Counter(), []
 
     # --- the thread ---
 
@@ -290,10 +296,9 @@ class OscServer:
                     self._outside.tell("about too many", "more comes than can be read; some of it is dropped")
 
     def _postpone(self, due: float, data: bytes) -> None:
-        ahead = due - time.time()
-        if ahead > _LATE_CLOCK:
-            self._outside.tell("about clocks", f"a bundle is due in {ahead:.0f} s, and waits; do the clocks of both "
-                               "machines agree?")  # fmt: skip
+        if due > time.time() + _LATE_CLOCK:
+            self._outside.tell("about clocks", f"a bundle waits for its time, more than {_LATE_CLOCK:.0f} s from now; "
+                               "do the clocks of both machines agree?")  # fmt: skip
         if len(self._waiting) >= _MOST_WAITING or self._waiting_bytes + len(data) > _MOST_BYTES:
             with self._lock:
                 self._counts["dropped"] += 1
@@ -306,8 +311,10 @@ class OscServer:
         while self._waiting and self._waiting[0][0] <= time.time():
             data = heapq.heappop(self._waiting)[2]
             self._waiting_bytes -= len(data)
-            with suppress(MalformedPacketError):  # counted below
+            try:
                 self._apply(data, 0, len(data))
+            except MalformedPacketError as failure:
+                self._malformed(failure)
             pace.keep()
 
     def _apply(self, packet: bytes, start: int, end: int) -> None:
@@ -316,10 +323,15 @@ class OscServer:
         numbers = [each if isinstance(each, float) and math.isfinite(each) else None for each in arguments]
         if None in numbers and not address.startswith(COMMANDS):
             self._tell_of_texts(address, arguments)
+        is_readable = address in self._known or is_address(address)
         with self._lock:
             self._counts["messages"] += 1
-            self._keep(address, numbers)
-        if address.startswith(PARAMETERS):
+            if is_readable:
+                self._keep(address, numbers)
+        if not is_readable:
+            self._outside.tell("about addresses", f"{_shown(address)} is no address that a patch can read, or a "
+                               "pattern, and is left out")  # fmt: skip
+        elif address.startswith(PARAMETERS):
             self._set_parameters(address[len(PARAMETERS) :], numbers)
         elif address.startswith(COMMANDS):
             self._command(address[len(COMMANDS) :], arguments)
