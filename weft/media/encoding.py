@@ -86,7 +86,7 @@ class FilmFormat:
 
 
 CODECS: Mapping[str, FilmCodec] = {
-    "h264": FilmCodec("libx264", "yuv420p", {"preset": "medium"}, 18, 51, is_even=True),
+    "h264": FilmCodec("libx264", "yuv420p", {"preset": "veryfast"}, 18, 51, is_even=True),
     "h265": FilmCodec(
         "libx265", "yuv420p", {"preset": "medium", "x265-params": f"log-level=none:frame-threads=2:pools={_THREADS}"},
         20, 51, is_even=True, tag="hvc1",
@@ -296,8 +296,8 @@ class FilmEncoder:
         try:
             self._child.connection.send(message)
         except OSError:
-            self._receive()  # why it has ended
-            raise self._ended() from None
+            while True:
+                self._receive()  # until it raises why the process has ended
 
     def _receive(self) -> str:
         """Waits for a message."""
@@ -336,7 +336,7 @@ class FilmParts:
         self.sound = self._folder / "sound"
 
     def open(self, anew: bool) -> int:
-        """Makes the folder, or finds it. Returns how many frames of another origin were there; these are deleted, and
+        """Makes the folder, or finds it. Returns how many segments of another origin were there; these are deleted, and
         with `anew` all. Raises EncodingError, and OSError."""
         note = self._folder / "origin"
         if self._folder.exists() and not note.exists() and any(self._folder.iterdir()):
