@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.support.forks import ran
 from tests.support.performance import Performance
-from tests.support.sound import RATE, SoundServer, breaks, frequency, read as recorded, until_heard
+from tests.support.sound import RATE, Samples, SoundServer, breaks, read as recorded, until_heard
 from weft.names import MicrophoneName, is_microphone, microphone_of
 from weft.runtime.sound.device import Devices
 from weft.runtime.sound.microphone import Intake, Microphones
@@ -106,6 +106,13 @@ def test_a_name_says_device_and_channel() -> None:
         assert microphone_of(name.name) == name
 
 
+def usual_frequency(samples: Samples) -> float:
+    """The frequency of a tone, by the time that its waves usually take: where a machine stood still, one is shorter."""
+    rises = np.flatnonzero((samples[:-1] < 0) & (samples[1:] >= 0))
+    places = rises - samples[rises] / (samples[rises + 1] - samples[rises])
+    return RATE / float(np.median(np.diff(places)))
+
+
 PATCH = """\
 mic()::m<l, r>
 audio(m@l * 0.5, delay(m@r, 100, 100) * 0.5)
@@ -129,9 +136,10 @@ def test_a_patch_plays_what_the_microphone_hears(loudspeaker: SoundServer, tmp_p
     left, right = recorded(file).T
     for channel, hertz in ((left, HERTZ), (right, 1.5 * HERTZ)):
         loud = channel[np.flatnonzero(channel)[0] :][RATE // 4 : RATE // 2]
-        assert frequency(loud) == pytest.approx(hertz, abs=0.5)
+        assert usual_frequency(loud) == pytest.approx(hertz, abs=0.5)
         assert np.abs(loud).max() == pytest.approx(0.25, abs=0.01)
-        assert len(breaks(loud, hertz)) <= 2 * 3, "a machine that stood still is caught up with by a jump"
+        places = breaks(loud, hertz)
+        assert (np.diff(places) > RATE // 200).sum() < 3, "a machine that stood still is caught up with, now and then"
     assert "listening to" in performance.stderr
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.sound.hall import compiled
+from tests.support.flaws import watched
 from tests.support.performance import Performance
 from tests.support.sound import RATE, Samples, SoundServer, eventually, read, until_heard
 from tests.support.together import all_but
@@ -266,12 +267,16 @@ def test_the_first_sample_of_a_performance_is_heard(
         SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(),
         sound=Sound(setup, SoundOptions()),
     )  # fmt: skip
-    with loudspeaker.recorded(tmp_path / "heard") as file:
+    with watched() as watch, loudspeaker.recorded(tmp_path / "heard") as file:
         session.begin()
+        began = time.monotonic()
         session.run(_UntilHeard(session))
+        over = time.monotonic()
         time.sleep(0.2)
         heard = read(file)[:, 0]
-    assert times(heard[np.flatnonzero(heard)[:1]])[0] == 0
+    # What a machine that stands still loses of a recording is no fault of the player.
+    missing = times(heard[np.flatnonzero(heard)[:1]])[0]
+    assert missing == 0 or missing <= watch.stalls.lost_around(began, over)
 
 
 @pytest.mark.parametrize(
