@@ -41,8 +41,15 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
             signal.signal(_number, _handler)
 
 
+# The first worker gets the largest group: the tests that listen to sounds, which are heard in real time.
+_LISTENER = "gw0"
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """`make test` tries fewer examples than `make test-all`."""
+    """`make test` tries fewer examples than `make test-all`. Workers give way to the one that listens."""
+    worker = getattr(config, "workerinput", {}).get("workerid", _LISTENER)
+    if worker != _LISTENER and hasattr(os, "nice"):
+        os.nice(5)
     if config.getoption("markexpr") == "not long":
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
