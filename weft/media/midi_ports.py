@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
@@ -46,8 +47,9 @@ _CLIENTS = ("weft-in", "weft-out")
 _CLIENT_NUMBERS = re.compile(r" \d+:\d+$")
 
 
+@cache
 def is_installed() -> bool:
-    """Whether there is a library for MIDI."""
+    """Whether there is a library for MIDI. Asked once a frame."""
     return any(importlib.util.find_spec(name) is not None for name in ("rtmidi", "rtmidi2"))
 
 
