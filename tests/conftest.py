@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 import threading
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.together import group_of
+from tests.support.together import LISTENING, group_of
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True, max_examples=50)
@@ -41,18 +42,25 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
             signal.signal(_number, _handler)
 
 
-# The first worker gets the largest group: the tests that listen to sounds, which are heard in real time.
-_LISTENER = "gw0"
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """`make test` tries fewer examples than `make test-all`. Workers give way to the one that listens."""
-    worker = getattr(config, "workerinput", {}).get("workerid", _LISTENER)
-    if worker != _LISTENER and hasattr(os, "nice"):
-        os.nice(5)
+    """`make test` tries fewer examples than `make test-all`."""
     if config.getoption("markexpr") == "not long":
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
+
+
+@cache
+def _give_way(group: str) -> None:
+    """Gives way to the worker that listens to sounds, which are heard in real time; called with a worker's first
+    group."""
+    if group != LISTENING and hasattr(os, "nice"):
+        os.nice(5)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where there are several workers, only one listens."""
+    if hasattr(item.config, "workerinput") and not _give_way.cache_info().currsize:
+        _give_way(group_of(item.nodeid))
 
 
 def pytest_collection_finish() -> None:

@@ -31,6 +31,9 @@ _GROUPS = re.compile(
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
 )
 
+LISTENING = "loudspeaker"
+"""The group of the tests that listen to sounds."""
+
 
 def group_of(name: str) -> str:
     """The group of a test by its whole name (`tests/…::test_…[…]`): that name itself where it stands alone."""
