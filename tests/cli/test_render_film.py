@@ -150,6 +150,16 @@ def test_plain_frames_for_another_program(films):
     assert np.array_equal(frames[..., :3], list(pictures(films.folder, count=3)))
 
 
+@pytest.mark.long
+def test_another_program_may_end_when_it_has_enough(films):
+    command = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "-", "--duration", "3600", "--format", "rgba"]
+    with subprocess.Popen(command, cwd=films.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(4) == bytes([round(255 * 0.5 / 64), round(255 * 0.5 / 36), 0, 255])
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
 def test_frames_for_another_program(films):
     with av.open(io.BytesIO(raw(films, "y4m")), format="yuv4mpegpipe") as container:
         stream = container.streams.video[0]

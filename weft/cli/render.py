@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from math import floor
@@ -309,12 +309,14 @@ def _write_raw(offline: Offline, span: _RenderSpan, form: str) -> None:
     numbers = _some_frames(offline, span)
     steps = offline.steps(numbers)
     stdout = sys.stdout.buffer
-    if form == _Y4M:
-        stdout.write(y4m_header(offline.size, offline.fps))
-    for number, picture in _progress(offline.play(steps), len(steps)):
-        if number in numbers:
-            stdout.write(y4m_frame(picture) if form == _Y4M else np.ascontiguousarray(picture).tobytes())
-    stdout.flush()
+    # The program that reads may end whenever it has enough.
+    with suppress(BrokenPipeError):
+        if form == _Y4M:
+            stdout.write(y4m_header(offline.size, offline.fps))
+        for number, picture in _progress(offline.play(steps), len(steps)):
+            if number in numbers:
+                stdout.write(y4m_frame(picture) if form == _Y4M else np.ascontiguousarray(picture).tobytes())
+        stdout.flush()
 
 
 def _some_frames(offline: Offline, span: _RenderSpan) -> range:
