@@ -90,6 +90,7 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
+@click.option("--midi-clock", is_flag=True, help="Follow the tempo of a MIDI device that sends a clock.")
 @click.option("--no-midi", is_flag=True, help="Open no MIDI port.")
 @click.option("--no-values", is_flag=True, help="Do not keep what parameters are set to beside the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
@@ -131,6 +132,7 @@ class _RunOptions:
     events: str | None
     no_audio: bool
     no_mic: bool
+    midi_clock: bool
     no_midi: bool
     no_values: bool
     audio_device: str | None
@@ -178,7 +180,8 @@ class _RunOptions:
             if self.link:
                 session.link = LinkPeer(session.clock.tempo)
             if midi is not None:
-                inputs.connect(MidiController(session.clock, inputs.knobs, reporter.mention, sender=midi))
+                told, follows = reporter.mention, self.midi_clock
+                inputs.connect(MidiController(session.clock, inputs.knobs, told, sender=midi, follows_clock=follows))
             server = self._osc_server(session, outside)
             stack.callback(server.close)
             inputs.connect(server)
@@ -198,6 +201,8 @@ class _RunOptions:
             raise click.UsageError("--headless shows nothing, so --terminal, --fullscreen and --monitor mean nothing")
         if self.terminal and self._for_a_window:
             raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
+        if self.midi_clock and (self.link or self.no_midi):
+            raise click.UsageError("--midi-clock follows a device, so --link and --no-midi mean nothing")
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
 

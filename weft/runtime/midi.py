@@ -16,7 +16,12 @@ from weft.names import SentName
 from weft.runtime.clock import Clock
 from weft.runtime.coordinator import TickResult
 from weft.runtime.knobs import KnobBindings
+from weft.runtime.midi_clock import ClockDecoder
 from weft.sources import NEVER
+
+# Seconds after which another device may lead the tempo, and the beats of a measure.
+_SILENT = 2.0
+_MEASURE = 4.0
 
 _CONTROLS: dict[str, Control] = {"midi_bend": "bend", "midi_pressure": "pressure", "midi_program": "program"}
 
@@ -28,14 +33,21 @@ class MidiController:
 
     def __init__(
         self, clock: Clock, knobs: KnobBindings, tell: Callable[[str], None], received: MidiInput | None = None,
-        sender: MidiSender | None = None,
+        sender: MidiSender | None = None, follows_clock: bool = False,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tell` is given what the performer should know. The frames of the `sender` end with those of this one."""
+        """`tell` is given what the performer should know. The frames of the `sender` end with those of this one. If it
+        `follows_clock`, the tempo is that of the first device that sends one. `now` gives the moments of events."""
         self._clock = clock
         self._knobs = knobs
         self._tell = tell
         self._input = MidiInput() if received is None else received
         self._sender = sender
+        self._follows_clock = follows_clock
+        self._now = now
+        self._decoder = ClockDecoder()
+        self._leader: tuple[str, float] | None = None
+        """The device whose clock is followed, and the moment of its last message."""
         self._state = MidiState()
         self._voices: dict[tuple[str, int, str], Voices] = {}
         self._told: set[str] = set()
@@ -47,7 +59,7 @@ class MidiController:
         names = list(wanted)
         if self._sender is not None:
             self._sender.end_frame()
-        if names or self._knobs.is_used:
+        if names or self._knobs.is_used or self._follows_clock:
             self._start(names)
         self._state.begin_frame()
         self._follow_restart()
@@ -93,20 +105,47 @@ class MidiController:
         events = self._input.events
         if not events:
             return
-        now, moment = self._clock.now(), time.monotonic()
+        ahead = self._clock.now() - self._now()
+        before = self._leader
         while events:
-            self._take(events.popleft(), now - moment)
+            self._take(events.popleft(), ahead)
+        if self._leader != before:
+            self._lead(ahead)
 
     def _take(self, event: MidiEvent, ahead: float) -> None:
         """Takes an event; the time of the performance is `ahead` of the moments of events."""
         if event.message is None:
             self._state.unplugged(event.device)
-        elif event.message.channel:
+        elif not event.message.channel:
+            self._take_clock(event.device, event.message, event.moment)
+        else:
             moved = self._state.take(event.device, event.message, event.moment, event.moment + ahead)
             if moved is not None and self._knobs.is_used:
                 learnt = self._knobs.move(moved)
                 if learnt is not None and (knob := self._knobs.of(learnt)) is not None:
                     self._tell(f"{learnt.removesuffix('@v')} follows {knob.shown}")
+
+    def _take_clock(self, device: str, message: Message, moment: float) -> None:
+        if not self._follows_clock:
+            return
+        if self._leader is None or (self._leader[0] != device and moment - self._leader[1] > _SILENT):
+            self._decoder = ClockDecoder()
+            self._tell(f"the tempo follows {device}")
+        elif self._leader[0] != device:
+            return
+        self._leader = device, moment
+        self._decoder.take(message, moment)
+
+    def _lead(self, ahead: float) -> None:
+        """Lets the tempo follow the clock that was received. Where its beat is unknown, the own one is as good."""
+        reading, tempo = self._decoder.reading(), self._clock.tempo
+        if reading is None:
+            return
+        moment = reading.moment + ahead
+        if reading.is_known:
+            tempo.follow(reading.bpm, reading.beat, moment, "midi", _MEASURE)
+        else:
+            tempo.follow(reading.bpm, tempo.beats.at(moment), moment, "midi")
 
     def _found(self, names: Iterable[SentName]) -> dict[SentName, float]:
         found: dict[SentName, float] = {}
