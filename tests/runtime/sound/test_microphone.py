@@ -135,11 +135,11 @@ def test_a_patch_plays_what_the_microphone_hears(loudspeaker: SoundServer, tmp_p
         performance.wait_for("compute", when=lambda event: event["values"][0] != 0)
     left, right = recorded(file).T
     for channel, hertz in ((left, HERTZ), (right, 1.5 * HERTZ)):
-        loud = channel[np.flatnonzero(channel)[0] :][RATE // 4 : RATE // 2]
+        loud = channel[np.flatnonzero(channel)[0] :]
         assert usual_frequency(loud) == pytest.approx(hertz, abs=0.5)
         assert np.abs(loud).max() == pytest.approx(0.25, abs=0.01)
-        places = breaks(loud, hertz)
-        assert (np.diff(places) > RATE // 200).sum() < 3, "a machine that stood still is caught up with, now and then"
+        # A machine that stood still is caught up with now and then, and not from block to block.
+        assert np.diff(breaks(loud, hertz), prepend=0, append=len(loud)).max() > 4 * 2048
     assert "listening to" in performance.stderr
 
 
