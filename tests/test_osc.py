@@ -11,7 +11,8 @@ from pythonosc.osc_message import OscMessage
 from pythonosc.osc_message_builder import OscMessageBuilder
 
 from weft.osc import (
-    LONGEST_ADDRESS, MOST_ARGUMENTS, MalformedPacketError, Message, elements, is_address, message, read_message, time_of
+    LONGEST_ADDRESS, MOST_ARGUMENTS, MalformedPacketError, ReceivedMessage, elements, is_address, message, read_message,
+    time_of
 )
 
 SINGLES = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -33,7 +34,7 @@ def bundled(*parts: bytes, tag: bytes = bytes(7) + b"\1") -> bytes:
     return b"#bundle\0" + tag + b"".join(struct.pack(">i", len(part)) + part for part in parts)
 
 
-def all_messages(packet: bytes) -> list[Message]:
+def all_messages(packet: bytes) -> list[ReceivedMessage]:
     return [read_message(packet, each.start, each.end) for each in elements(packet)]
 
 
@@ -43,7 +44,7 @@ def test_what_is_written_is_what_python_osc_writes_and_reads(address: str, numbe
     assert data == built(address, *((number, "f") for number in numbers))
     parsed = OscMessage(data)
     assert (parsed.address, parsed.params) == (address, numbers)
-    assert read_message(data) == Message(address, tuple(numbers))
+    assert read_message(data) == ReceivedMessage(address, tuple(numbers))
 
 
 ARGUMENTS = st.one_of(
@@ -56,7 +57,7 @@ ARGUMENTS = st.one_of(
 @given(ADDRESSES, st.lists(ARGUMENTS, max_size=12))
 def test_numbers_truths_and_texts_are_read(address: str, arguments: list[tuple[object, str]]) -> None:
     expected = tuple(value if isinstance(value, str) else float(value) for value, _ in arguments)  # type: ignore[arg-type]
-    assert read_message(built(address, *arguments)) == Message(address, expected)
+    assert read_message(built(address, *arguments)) == ReceivedMessage(address, expected)
 
 
 def test_what_has_no_number_keeps_its_place() -> None:
@@ -64,7 +65,7 @@ def test_what_has_no_number_keeps_its_place() -> None:
     assert read_message(data).arguments == (None, 0.5, None, None, None, 1.0, 2.0, 7.0)
     head = b"/a\0\0"
     assert read_message(head + b",ItcS\0\0\0" + bytes(8) + b"\0\0\0x" + b"yz\0\0").arguments == (None, None, "yz")
-    assert read_message(head) == read_message(head + b",\0\0\0") == Message("/a", ())
+    assert read_message(head) == read_message(head + b",\0\0\0") == ReceivedMessage("/a", ())
 
 
 def test_of_many_arguments_the_first_are_read() -> None:
@@ -102,9 +103,9 @@ def test_depth_and_length_are_no_matter() -> None:
     deep = message("/a", [0.5])
     while len(deep) < 60_000:
         deep = bundled(deep)
-    assert all_messages(deep) == [Message("/a", (0.5,))]
+    assert all_messages(deep) == [ReceivedMessage("/a", (0.5,))]
     wide = bundled(*(message(f"/{n}", [n]) for n in range(3000)))
-    assert all_messages(wide) == [Message(f"/{n}", (n,)) for n in range(3000)]
+    assert all_messages(wide) == [ReceivedMessage(f"/{n}", (n,)) for n in range(3000)]
 
 
 @pytest.mark.parametrize(

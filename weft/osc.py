@@ -25,7 +25,7 @@ Argument: TypeAlias = float | str | None
 """A number, a text, or an argument of another type, which has no value here."""
 
 
-class Message(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message: where it goes, and the first `MOST_ARGUMENTS` of its arguments."""
 
     address: str
@@ -70,7 +70,7 @@ _EPOCH = 2_208_988_800
 _ERA = 1 << 32
 
 
-class Element(NamedTuple):
+class OscElement(NamedTuple):
     """A message in a packet: where it is, and the time of day at which it is due, in seconds since 1970; 0: at once."""
 
     due: float
@@ -78,10 +78,10 @@ class Element(NamedTuple):
     end: int
 
 
-def elements(packet: bytes) -> Iterator[Element]:
+def elements(packet: bytes) -> Iterator[OscElement]:
     """The messages of a packet, in their order. Raises MalformedPacketError at the first place that cannot be read."""
     if packet[:8] != _BUNDLE:
-        yield Element(0.0, 0, len(packet))
+        yield OscElement(0.0, 0, len(packet))
         return
     # The bundles around the place that is read: where each ends, and when it is due.
     around: list[tuple[int, float]] = []
@@ -93,7 +93,7 @@ def elements(packet: bytes) -> Iterator[Element]:
             around.append((end, time_of(*_TAG.unpack_from(packet, at + 8))))
             at += _HEAD
         else:
-            yield Element(around[-1][1], at, end)
+            yield OscElement(around[-1][1], at, end)
             at = end
         while around and at >= around[-1][0]:
             around.pop()
@@ -117,7 +117,7 @@ def time_of(seconds: int, fraction: int) -> float:
     return era + seconds - _EPOCH + fraction / (1 << 32)
 
 
-def read_message(packet: bytes, start: int = 0, end: int | None = None) -> Message:
+def read_message(packet: bytes, start: int = 0, end: int | None = None) -> ReceivedMessage:
     """The message at a place in a packet. Raises MalformedPacketError."""
     end = len(packet) if end is None else end
     try:
@@ -125,16 +125,16 @@ def read_message(packet: bytes, start: int = 0, end: int | None = None) -> Messa
         if not address.startswith("/") or len(address) > LONGEST_ADDRESS:
             raise MalformedPacketError("a message without an address")
         if at >= end:
-            return Message(address, ())  # old senders leave out empty type tags
+            return ReceivedMessage(address, ())  # old senders leave out empty type tags
         stop = packet.index(b"\0", at, end)
         tags = packet[at:stop]
         at = start + (stop - start + 4 & ~3)
         fixed = _fixed(tags) if len(tags) <= MOST_ARGUMENTS else None
         if fixed is None:
-            return Message(address, tuple(_arguments(packet, tags, start, at, end)))
+            return ReceivedMessage(address, tuple(_arguments(packet, tags, start, at, end)))
         if at + fixed.size > end:
             raise MalformedPacketError("a message that ends within an argument")
-        return Message(address, tuple(map(float, fixed.unpack_from(packet, at))))
+        return ReceivedMessage(address, tuple(map(float, fixed.unpack_from(packet, at))))
     except MalformedPacketError:
         raise
     except UnicodeDecodeError as failure:

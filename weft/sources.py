@@ -66,7 +66,7 @@ class MediaHeader(NamedTuple):
 
 
 UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
-"""What a file is taken for if nobody has read its header."""
+"""What a file is taken for if its header has not been read."""
 
 
 @dataclass(frozen=True, slots=True)

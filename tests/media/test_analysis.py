@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from weft.media.analysis import (
     ANALYSES, FLOOR_DB, NEVER, PEAK_RELEASE, SPECTRUM_RELEASE, Loudness, Onset, Peak, Pitch, Rows, Samples, Spectrum,
-    Tempo
+    TempoEstimate
 )
 from weft.names import hop_length
 from weft.sources import SOURCES
@@ -77,9 +77,9 @@ def test_rows_do_not_depend_on_how_the_samples_are_cut(name: str, cuts: list[int
 
 @pytest.mark.parametrize("length", [64, 511, 512, 4096])
 def test_rows_of_a_tempo_do_not_depend_on_it_either(length: int) -> None:
-    tempo = Tempo(RATE)
+    tempo = TempoEstimate(RATE)
     rows = [tempo.feed(EVEN[start : start + length]) for start in range(0, len(EVEN), length)]
-    whole = Tempo(RATE).feed(EVEN)
+    whole = TempoEstimate(RATE).feed(EVEN)
     assert np.array_equal(np.concatenate(rows), whole)
     assert whole[-1].all()
 
@@ -255,7 +255,7 @@ def test_silence_keeps_the_pitch_and_noise_has_none() -> None:
 @pytest.mark.parametrize(("kind", "bpm"), [("click", 70), ("kick", 95), ("burst", 120), ("kick", 128), ("click", 174)])
 def test_the_tempo_of_even_hits(kind: str, bpm: float) -> None:
     times = np.arange(0.6, 9, 60 / bpm) + 0.0037
-    rows = Tempo(RATE).feed(struck(kind, times, 330, 9))
+    rows = TempoEstimate(RATE).feed(struck(kind, times, 330, 9))
     late = ends(rows) > 6
     assert rows[late, 0] == pytest.approx(bpm, rel=2e-3)
     assert (rows[late, 2] > 0.6).all()
@@ -266,11 +266,11 @@ def test_the_tempo_of_even_hits(kind: str, bpm: float) -> None:
 def test_a_beat_with_hats_between_has_the_tempo_of_the_beat() -> None:
     beats = np.arange(0.6, 9, 60 / 110)
     sound = struck("kick", beats, 330, 9) + 0.15 * struck("burst", np.arange(0.6, 9, 30 / 110), 330, 9)
-    assert Tempo(RATE).feed(sound)[-1, 0] == pytest.approx(110, rel=5e-3)
+    assert TempoEstimate(RATE).feed(sound)[-1, 0] == pytest.approx(110, rel=5e-3)
 
 
 def test_in_silence_the_tempo_stays_and_its_phase_runs_on() -> None:
-    tempo = Tempo(RATE)
+    tempo = TempoEstimate(RATE)
     before = tempo.feed(struck("click", np.arange(0.5, 8, 0.5), 330, 8))[-1]
     rows = tempo.feed(np.zeros(12 * RATE, np.float32))
     assert rows[-1, 0] == pytest.approx(before[0], rel=0.01)
@@ -281,4 +281,4 @@ def test_in_silence_the_tempo_stays_and_its_phase_runs_on() -> None:
 
 @pytest.mark.parametrize("sound", [np.zeros(3 * RATE), sine(220, 0.5, 3)], ids=["silence", "tone"])
 def test_without_beats_there_is_no_tempo(sound: np.ndarray) -> None:
-    assert not Tempo(RATE).feed(sound.astype(np.float32)).any()
+    assert not TempoEstimate(RATE).feed(sound.astype(np.float32)).any()

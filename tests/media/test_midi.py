@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from weft.media.midi import Message, MidiState, Note, Voice, Voices, bent, decode, encode
+from weft.media.midi import MidiMessage, MidiNote, MidiState, Voice, Voices, bent, decode, encode
 from weft.sources import ORDERS
 
 KEYS = "keys"
@@ -14,29 +14,29 @@ KEYS = "keys"
 LENGTHS = {0x8: 3, 0x9: 3, 0xA: 3, 0xB: 3, 0xC: 2, 0xD: 2, 0xE: 3}
 
 
-def state(*messages: Message, moment: float = 0.0, device: str = KEYS) -> MidiState:
+def state(*messages: MidiMessage, moment: float = 0.0, device: str = KEYS) -> MidiState:
     made = MidiState()
     feed(made, *messages, moment=moment, device=device)
     return made
 
 
-def feed(made: MidiState, *messages: Message, moment: float = 0.0, device: str = KEYS) -> None:
+def feed(made: MidiState, *messages: MidiMessage, moment: float = 0.0, device: str = KEYS) -> None:
     """The messages of one frame."""
     made.begin_frame()
     for message in messages:
         made.take(device, message, moment, moment)
 
 
-def on(key: int, velocity: int = 127, channel: int = 1) -> Message:
-    return Message("note on", channel, key, velocity)
+def on(key: int, velocity: int = 127, channel: int = 1) -> MidiMessage:
+    return MidiMessage("note on", channel, key, velocity)
 
 
-def off(key: int, channel: int = 1) -> Message:
-    return Message("note off", channel, key)
+def off(key: int, channel: int = 1) -> MidiMessage:
+    return MidiMessage("note off", channel, key)
 
 
-def cc(number: int, value: int, channel: int = 1) -> Message:
-    return Message("control", channel, number, value)
+def cc(number: int, value: int, channel: int = 1) -> MidiMessage:
+    return MidiMessage("control", channel, number, value)
 
 
 def keys(made: MidiState) -> list[int]:
@@ -70,12 +70,12 @@ def test_what_is_no_message_is_none(data: bytes) -> None:
 def test_the_messages_of_a_clock() -> None:
     kinds = [decode(bytes((status,))) for status in (0xF8, 0xFA, 0xFB, 0xFC)]
     assert [found.kind for found in kinds if found] == ["clock", "start", "continue", "stop"]
-    assert decode(bytes((0xF2, 3, 1))) == Message("position", value=128 + 3)
+    assert decode(bytes((0xF2, 3, 1))) == MidiMessage("position", value=128 + 3)
 
 
 def test_a_bend_goes_from_one_end_to_the_other() -> None:
     assert [bent(value) for value in (0, 4096, 8192, 16383)] == [-1, -0.5, 0, 1]
-    assert state(Message("bend", 3, 0, 16383)).value("bend", 0, "") == 1
+    assert state(MidiMessage("bend", 3, 0, 16383)).value("bend", 0, "") == 1
 
 
 # --- controllers ------------------------------------------------------------------------------------------------------
@@ -86,9 +86,9 @@ def test_a_controller_is_the_last_value_of_those_that_are_meant() -> None:
     feed(made, cc(7, 64), device="nanoKONTROL2")
     assert [made.value(7, channel, "") for channel in (0, 1, 2, 3)] == [64 / 127, 64 / 127, 0, None]
     assert [made.value(7, 0, part) for part in ("key", "NANO", "other")] == [0, 64 / 127, None]
-    feed(made, Message("pressure", 1, 0, 127), Message("program", 1, 5))
+    feed(made, MidiMessage("pressure", 1, 0, 127), MidiMessage("program", 1, 5))
     assert [made.value(each, 0, "") for each in ("pressure", "program", "bend")] == [1, 5, None]
-    feed(made, Message("key pressure", 1, 60, 0))
+    feed(made, MidiMessage("key pressure", 1, 60, 0))
     assert made.value("pressure", 0, "") == 0
 
 
@@ -119,7 +119,7 @@ def test_what_moved_is_told_with_its_pair() -> None:
 
 
 def test_a_reset_moves_what_the_practice_names() -> None:
-    made = state(cc(1, 9), cc(7, 9), cc(11, 9), Message("bend", 1, 0, 0), cc(1, 9, channel=2), on(60))
+    made = state(cc(1, 9), cc(7, 9), cc(11, 9), MidiMessage("bend", 1, 0, 0), cc(1, 9, channel=2), on(60))
     feed(made, cc(121, 0))
     assert [made.value(each, 1, "") for each in (1, 7, 11, "bend", "pressure")] == [0, 9 / 127, 1, 0, None]
     assert made.value(1, 2, "") == 9 / 127
@@ -179,11 +179,11 @@ def test_a_pedal_holds_what_is_released() -> None:
 # --- voices -----------------------------------------------------------------------------------------------------------
 
 
-def note(serial: int, key: int = 60, began: float = 0.0) -> Note:
-    return Note(serial, KEYS, 1, key, 1.0, began)
+def note(serial: int, key: int = 60, began: float = 0.0) -> MidiNote:
+    return MidiNote(serial, KEYS, 1, key, 1.0, began)
 
 
-def shown(voices: Voices, *held: Note, count: int = 1) -> list[tuple[int, bool]]:
+def shown(voices: Voices, *held: MidiNote, count: int = 1) -> list[tuple[int, bool]]:
     found = voices.frame(held, count)
     return [(voice.note.key if voice.note else 0, voice.gate) for voice in found]
 
@@ -257,7 +257,7 @@ def test_nothing_that_can_be_sent_breaks_it() -> None:
             }
 
 
-def _any(seed: int) -> Iterable[Message]:
+def _any(seed: int) -> Iterable[MidiMessage]:
     for step in range(40):
         number = (seed * 7919 + step * 104729) % (112 * 128 * 128)
         status, rest = divmod(number, 128 * 128)

@@ -21,7 +21,7 @@ from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Report, Source, WeftError
-from weft.media.midi import Message, Moved, decode
+from weft.media.midi import MidiMessage, Moved, decode
 from weft.media.midi_ports import MidiEvent, MidiInput, MidiOutput, default_output, list_devices
 from weft.names import SentName
 from weft.runtime.build import build
@@ -59,7 +59,7 @@ class Desk:
         )  # fmt: skip
 
     def frame(
-        self, *messages: Message | None, wanted: tuple[SentName, ...] = (), passed: float = 1 / 60
+        self, *messages: MidiMessage | None, wanted: tuple[SentName, ...] = (), passed: float = 1 / 60
     ) -> list[float]:
         self.seconds += passed
         self.clock.tick()
@@ -72,12 +72,12 @@ def note(output: str, voice: int = 0, channel: int = 0, device: str = "", order:
     return SentName("midi_note", (voice, channel, device, order), output)
 
 
-def on(key: int, velocity: int = 127) -> Message:
-    return Message("note on", 1, key, velocity)
+def on(key: int, velocity: int = 127) -> MidiMessage:
+    return MidiMessage("note on", 1, key, velocity)
 
 
-def off(key: int) -> Message:
-    return Message("note off", 1, key)
+def off(key: int) -> MidiMessage:
+    return MidiMessage("note off", 1, key)
 
 
 NOTE = tuple(note(output) for output in ("note", "velocity", "gate"))
@@ -133,10 +133,10 @@ def test_voices_and_values_of_several_reads_at_once() -> None:
     desk = Desk()
     low, high = note("note", order="lowest"), note("note", voice=1, order="lowest")
     others = note("note", channel=2), note("gate", device="other"), SentName("midi_cc", (7.0, 0.0, ""), "v")
-    found = desk.frame(on(67), on(60), Message("control", 1, 7, 127), wanted=(low, high, *others))
+    found = desk.frame(on(67), on(60), MidiMessage("control", 1, 7, 127), wanted=(low, high, *others))
     assert found == [60, 67, 0, 0, 1]
     bend, program = (SentName(name, (0.0, "KEY"), "v") for name in ("midi_bend", "midi_program"))
-    found = desk.frame(Message("bend", 1, 0, 0), Message("program", 1, 9), wanted=(bend, program))
+    found = desk.frame(MidiMessage("bend", 1, 0, 0), MidiMessage("program", 1, 9), wanted=(bend, program))
     assert found == [-1, 9]
 
 
@@ -156,8 +156,8 @@ def test_the_tempo_follows_the_first_clock() -> None:
         desk = Desk(follows_clock=follows)
         desk.clock.tempo.begin(120)
         for tick in range(48):
-            desk.received.events.append(MidiEvent(tick * 60 / 90 / 24, KEYS, Message("clock")))
-            desk.received.events.append(MidiEvent(tick * 60 / 90 / 24, "other", Message("clock")))
+            desk.received.events.append(MidiEvent(tick * 60 / 90 / 24, KEYS, MidiMessage("clock")))
+            desk.received.events.append(MidiEvent(tick * 60 / 90 / 24, "other", MidiMessage("clock")))
         desk.frame(passed=2.0)
         assert desk.clock.tempo.bpm == pytest.approx(90 if follows else 120)
         assert desk.told == [f"the tempo follows {KEYS}"] * follows
@@ -167,11 +167,11 @@ def test_the_beat_meets_that_of_a_sequencer_that_was_started() -> None:
     desk, begun = Desk(follows_clock=True), 1.7
     tempo = desk.clock.tempo
     tempo.begin(100)
-    desk.received.events.append(MidiEvent(begun, KEYS, Message("start")))
+    desk.received.events.append(MidiEvent(begun, KEYS, MidiMessage("start")))
     tick = 0
     while desk.seconds < 24 + begun:
         while begun + tick / 48 <= desk.seconds:
-            desk.received.events.append(MidiEvent(begun + tick / 48, KEYS, Message("clock")))
+            desk.received.events.append(MidiEvent(begun + tick / 48, KEYS, MidiMessage("clock")))
             tick += 1
         desk.frame(passed=1 / 30)
         tempo.advance(desk.clock.now(), 0.02)
@@ -185,8 +185,8 @@ def test_the_beat_meets_that_of_a_sequencer_that_was_started() -> None:
 TEXT = "#slider speed<v> = 0, 2, 0.5\n#toggle on<v> = 0\n#xy spot<x, y> = 0.25, 0.75\n"
 
 
-def turn(number: int, value: int) -> Message:
-    return Message("control", 1, number, value)
+def turn(number: int, value: int) -> MidiMessage:
+    return MidiMessage("control", 1, number, value)
 
 
 def test_a_parameter_is_bound_to_the_next_knob_that_is_turned() -> None:
@@ -319,7 +319,7 @@ def test_messages_come_from_a_port_that_comes_and_goes(panel: Any) -> None:
             time.sleep(0.01)  # more than a block
         _wait(lambda: len(received.events) == 3)
         events = list(received.events)
-        assert [event.message for event in events] == [turn(7, 1), turn(7, 2), Message("clock")]
+        assert [event.message for event in events] == [turn(7, 1), turn(7, 2), MidiMessage("clock")]
         moments = [before, *(event.moment for event in events), time.monotonic()]
         assert moments == sorted(moments)
         panel.close_port()
@@ -368,7 +368,7 @@ class Sent:
         self.sender = MidiSender(lambda words: None, self.output)
         assert self.frame({}) == []
 
-    def frame(self, statements: dict[str, dict[str, float]], passed: float = 1 / 60) -> list[tuple[str, Message]]:
+    def frame(self, statements: dict[str, dict[str, float]], passed: float = 1 / 60) -> list[tuple[str, MidiMessage]]:
         """A frame in which these statements have these values."""
         self.now += passed
         self.sender.end_frame()
@@ -387,20 +387,20 @@ def test_a_controller_is_sent_when_it_changes() -> None:
     sent = Sent()
     for value, expected in ((0, [0]), (0.001, []), (0.5, [64]), (0.5, []), (7, [127]), (math.nan, []), (-1, [0])):
         found = sent.frame({"midi": {"cc": 7, "value": value, "channel": 3}})
-        assert found == [("", Message("control", 3, 7, each)) for each in expected]
+        assert found == [("", MidiMessage("control", 3, 7, each)) for each in expected]
 
 
 def test_what_changes_faster_than_the_rate_is_sent_later() -> None:
     sent = Sent()
     found = [sent.frame({"midi": {"bend": frame / 200}}, passed=0.001) for frame in range(200)]
     assert RATE * 0.16 <= sum(map(len, found)) <= RATE * 0.2 + 1
-    assert sent.frame({"midi": {"bend": 1}}) == [("", Message("bend", 1, 0, 16383))]
+    assert sent.frame({"midi": {"bend": 1}}) == [("", MidiMessage("bend", 1, 0, 16383))]
 
 
 def test_a_note_lasts_as_long_as_its_gate() -> None:
     sent = Sent()
 
-    def frame(note: float, gate: float) -> list[Message]:
+    def frame(note: float, gate: float) -> list[MidiMessage]:
         return [message for _, message in sent.frame({"midi:synth": {"note": note, "gate": gate, "velocity": 1}})]
 
     assert frame(60, 0) == []
@@ -415,8 +415,8 @@ def test_statements_go_to_their_devices_and_end_their_notes_with_a_save() -> Non
     sent = Sent()
     rest = {"midi:my.synth.2": {"program": 5}, "midi": {"pressure": 1}}
     assert sent.frame({"midi:my.synth": {"note": 60, "gate": 0.5}, **rest}) == [
-        ("my.synth", Message("note on", 1, 60, 64)), ("my.synth", Message("program", 1, 5)),
-        ("", Message("pressure", 1, 0, 127)),
+        ("my.synth", MidiMessage("note on", 1, 60, 64)), ("my.synth", MidiMessage("program", 1, 5)),
+        ("", MidiMessage("pressure", 1, 0, 127)),
     ]  # fmt: skip
     assert [sent.frame(rest), sent.frame(rest)] == [[], [("my.synth", off(60))]]
 

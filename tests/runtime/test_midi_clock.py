@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.media.midi import Message
+from weft.media.midi import MidiMessage
 from weft.runtime.midi_clock import TICKS, ClockDecoder
 
-TICK, START, STOP = Message("clock"), Message("start"), Message("stop")
+TICK, START, STOP = MidiMessage("clock"), MidiMessage("start"), MidiMessage("stop")
 
 
 def ticked(
@@ -88,8 +88,8 @@ def test_positions_are_those_of_the_sequencer() -> None:
     assert found is not None
     assert not found.is_known
     made.take(STOP, 1.0)
-    made.take(Message("position", value=8), 1.0)
-    made.take(Message("continue"), 1.0)
+    made.take(MidiMessage("position", value=8), 1.0)
+    made.take(MidiMessage("continue"), 1.0)
     found = ticked(120, 1, begin=1.0, into=made).reading()
     assert found is not None
     assert (found.beat, found.is_known) == (pytest.approx(2), True)

@@ -193,13 +193,8 @@ def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, 
     path = source_text(call, spec)
     if media_kind(path.value, spec) is not SOUND:
         return None
-    given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
-    loop = next(value for param, value in given.items() if param.name == "loop")
-    number = 0.0 if loop is None else literal_number(loop)
-    if number is None:
-        raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', loop.span if loop else call.span,
-                    "what repeats at times is a remap: k@l(me@time ~ me@time % 2)")  # fmt: skip
-    return SoundFile(media_path(path), int(rate)), number != 0
+    repeats = _loops(call, spec, False, "what repeats at times is a remap: k@l(me@time ~ me@time % 2)")
+    return SoundFile(media_path(path), int(rate)), repeats
 
 
 def called_film(call: Call, spec: SourceSpec) -> FilmFile | None:
@@ -208,13 +203,18 @@ def called_film(call: Call, spec: SourceSpec) -> FilmFile | None:
     path = source_text(call, spec)
     if media_kind(path.value, spec) is not FILM:
         return None
+    repeats = _loops(call, spec, True, "a remap of the time plays a film in any way: f@r(me@time ~ …)")
+    return FilmFile(media_path(path), repeats)
+
+
+def _loops(call: Call, spec: SourceSpec, usually: bool, hint: str) -> bool:
+    """Whether a call repeats its file, by the argument `loop`. Raises WeftError if that is not written out."""
     given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
     loop = next(value for param, value in given.items() if param.name == "loop")
-    number = 1.0 if loop is None else literal_number(loop)
+    number = float(usually) if loop is None else literal_number(loop)
     if number is None:
-        raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', loop.span if loop else call.span,
-                    "a remap of the time plays a film in any way: f@r(me@time ~ …)")  # fmt: skip
-    return FilmFile(media_path(path), number != 0)
+        raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', (loop or call).span, hint)
+    return number != 0
 
 
 def called_analysis(call: Call, spec: SourceSpec) -> tuple[Expression, tuple[float, ...]]:

@@ -37,7 +37,7 @@ class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest go
 _MOST_TIMES = 16
 
 
-class FilmTimes:
+class FilmNames:
     """Names the pictures of films: one for each time at which a film is read. Its name has a hash of the expression of
     that time, so equal times share a picture, in all subgraphs and over saves."""
 
@@ -86,7 +86,7 @@ class _Lowering:
     subgraph: Subgraph
     contexts: ContextTable
     pool: Pool
-    films: FilmTimes = field(default_factory=FilmTimes)
+    films: FilmNames = field(default_factory=FilmNames)
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
@@ -205,7 +205,7 @@ class ExprDomain:
     owners: Mapping[StrandRef, ContextSpec]
     images: frozenset[str]
     points: bool
-    films: FilmTimes
+    films: FilmNames
     own: Coordinates[Expr] = field(init=False)
     _constants: Constants = field(default_factory=Constants)
     _nominal: Constants = field(default_factory=Constants)

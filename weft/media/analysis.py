@@ -332,7 +332,7 @@ class Pitch(Analyser):
         return best + 1 + vertex(difference[best - 1 : best + 2]), float(normal[best])
 
 
-class Tempo(Analyser):
+class TempoEstimate(Analyser):
     """The beats of the last six seconds, from 60 to 180 a minute, most of all about 120.
 
     The rises of the sound are correlated with themselves. A tempo is as good as the correlation at one to four of its
@@ -434,7 +434,7 @@ class Tempo(Analyser):
 
 
 ANALYSES: Mapping[str, type[Analyser]] = MappingProxyType({
-    each.spec.name: each for each in (Loudness, Peak, Spectrum, Onset, Pitch, Tempo)
+    each.spec.name: each for each in (Loudness, Peak, Spectrum, Onset, Pitch, TempoEstimate)
 })  # fmt: skip
 """The analyses, by their names in the table of sources."""
 

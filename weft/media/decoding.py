@@ -161,7 +161,7 @@ def _decode(memory: FrameMemory, path: Path, parent: Connection) -> None:
             with opened(path) as container:
                 index = FilmIndex(container)
             threading.Thread(target=index.read, args=(path, memory), daemon=True).start()
-            decoder = Decoder(memory, path, index)
+            decoder = FilmDecoder(memory, path, index)
             while True:
                 if not decoder.step():
                     time.sleep(_LOOK if decoder.idle < _IDLE else _SELDOM)
@@ -354,7 +354,7 @@ class _Head:
     """How far it goes from one picture to the next."""
 
 
-class Decoder:
+class FilmDecoder:
     """Decodes, frame by frame, what is wanted next."""
 
     def __init__(self, memory: FrameMemory, path: Path, index: FilmIndex) -> None:

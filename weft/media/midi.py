@@ -36,7 +36,7 @@ _TOGETHER = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MidiMessage:
     """A message: `number` is a note, a controller or a program, `value` how much, as it was sent. `channel` is 1 to 16,
     and 0 for a message to the whole system."""
 
@@ -46,7 +46,7 @@ class Message:
     value: int = 0
 
 
-def decode(data: bytes) -> Message | None:
+def decode(data: bytes) -> MidiMessage | None:
     """The message of some bytes; None for one that means nothing here, and for bytes that are no message."""
     if not data or any(byte > 0x7F for byte in data[1:]):
         return None
@@ -55,7 +55,7 @@ def decode(data: bytes) -> Message | None:
         kind = _SYSTEM_KINDS.get(status)
         if kind is None or len(data) != (3 if kind == "position" else 1):
             return None
-        return Message(kind, value=data[1] | data[2] << 7 if kind == "position" else 0)
+        return MidiMessage(kind, value=data[1] | data[2] << 7 if kind == "position" else 0)
     if status < 0x80:
         return None
     kind, channel = _CHANNEL_KINDS[(status >> 4) - 8], (status & 15) + 1
@@ -63,17 +63,17 @@ def decode(data: bytes) -> Message | None:
         return None
     match kind:
         case "program":
-            return Message(kind, channel, data[1])
+            return MidiMessage(kind, channel, data[1])
         case "pressure":
-            return Message(kind, channel, 0, data[1])
+            return MidiMessage(kind, channel, 0, data[1])
         case "bend":
-            return Message(kind, channel, 0, data[1] | data[2] << 7)
+            return MidiMessage(kind, channel, 0, data[1] | data[2] << 7)
         case "note on" if not data[2]:
-            return Message("note off", channel, data[1])
-    return Message(kind, channel, data[1], data[2])
+            return MidiMessage("note off", channel, data[1])
+    return MidiMessage(kind, channel, data[1], data[2])
 
 
-def encode(message: Message) -> bytes:
+def encode(message: MidiMessage) -> bytes:
     """The bytes of a message to a channel."""
     status = (_CHANNEL_KINDS.index(message.kind) + 8) << 4 | (message.channel - 1)
     match message.kind:
@@ -110,7 +110,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class MidiNote:
     """A note that was struck. `serial` counts all notes; `began` is the time of the performance."""
 
     serial: int
@@ -134,7 +134,7 @@ class MidiState:
     """What has been sent by all devices so far. Within a frame, call `begin_frame`, then `take` for each message."""
 
     def __init__(self) -> None:
-        self.held: dict[tuple[str, int, int], Note] = {}
+        self.held: dict[tuple[str, int, int], MidiNote] = {}
         """The notes that are held, the newest last."""
         self._count = 0
         self._shown = 0
@@ -148,7 +148,7 @@ class MidiState:
         self._pedals: set[_Place] = set()
         self._sustained: set[tuple[str, int, int]] = set()
         """The notes that a pedal holds."""
-        self._ending: list[Note] = []
+        self._ending: list[MidiNote] = []
         """The notes that ended in the frame in which they began."""
 
     def begin_frame(self) -> None:
@@ -159,7 +159,7 @@ class MidiState:
         self._ending.clear()
         self._shown = self._count
 
-    def take(self, device: str, message: Message, moment: float, began: float) -> Moved | None:
+    def take(self, device: str, message: MidiMessage, moment: float, began: float) -> Moved | None:
         """Takes a message, which came at a `moment` in seconds, and at the time `began` of the performance; returns the
         controller that it moved."""
         here = device, message.channel
@@ -170,7 +170,7 @@ class MidiState:
                 self._sustained.discard(place)
                 # Struck again, it becomes the newest.
                 self.held.pop(place, None)
-                self.held[place] = Note(self._count, *place, message.value / 127, began)
+                self.held[place] = MidiNote(self._count, *place, message.value / 127, began)
             case "note off":
                 place = (*here, message.number)
                 if here in self._pedals:
@@ -202,7 +202,7 @@ class MidiState:
         ]
         return max(found)[1] if found else None
 
-    def notes(self, channel: int, device: str) -> list[Note]:
+    def notes(self, channel: int, device: str) -> list[MidiNote]:
         """The held notes on a channel (0: any) of the devices with this in their names, the newest last."""
         held = self.held.values()
         return [note for note in held if channel in (0, note.channel) and is_meant(note.device, device)]
@@ -277,7 +277,7 @@ class MidiState:
 class Voice:
     """What a voice shows in a frame: its note, or the one before; None if there was none."""
 
-    note: Note | None = None
+    note: MidiNote | None = None
     gate: bool = False
 
 
@@ -288,16 +288,16 @@ class Voices:
     order: str
     shown: list[Voice] = field(default_factory=list)
     """What each voice showed in the last frame."""
-    _slots: list[Note | None] = field(default_factory=list)
+    _slots: list[MidiNote | None] = field(default_factory=list)
     """The held note of each steady voice."""
     _last: int = 0
     """The newest note that was given to a steady voice."""
 
-    def frame(self, held: Sequence[Note], count: int) -> list[Voice]:
+    def frame(self, held: Sequence[MidiNote], count: int) -> list[Voice]:
         """What the first voices show in the next frame, where these notes are held, the newest last.
 
         A voice keeps its note when the note ends. When a voice gets a note that was struck after the end of its last
-        one, and both happened between two frames, its gate is 0 for this frame: otherwise nobody would notice."""
+        one, and both happened between two frames, its gate is 0 for this frame: otherwise no frame would show it."""
         self.shown += [Voice()] * (count - len(self.shown))
         serials = {note.serial for note in held}
         chosen = self._steady(held) if self.order == "steady" else _ordered(held, self.order)
@@ -321,7 +321,7 @@ class Voices:
             for voice in self.shown
         ]
 
-    def _steady(self, held: Sequence[Note]) -> list[Note | None]:
+    def _steady(self, held: Sequence[MidiNote]) -> list[MidiNote | None]:
         """The notes of steady voices. A new one takes the voice that last had its key if that is free, else the one
         that has been free for longest, else that of the oldest note."""
         self._slots += [None] * (len(self.shown) - len(self._slots))
@@ -334,15 +334,15 @@ class Voices:
             self._slots[min(range(len(self._slots)), key=lambda k: self._rank(k, note))] = note
         return self._slots
 
-    def _rank(self, k: int, note: Note) -> tuple[bool, bool, int]:
+    def _rank(self, k: int, note: MidiNote) -> tuple[bool, bool, int]:
         current, before = self._slots[k], self.shown[k].note
         own_key = before is not None and before.place == note.place
         age = current or before
         return current is not None, not own_key, age.serial if age is not None else -1
 
 
-def _ordered(held: Collection[Note], order: str) -> list[Note]:
-    keys: dict[str, Callable[[Note], tuple[int, int]]] = {
+def _ordered(held: Collection[MidiNote], order: str) -> list[MidiNote]:
+    keys: dict[str, Callable[[MidiNote], tuple[int, int]]] = {
         "newest": lambda note: (-note.serial, 0),
         "oldest": lambda note: (note.serial, 0),
         "lowest": lambda note: (note.key, -note.serial),

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
 from weft.child import BEAT, Child, Pulse, run
-from weft.media.midi import Message, decode, encode, is_meant
+from weft.media.midi import MidiMessage, decode, encode, is_meant
 
 LOOK = 2.0
 """Seconds between two looks for devices."""
@@ -58,7 +58,7 @@ class MidiEvent(NamedTuple):
 
     moment: float
     device: str
-    message: Message | None
+    message: MidiMessage | None
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class MidiOutput(_PortProcess):
         self.waiting: queue.SimpleQueue[tuple[str, Sequence[bytes]] | None] = queue.SimpleQueue()
         """What is to be sent, with a part of the output's name; None at the end."""
 
-    def send(self, part: str, messages: Iterable[Message]) -> None:
+    def send(self, part: str, messages: Iterable[MidiMessage]) -> None:
         """Sends messages to the first output with this in its name, in the background."""
         self.start()
         if self.waiting.qsize() < _MOST:
@@ -435,13 +435,13 @@ class _Speaker:
         for part, sounding in self._sounding.items():
             for channel, key in sounding:
                 with suppress(Exception):
-                    self._ports[part].send_message(encode(Message("note off", channel, key)))
+                    self._ports[part].send_message(encode(MidiMessage("note off", channel, key)))
         # JACK takes messages once a block, and what is waiting then is lost with the process.
         time.sleep(_TO_FLUSH)
         return None
 
     def _idle(self) -> None:
-        """Takes what is sent, for nobody."""
+        """Drops what is sent."""
         while True:
             self._pulse.beat()
             if self._parent.poll(BEAT) and self._parent.recv() is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from weft.media.midi import Control, Message, MidiState, Voice, Voices
+from weft.media.midi import Control, MidiMessage, MidiState, Voice, Voices
 from weft.media.midi_ports import LOOK, NOT_INSTALLED, MidiEvent, MidiInput, MidiOutput, is_installed
 from weft.names import SentName
 from weft.runtime.clock import Clock
@@ -125,7 +125,7 @@ class MidiController:
                 if learnt is not None and (knob := self._knobs.of(learnt)) is not None:
                     self._tell(f"{learnt.removesuffix('@v')} follows {knob.shown}")
 
-    def _take_clock(self, device: str, message: Message, moment: float) -> None:
+    def _take_clock(self, device: str, message: MidiMessage, moment: float) -> None:
         if not self._follows_clock:
             return
         if self._leader is None or (self._leader[0] != device and moment - self._leader[1] > _SILENT):
@@ -203,8 +203,8 @@ Notes and programs are sent at once."""
 class _Statement:
     """What a `midi` statement has sent: the last message, or its note; and when the next one may be sent."""
 
-    message: Message | None = None
-    note: Message | None = None
+    message: MidiMessage | None = None
+    note: MidiMessage | None = None
     due: float = 0.0
 
 
@@ -255,7 +255,7 @@ def _target(key: str) -> str:
     return re.sub(r"\.\d+$", "", key.partition(":")[2])
 
 
-def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iterator[Message]:
+def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iterator[MidiMessage]:
     """The messages of a statement with these values, which are noted as `sent`. A value that is no number sends
     nothing."""
     if not all(map(math.isfinite, values.values())):
@@ -271,13 +271,13 @@ def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iter
     yield message
 
 
-def _note_messages(values: Mapping[str, float], channel: int, sent: _Statement) -> Iterator[Message]:
+def _note_messages(values: Mapping[str, float], channel: int, sent: _Statement) -> Iterator[MidiMessage]:
     """A note lasts as long as `gate` is above 0. If its number changes meanwhile, the new one begins before the old one
     ends, which ties them. Without a velocity, the gate says how hard it is."""
     gate, note = values["gate"], None
     if gate > 0:
         velocity = _whole(values.get("velocity", gate) * 127, 1, 127)
-        note = Message("note on", channel, _whole(values["note"], 0, 127), velocity)
+        note = MidiMessage("note on", channel, _whole(values["note"], 0, 127), velocity)
     before = sent.note
     if note is not None and before is not None and (note.channel, note.number) == (before.channel, before.number):
         return
@@ -288,15 +288,15 @@ def _note_messages(values: Mapping[str, float], channel: int, sent: _Statement) 
         yield _ended(before)
 
 
-def _message(values: Mapping[str, float], channel: int) -> Message:
+def _message(values: Mapping[str, float], channel: int) -> MidiMessage:
     if "cc" in values:
-        return Message("control", channel, _whole(values["cc"], 0, 127), _whole(values["value"] * 127, 0, 127))
+        return MidiMessage("control", channel, _whole(values["cc"], 0, 127), _whole(values["value"] * 127, 0, 127))
     if "bend" in values:
         bend = values["bend"]
-        return Message("bend", channel, 0, _whole(8192 + bend * (8191 if bend > 0 else 8192), 0, 16383))
+        return MidiMessage("bend", channel, 0, _whole(8192 + bend * (8191 if bend > 0 else 8192), 0, 16383))
     if "pressure" in values:
-        return Message("pressure", channel, 0, _whole(values["pressure"] * 127, 0, 127))
-    return Message("program", channel, _whole(values["program"], 0, 127))
+        return MidiMessage("pressure", channel, 0, _whole(values["pressure"] * 127, 0, 127))
+    return MidiMessage("program", channel, _whole(values["program"], 0, 127))
 
 
 def _whole(value: float, least: int, most: int) -> int:
@@ -304,5 +304,5 @@ def _whole(value: float, least: int, most: int) -> int:
     return min(max(math.floor(value + 0.5), least), most)
 
 
-def _ended(note: Message) -> Message:
-    return Message("note off", note.channel, note.number)
+def _ended(note: MidiMessage) -> MidiMessage:
+    return MidiMessage("note off", note.channel, note.number)

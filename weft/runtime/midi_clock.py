@@ -12,7 +12,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from weft.media.midi import Message
+from weft.media.midi import MidiMessage
 
 TICKS = 24
 """Ticks a beat."""
@@ -22,7 +22,7 @@ _SIXTEENTH = TICKS // 4
 # The most ticks of a line, and the fewest that make one: four beats, and half a beat.
 _MOST = 4 * TICKS
 _FEWEST = TICKS // 2
-# Seconds between two ticks after which a clock begins anew: 10 beats a minute.
+# Seconds between two ticks after which a clock begins again: 10 beats a minute.
 _GAP = 0.25
 # By how many standard errors, and by which share, the tempo of the last beat may differ from that of all ticks, unless
 # the tempo was changed; for how many ticks it has to differ, since what is late catches up; and by how many errors and
@@ -55,7 +55,7 @@ class ClockDecoder:
         self._rate = 0.0
         """The tempo that was given last, in ticks a second."""
 
-    def take(self, message: Message, moment: float) -> None:
+    def take(self, message: MidiMessage, moment: float) -> None:
         """Takes a message of a clock, which came at a moment in seconds."""
         match message.kind:
             case "clock":

@@ -87,7 +87,7 @@ _MOST_LINES = 8
 # --- what is received -------------------------------------------------------------------------------------------
 
 
-class _Place:
+class _Received:
     """A number at a place in the messages to one address. A number that came and was 0 again before a frame read it is
     shown in one frame."""
 
@@ -166,7 +166,7 @@ class OscServer:
         self._on_command = on_command
         self._outside = outside
         self._lock = threading.Lock()
-        self._known: dict[str, dict[int, _Place]] = {}
+        self._known: dict[str, dict[int, _Received]] = {}
         """What came, by address, the address that was heard last at the end; and by the place in a message."""
         self._wanted: frozenset[str] = frozenset()
         """The addresses that the program reads."""
@@ -403,10 +403,10 @@ class OscServer:
             self._on_command(name, argument if isinstance(argument, str) else "")
 
 
-def _place(places: dict[int, _Place], index: int) -> _Place:
+def _place(places: dict[int, _Received], index: int) -> _Received:
     found = places.get(index)
     if found is None:
-        found = places[index] = _Place()
+        found = places[index] = _Received()
     return found
 
 

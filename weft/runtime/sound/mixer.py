@@ -254,7 +254,7 @@ class ControlSmoother:
         return self._ramps[name].now if name in self._ramps else None
 
     def forget(self, names: Iterable[str]) -> None:
-        """Begins these anew, at their next values."""
+        """Begins these again, at their next values."""
         for name in names:
             self._ramps.pop(name, None)
 
