@@ -62,7 +62,7 @@ kernel void visual_display(
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
     float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
-    pixels[id] = uchar4(uchar3(to_byte(me_x * frame.mouse_x)), 255);
+    pixels[id] = uchar4(uchar3(to_byte(frame.mouse_x * me_x)), 255);
 }
 """
 

@@ -40,7 +40,7 @@ def test_a_deep_expression_passes():
 
 
 def node(op, *args, attr=None, index=1000, free=0):
-    return Expr(op, args, attr, index, free)
+    return Expr(op, args, attr, index, index, free)
 
 
 def test_operands_come_first():

@@ -17,9 +17,9 @@ from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
-    depending_on_loop, rewrite, topological
+    depending_on_loop, depth_first, rewrite, topological
 )
-from weft.ir.lower import lower
+from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, Rate, RateAnalysis, long_loops
 from weft.names import is_sound
@@ -78,8 +78,9 @@ class Placement:
         self, roots: Iterable[tuple[Expr, Rate]], nodes: Sequence[Expr], rate: Mapping[Expr, Rate], hoist: bool
     ) -> None:
         """The roots are what each section has to compute; `nodes` are all expressions below them, and perhaps others,
-        operands first."""
+        operands first, in the order in which sections compute them for one another."""
         self.sections = {r: Region(r) for r in Rate}
+        self._order = {node: place for place, node in enumerate(nodes)}
         self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
         self._hoist = hoist
         self._values: dict[Expr, list[Place]] = {}
@@ -98,7 +99,11 @@ class Placement:
 
     def crossing(self, rate: Rate) -> list[Place]:
         """The values of a section that other sections use, operands first."""
-        return sorted(self._crossing[rate], key=lambda value: value.node.index)
+        return self.in_order(self._crossing[rate])
+
+    def in_order(self, places: Iterable[Place]) -> list[Place]:
+        """Places in the order of their expressions, operands first."""
+        return sorted(places, key=lambda place: self._order[place.node])
 
     def value(self, node: Expr, region: Region) -> Place:
         """The place of an expression for its users in `region`."""
@@ -245,7 +250,7 @@ def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | No
         ready = [key for key in values if key not in done and below[key] <= done]
         if not ready:
             raise MalformedError(f"{lowered.name}: images of one tick need one another")
-        ready.sort(key=lambda key: values[key].value.index)
+        ready.sort(key=lambda key: (values[key].value.key, key))
         steps += [ready[at : at + _IMAGES_OF_A_STAGE] for at in range(0, len(ready), _IMAGES_OF_A_STAGE)]
         done.update(ready)
     known: dict[Expr, Expr] = {}
@@ -307,7 +312,7 @@ def compile_points(
     Raises KeyError if the strand is not exposed.
     """
     value = dict(lowered.exposed)[strand]
-    nodes = topological([value])
+    nodes = depth_first([value])
     rate = RateAnalysis(spec, lowered.slots, points=True).of(nodes) if rate is None else rate
     builder = _KernelBuilder(lowered, rate, pool, points=True)
     sections = builder.sections(nodes, [value], [], optimise=True)
@@ -354,6 +359,7 @@ class _KernelBuilder:
         self._lowered = lowered
         self.rate = rate
         self.points = points
+        self._has_names = pool is None or pool.has_names
         self.names: dict[_Result, str] = {}
         """The names that the patch has for expressions."""
         for node, name in pool.named() if pool is not None else ():
@@ -413,7 +419,9 @@ class _KernelBuilder:
         the number."""
         node = place.node
         name = self.names.get(node if place.body is None else (node, out))
-        if name is None:
+        if name is None and not self._has_names:
+            name = f"t{len(self.locals)}"
+        elif name is None:
             text = " ".join(node.span.text.split()) if node.span is not None else f"t{node.index}"
             name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
             if len(place.outs) > 1:
@@ -490,7 +498,7 @@ class _SectionWriter:
         missing: list[Place] = []
         if place not in self._begun:
             before = [each for each in body.needs if each not in self._made and each not in self._ended]
-            missing += sorted(before, key=lambda needed: needed.node.index)
+            missing += self._placement.in_order(before)
             args = self._operands((*bounds, *(starts[k] for k in place.kept)), place.region, missing)
             if not missing:
                 self._begun.add(place)
@@ -602,18 +610,37 @@ class _SectionWriter:
 # Units: all kernels of a subgraph.
 
 
+@dataclass
+class KeptUnit:
+    """What the compile of a subgraph leaves for that of the next patch. It keeps no names: kernels are the same, but
+    what listings show. `made` is the unit, with the IR before and after the passes."""
+
+    lowering: KeptLowering
+    context: PassContext
+    made: tuple[Lowered, Unit, Lowered] | None = None
+
+    @classmethod
+    def of(cls, spec: ContextSpec) -> KeptUnit:
+        """Nothing, at first."""
+        pool = Pool(names=False)
+        return cls(KeptLowering(pool), PassContext(pool, spec, {}, {}))
+
+
 def compile_unit(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True,
-    budget: Budget | None = None,
+    budget: Budget | None = None, known: KeptUnit | None = None,
 ) -> tuple[Unit, Lowered]:  # fmt: skip
-    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. Raises WeftError, or
-    Unavailable if a source is missing."""
-    pool = Pool(budget)
+    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is not
+    done again. Raises WeftError, or Unavailable if a source is missing."""
     spec = contexts[subgraph.context]
-    written = lower(patch, graph, subgraph, contexts, pool)
+    context = known.context if known else PassContext(Pool(budget), spec)
+    pool = context.pool
+    written = lower(patch, graph, subgraph, contexts, pool, known.lowering.elaborators if known else None)
+    if known and known.made and known.made[0] == written:
+        _, unit, lowered = known.made
+        return replace(unit, subgraph=subgraph), lowered
     loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
     places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
-    context = PassContext(pool, spec)
     lowered = run_passes(written, context, optimise)
     kernel = compile_kernel(lowered, spec, optimise, pool, context.rates(lowered))
     points = {
@@ -624,4 +651,7 @@ def compile_unit(
     if lowered.films:
         shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
         unit = replace(unit, films=compile_films(shown, spec, optimise, pool, context.rates(lowered)))
-    return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered
+    unit = replace(unit, hash="-".join(map(content_hash, unit.kernels)))
+    if known:
+        known.made = written, unit, lowered
+    return unit, lowered

@@ -44,6 +44,13 @@ class Ordinals:
         for sink in sinks:
             self._number(chain.from_iterable(walk(a.value) for a in sink.statement.args))
 
+    def adopt(self, earlier: Ordinals) -> None:
+        """Takes over what was found in the same definitions of an earlier patch, and does not depend on others."""
+        self._numbers = earlier._numbers | self._numbers
+        self._facts, self._carried = earlier._facts, earlier._carried
+        self._nodes, self._leaves = earlier._nodes, earlier._leaves
+        self._numbered |= earlier._numbered
+
     def number(self, spindle: SpindleDefinition) -> None:
         """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
         spindles."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -226,9 +226,36 @@ def _layouts(spec: ContextSpec) -> str:
 T = TypeVar("T")
 
 
-def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None) -> RenderGraph:
-    """Checks all of a patch and builds its render graph. Parts with errors are reported and left out."""
-    builder = _GraphBuilder(patch, report, budget or Budget())
+@dataclass
+class KeptShapes:
+    """What the graph of a patch was built from, for that of the next one. `checked` are the spindles without errors,
+    whether or not they are called."""
+
+    elaborator: Elaborator[Shape]
+    domain: ShapeDomain
+    checked: set[SpindleDefinition]
+
+    @classmethod
+    def of(cls, patch: Patch, budget: Budget) -> KeptShapes:
+        """What is known of a patch at first."""
+        domain = ShapeDomain()
+        env = Environment(domain, patch.settings, ("absframe",), OWN)
+        return cls(Elaborator(patch, domain, env, budget), domain, set())
+
+    def retain(self, patch: Patch, budget: Budget, kept: Container[str]) -> None:
+        """Goes on with another patch; see `Elaborator.retain`. `kept` also names spindles."""
+        self.elaborator.retain(patch, budget, kept)
+        self.domain.planar &= self.elaborator.slots.keys()
+        self.checked = {spindle for spindle in self.checked if spindle.name.name in kept}
+
+
+def build_graph(
+    patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None, known: KeptShapes | None = None
+) -> RenderGraph:
+    """Checks all of a patch and builds its render graph. Parts with errors are reported and left out. What is `known`
+    is not evaluated again."""
+    budget = budget or Budget()
+    builder = _GraphBuilder(patch, report, budget, known or KeptShapes.of(patch, budget))
     builder.elaborate()
     builder.settle_state()
     graph, facts = builder.untagged()
@@ -260,13 +287,14 @@ _PATCH = Scope("")
 class _GraphBuilder:
     """Elaborates all of a patch over shapes, and reports the errors of each strand and statement."""
 
-    def __init__(self, patch: Patch, report: Report, budget: Budget) -> None:
+    def __init__(self, patch: Patch, report: Report, budget: Budget, known: KeptShapes) -> None:
         self.patch = patch
         self.report = report
         self.budget = budget
-        self.domain = ShapeDomain()
-        env = Environment(self.domain, patch.settings, ("absframe",), OWN)
-        self.elaborator: Elaborator[Shape] = Elaborator(patch, self.domain, env, budget)
+        self.domain = known.domain
+        self.elaborator = known.elaborator
+        self._checked = known.checked
+        self._planar_before = len(known.domain.planar)
         self.parts: dict[str, list[SinkPart]] = {}
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
         """Diagnostics in bodies, without and with the first call that led there."""
@@ -309,8 +337,9 @@ class _GraphBuilder:
             for part in parts:
                 self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
         for spindle in self.patch.spindles.values():
-            if not spindle.span.source.library:
+            if not spindle.span.source.library and spindle not in self._checked:
                 self._check_body(spindle)
+                self._checked.add(spindle)
         self._advance_slots()
         self._hear()
         # What is wrong whatever a spindle is called with was reported without a call.
@@ -335,7 +364,7 @@ class _GraphBuilder:
         """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make
         others planar, and the state is evaluated until no more are found. Nothing else depends on this. The order is
         reversed each time, since a slot may come before or after those that it reads."""
-        known, last_first = 0, False
+        known, last_first = self._planar_before, False
         while known < len(self.domain.planar) and not self.budget.is_spent:
             known = len(self.domain.planar)
             self.elaborator.restart(last_first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -25,6 +25,7 @@ from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, En
 from weft.graph.groups import Resolver, map_target
 from weft.graph.loops import run_loop, state_in_varying_loop
 from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, HeardStrand, Patch, Unshaped
+from weft.graph.partition import reachable
 from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import RESERVED_FIELDS, Target, no_member, no_output, time_map, too_many_outputs, unnamed_cache
@@ -123,6 +124,7 @@ class Elaborator(Generic[V]):
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, PatternCall] = {}
+        self._retained_slots: Container[SlotKey] = ()
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
 
     # --- entry points ---------------------------------------------------------------------------------------------
@@ -161,11 +163,50 @@ class Elaborator(Generic[V]):
         return key, value
 
     def restart(self, last_first: bool = False) -> None:
-        """Makes all slots pending again, because the domain knows more than before."""
-        self._strands.clear()
+        """Makes all slots pending again, because the domain knows more of them than before. What was kept from another
+        patch does not depend on that."""
+        users: dict[Owner, list[Owner]] = {}
+        for owner, found in self.references.items():
+            needed: list[Owner] = [*found.strands, *found.slots, *found.images]
+            for each in needed:
+                users.setdefault(each, []).append(owner)
+        changing = reachable([key for key in self.slots if key not in self._retained_slots], users)
+        self._strands = {key: value for key, value in self._strands.items() if key[0] not in changing}
         self._locals.clear()
         self._loops.clear()
-        self._pending = deque(reversed(self._advances) if last_first else self._advances)
+        again = [advance for advance in self._advances if advance.slot.key not in self._retained_slots]
+        self._pending = deque(reversed(again) if last_first else again)
+
+    def retain(self, patch: Patch, budget: Budget, kept: Container[str]) -> None:
+        """Goes on with another patch, which has the same settings. What is known of the instances that `kept` names
+        stays known: neither their definitions nor anything that these mention differs. All else is forgotten."""
+        self.patch, self.budget = patch, budget
+        self.resolver.retain(patch, budget)
+        asked_by: dict[Owner, Owner] = {key: of for of, found in self.references.items() for key in found.images}
+        asked_by |= {key: found.asked_by[0] for key, found in self.references.items() if found.asked_by}
+
+        heard: dict[StrandRef, HeardStrand] = {}
+
+        def is_kept(owner: Owner) -> bool:
+            while isinstance(owner, SlotKey):
+                owner = asked_by.get(owner, "")
+            return isinstance(owner, StrandRef) and (owner.instance in kept or owner in heard)
+
+        references = {owner: found for owner, found in self.references.items() if is_kept(owner)}
+        while more := {ref for found in references.values() for ref in found.heard} - heard.keys():
+            heard |= {ref: self.heard[ref] for ref in more}
+            references = {owner: found for owner, found in self.references.items() if is_kept(owner)}
+        self.references, self.heard = references, heard
+        self.slots = {key: slot for key, slot in self.slots.items() if is_kept(key)}
+        self.updates = {key: value for key, value in self.updates.items() if key[0] in self.slots}
+        self._advances = [advance for advance in self._advances if advance.slot.key in self.slots]
+        self._strands = {key: value for key, value in self._strands.items() if is_kept(key[0])}
+        self._scopes = {ref: scope for ref, scope in self._scopes.items() if ref.instance in kept}
+        self._retained_slots = frozenset(self.slots)
+        self._owners, self._open, self._poisoned = [], set(), set()
+        self._pending.clear()
+        self._locals.clear()
+        self._loops.clear()
 
     def _constant(self, node: Expression, scope: Scope) -> float | None:
         """The number of a constant; None if nothing is known about it. Raises WeftError if it varies."""

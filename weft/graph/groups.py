@@ -77,6 +77,15 @@ class Resolver(NameLookup):
         self._outside: dict[Scope, Scope] = {}
         self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
 
+    def retain(self, patch: Patch, budget: Budget) -> None:
+        """Goes on with another patch. What was found is kept by expressions and scopes: those of definitions that
+        differ are never asked for again."""
+        patch.ordinals.adopt(self.ordinals)
+        self.patch, self.ordinals, self._budget, self._compared = patch, patch.ordinals, budget, 0
+        self._instances, self._suggested, self._grouping, self._assumed = {}, {}, set(), set()
+        self._tentative.clear()
+        self._open_bodies.clear()
+
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:

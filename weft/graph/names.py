@@ -163,7 +163,7 @@ class _NameCollector:
             raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span, hint)
         instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc, sizes))
         for other in instance.outputs.values():
-            if other.span.source is not name.span.source:
+            if other.span.source.name != name.span.source.name:
                 raise _twice("bound-in-two-files", f'"{name.name}" is bound in two files', name.span, other.span)
         if instance.outputs and (instance.axes or axes):
             raise _twice("duplicate-binding", f'"{name.name}" is a source and takes no further outputs', name.span,

@@ -39,6 +39,7 @@ wherever it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -86,13 +87,15 @@ Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane 
 class Expr:
     """One interned expression. Its fields are final, which the type checker enforces: a frozen class takes four times
     as long to construct, and a compile constructs thousands. `index` grows in the order of creation, so args always
-    have smaller ones. `free` has bit n set if a variable of the loop of level n occurs in it unbound. `span` is the
-    place in the text for which the expression was first made."""
+    have smaller ones. `key` is a hash of the structure, the same in every pool and process. `free` has bit n set if a
+    variable of the loop of level n occurs in it unbound. `span` is the place in the text for which the expression was
+    first made."""
 
     op: Final[str]
     args: Final[tuple[Expr, ...]]
     attr: Final[Attribute]
     index: Final[int]
+    key: Final[int]
     free: Final[int]
     span: Final[Span | None] = None
 
@@ -110,10 +113,11 @@ STEPS = 12
 
 
 class Pool:
-    """The interned expressions of one compile."""
+    """The interned expressions of one compile, or of several. Without `names`, those of the patch are not noted."""
 
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(self, budget: Budget | None = None, names: bool = True) -> None:
         self.budget = budget or Budget()
+        self.has_names = names
         self._nodes: dict[tuple[object, ...], Expr] = {}
         self._names: dict[Expr, str] = {}
         self._strands: set[Expr] = set()
@@ -125,8 +129,8 @@ class Pool:
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
         """The expression of this structure. Its span is the first one that it is made with. Raises WeftError when the
         budget is spent."""
-        key = (op, args, _bits(attr) if op == "const" else attr)
-        node = self._nodes.get(key)
+        known = _bits(attr) if op == "const" else attr
+        node = self._nodes.get((op, args, known))
         if node is None:
             if self._steps:
                 self.budget.spend(self._steps, span)
@@ -135,12 +139,17 @@ class Pool:
                 free |= arg.free
             if op in _BINDING:
                 free = _free_of_loop(args, attr)
-            node = self._nodes[key] = Expr(op, args, attr, len(self._nodes), free, span)
+            own = hash((_key_of(op), _key_of(known), *[arg.key for arg in args])) & _KEY | (op in _NUMBERS) * (_KEY + 1)
+            node = self._nodes[op, args, known] = Expr(op, args, attr, len(self._nodes), own, free, span)
         return node
 
     def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The same operation on other operands."""
         return node if args == node.args else self.make(node.op, args, node.attr, node.span)
+
+    def reopen(self, budget: Budget) -> None:
+        """Goes on with the next compile."""
+        self.budget, self._steps = budget, STEPS
 
     def lift_limit(self) -> None:
         """Lets the pool grow without using the budget: passes multiply the number of expressions, which are paid for,
@@ -153,7 +162,7 @@ class Pool:
     def annotate(self, node: Expr, name: str, local: bool) -> None:
         """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
         the last one of a `local`, which is the outermost."""
-        if node not in self._strands:
+        if self.has_names and node not in self._strands:
             self._names[node] = name
             if not local:
                 self._strands.add(node)
@@ -178,6 +187,16 @@ def _bits(value: Attribute) -> bytes:
     if not isinstance(value, float):
         raise TypeError(f"a constant is a float, not {value!r}")
     return struct.pack("<d", value)
+
+
+# The bits of keys. Those of numbers are larger than all others, so that they stand last among operands.
+_KEY = (1 << 62) - 1
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _key_of(word: Attribute | bytes) -> int:
+    """A hash of an operation or an attribute. Python's own hash of a text differs from process to process."""
+    return zlib.crc32(repr(word).encode())
 
 
 # The operations that bind the variables of a loop, or are one.
@@ -209,6 +228,27 @@ def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr
                 seen.add(arg)
                 todo.append(arg)
     return sorted(seen, key=attrgetter("index"))
+
+
+def depth_first(roots: Iterable[Expr]) -> list[Expr]:
+    """Every expression that the roots need, each once, operands first. Unlike that of `topological`, the order follows
+    from the structure alone."""
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    todo: list[Expr | None] = [*list(roots)[::-1]]
+    while todo:
+        node = todo.pop()
+        if node is None:
+            ready = todo.pop()
+            assert ready is not None
+            found.append(ready)
+        elif node not in seen:
+            seen.add(node)
+            if node.args:
+                todo += (node, None, *node.args[::-1])
+            else:
+                found.append(node)
+    return found
 
 
 def depending_on_loop(level: int, roots: Iterable[Expr]) -> list[Expr]:
@@ -300,8 +340,8 @@ class Lowered:
 
     @cached_property
     def nodes(self) -> list[Expr]:
-        """All its expressions, operands first."""
-        return topological(self.roots)
+        """All its expressions, operands first, in an order that follows from their structure."""
+        return depth_first(self.roots)
 
 
 Change: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
@@ -315,25 +355,48 @@ class Replacements(dict[Expr, Expr]):
         return node
 
 
+@dataclass(eq=False)
+class Rewritten:
+    """The results of one rewriting for the next one of the same kind. The result of an expression follows from the
+    expression and the `facts` about all that it is made of."""
+
+    results: dict[Expr, Expr] = field(default_factory=dict)
+    facts: dict[Expr, object] = field(default_factory=dict)
+
+
 def rewrite(
     lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
-    ordered: bool = False,
+    ordered: bool = False, known: Rewritten | None = None, facts: Callable[[Expr], object] = lambda _: None,
 ) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
     operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
-    `ordered`. `new` is filled on the way."""
+    `ordered`. `new` is filled on the way. Results that are `known` hold if the same facts are."""
     new = Replacements() if new is None else new
     replaced = new.keys()
-    for node in lowered.nodes:
+
+    def made_of(node: Expr) -> Expr:
         args = node.args
         if not replaced.isdisjoint(args):
             args = tuple([new[arg] for arg in args])
         elif node.op not in ops:
-            continue
+            return node
         if node.op in ops:
-            made = change(node, args)
+            return change(node, args)
+        return pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
+
+    differing: set[Expr] = set()
+    for node in lowered.nodes:
+        if known is None:
+            made = made_of(node)
         else:
-            made = pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
+            before, fact = known.results.get(node), facts(node)
+            if before is not None and known.facts.get(node) == fact and differing.isdisjoint(node.args):
+                made = before
+            else:
+                made = known.results[node] = made_of(node)
+                known.facts[node] = fact
+                if before is not None:
+                    differing.add(node)
         if made is not node:
             new[node] = made
     if not new:
@@ -351,7 +414,8 @@ def rewrite(
 
 # --- making expressions from the table of operators: expansion and constant folding ---
 
-# Their operands are ordered by age, so that a · b and b · a are one expression.
+# Their operands are ordered, so that a · b and b · a are one expression. The order follows from their structure alone,
+# so that a kernel does not depend on what else its pool holds.
 _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
 _NUMBERS = ("const", "u32")
@@ -460,7 +524,7 @@ def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
 
 def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The operands of a row, in their canonical order if the row is commutative."""
-    return args[::-1] if name in _COMMUTATIVE and args[0].index > args[1].index else args
+    return args[::-1] if name in _COMMUTATIVE and args[0].key > args[1].key else args
 
 
 # For each operation that is NaN if one of its operands is: the first and the second operand that change nothing.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
 from weft.errors import Diagnostic, Span, WeftError, error
+from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_kind, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.partition import reachable
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, expanded_size, topological
@@ -58,25 +59,44 @@ class FilmNames:
             if sum(other.path == film.path for other, _ in self._names) == _MOST_TIMES:
                 raise error("too-many-times", f"a film can be read at {_MOST_TIMES} times at once", span,
                             "cache(f, 60)::c<r, g, b> remembers its last pictures")  # fmt: skip
-            self._names[film, time] = film.at(_key(time))
+            self._names[film, time] = film.at(f"{time.key:016x}")
         return self._names[film, time]
 
 
-def _key(time: Expr) -> str:
-    """A hash of an expression, which does not depend on the compile."""
-    nodes = topological([time])
-    numbers = {node: number for number, node in enumerate(nodes)}
-    rows = [(node.op, node.attr, [numbers[arg] for arg in node.args]) for node in nodes]
-    return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
+@dataclass
+class KeptLowering:
+    """What one subgraph was lowered with, for the next patch: a pool, and what its strands are, by whether they are
+    evaluated at points. `made_for` is what they depend on besides their definitions."""
+
+    pool: Pool
+    made_for: object = None
+    elaborators: dict[bool, Elaborator[Expr]] = field(default_factory=dict)
+
+    def retain(
+        self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Container[str]
+    ) -> None:
+        """Goes on with another patch; see `Elaborator.retain`."""
+        strands = graph.strands()
+        owners = {ref: strands[ref].tied for ref in subgraph.reads}
+        made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
+        if made_for != self.made_for:
+            self.elaborators.clear()
+        self.made_for = made_for
+        self.pool.reopen(budget)
+        for elaborator in self.elaborators.values():
+            elaborator.retain(patch, budget, kept)
 
 
-def lower(patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool) -> Lowered:
-    """The expressions of one subgraph.
+def lower(
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool,
+    elaborators: dict[bool, Elaborator[Expr]] | None = None,
+) -> Lowered:  # fmt: skip
+    """The expressions of one subgraph. What the `elaborators` know, of an earlier patch, is not evaluated again.
 
     Raises WeftError for errors that depend on the coordinates of a context (a remap of the time that reaches state, a
     program too large), and Unavailable for a source without a backend.
     """
-    return _Lowering(patch, graph, subgraph, contexts, pool).lowered()
+    return _Lowering(patch, graph, subgraph, contexts, pool, {} if elaborators is None else elaborators).lowered()
 
 
 @dataclass
@@ -86,13 +106,14 @@ class _Lowering:
     subgraph: Subgraph
     contexts: ContextTable
     pool: Pool
+    elaborators: dict[bool, Elaborator[Expr]]
     films: FilmNames = field(default_factory=FilmNames)
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
         first = next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
         self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, first)
-        swept = self._elaborator(spec, points=False)
+        swept = self._known_elaborator(spec, points=False)
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
             swept.strand(ref, swept.env.own)
@@ -103,21 +124,41 @@ class _Lowering:
             swept.advance()
         exposed: tuple[tuple[StrandRef, Expr], ...] = ()
         if self.subgraph.exposes and not spec.streams:
-            points = self._elaborator(spec, points=True)
+            points = self._known_elaborator(spec, points=True)
             points.slots = swept.slots
             exposed = tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
         prefix = f"{spec.name}/"
+        needed = self._slots_needed()
         slots = tuple(
             StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False)
-            for s in sorted(swept.slots.values(), key=lambda s: str(s.key))
+            for s in sorted(swept.slots.values(), key=lambda s: str(s.key)) if s.key in needed
         )
-        values = {(f"{prefix}{key}", plane): value for (key, plane), value in swept.updates.items()}
+        values = {(f"{prefix}{key}", plane): value for (key, plane), value in swept.updates.items() if key in needed}
         updates = tuple(Update(key, plane, values[key, plane]) for key, plane in sorted(values))
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
+        films = self.films.outputs
+        if films:
+            self.elaborators.clear()  # they name the films of this patch
         return Lowered(
-            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=self.films.outputs
+            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=films
         )
+
+    def _slots_needed(self) -> set[object]:
+        """The slots that are asked for by what the subgraph evaluates, and what leads there. An elaborator that is kept
+        from an earlier patch may know more."""
+        needs: dict[object, list[object]] = {}
+        for elaborator in self.elaborators.values():
+            for owner, found in elaborator.references.items():
+                needs.setdefault(owner, []).extend((*found.strands, *found.slots, *found.images))
+        return reachable([*self.subgraph.sinks, *self.subgraph.tied, *self.subgraph.exposes], needs)
+
+    def _known_elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
+        elaborator = self.elaborators.get(points)
+        if elaborator is None:
+            elaborator = self.elaborators[points] = self._elaborator(spec, points)
+        elaborator.heard |= self.graph.heard
+        return elaborator
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()
@@ -127,9 +168,7 @@ class _Lowering:
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
-        elaborator: Elaborator[Expr] = Elaborator(self.patch, domain, env, self.pool.budget)
-        elaborator.heard |= self.graph.heard
-        return elaborator
+        return Elaborator(self.patch, domain, env, self.pool.budget)
 
     def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
         """The strands that the sinks consume, by their labels."""

@@ -97,7 +97,7 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         return builder.at(node.span).op(node.op, *args)
 
-    return rewrite(lowered, context.pool, EXPANDING, expanded)
+    return rewrite(lowered, context.pool, EXPANDING, expanded, known=context.known("expand"))
 
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:
@@ -108,7 +108,7 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
         simpler = builder.at(node.span).simplified(node.op, args)
         return simpler or context.pool.with_args(node, in_order(node.op, args))
 
-    return rewrite(lowered, context.pool, OPS, folded)
+    return rewrite(lowered, context.pool, OPS, folded, known=context.known("fold"))
 
 
 def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:

@@ -66,7 +66,8 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
     phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite)
-    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new, ordered=True)
+    known = context.known("phases", lowered.slots, finite.anywhere)
+    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new, True, known, phases.facts)
 
 
 def _shared(nodes: list[Expr]) -> set[Expr]:
@@ -121,6 +122,12 @@ class _Phases:
         for found in self.remainders.values():
             if found.argument is not found.whole.args[0] or found.whole not in self._whole_of:
                 self._whole_of[found.whole] = found
+
+    def facts(self, node: Expr) -> object:
+        """What the result depends on that does not follow from the expression itself."""
+        is_shared, is_taken = node in self.shared, node in self.taken
+        remainder, whole_of = self.remainders.get(node), self._whole_of.get(node)
+        return (is_shared, is_taken, remainder, whole_of) if is_shared or is_taken or remainder or whole_of else None
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
@@ -417,7 +424,8 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     if not waves:
         return lowered
     turned = _WavePass(ExprBuilder(context.pool), rate, _shared(lowered.nodes), set(waves), _families(waves, rate))
-    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new, ordered=True)
+    known = context.known("waves", lowered.slots)
+    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new, True, known, turned.facts)
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
@@ -427,7 +435,7 @@ def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase
         argument = wave.args[0]
         if rate[argument] == Rate.ELEMENT:
             terms = list(_terms(argument, 1, _DEPTH))
-            moving = sorted(((t, s) for t, s in terms if not _is_steady(t, rate)), key=lambda term: term[0].index)
+            moving = sorted(((t, s) for t, s in terms if not _is_steady(t, rate)), key=lambda term: term[0].key)
             kin[tuple(moving)][argument] = [(t, s) for t, s in terms if _is_steady(t, rate)]
     phases: dict[Expr, _Phase] = {}
     for family in kin.values():
@@ -473,6 +481,14 @@ class _WavePass:
     phases: dict[Expr, _Phase]
     """By the arguments of the waves."""
     new: Replacements = field(default_factory=Replacements)
+
+    def facts(self, node: Expr) -> object:
+        """What the result depends on that does not follow from the expression itself. A wave that is computed from
+        another one is always computed again."""
+        if node in self.waves:
+            phase = self.phases.get(node.args[0])
+            return node in self.shared if phase is None or phase.base is node.args[0] else object()
+        return node in self.shared
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with its waves in half turns; `args` are its operands' replacements."""

@@ -12,7 +12,9 @@ from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
+from weft.ir.expr import (
+    Expr, LoopShape, Lowered, Pool, Rewritten, SlotPlane, StateSlot, Update, found_below, topological
+)
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
@@ -135,6 +137,12 @@ class PassContext:
     pool: Pool
     spec: ContextSpec
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
+    _rewritten: dict[tuple[object, ...], Rewritten] | None = None
+    """What passes have found out in an earlier compile, by the pass and what its results depend on."""
+
+    def known(self, *of: object) -> Rewritten | None:
+        """What a pass found out earlier."""
+        return None if self._rewritten is None else self._rewritten.setdefault(of, Rewritten())
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
         """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""

@@ -13,16 +13,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from weft.codegen.compilation import compile_unit
+from weft.codegen.compilation import KeptUnit, compile_unit
 from weft.codegen.kernel import Unit
-from weft.contexts import ContextTable
+from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, Budget
-from weft.graph.build import build_graph
+from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.partition import reachable
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
 from weft.media.sampled import header_of
@@ -30,7 +31,11 @@ from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
-from weft.syntax.ast import Call, Expression, OutputStatement, Program, Text, walk_statement
+from weft.syntax.ast import (
+    Binding, Call, CallBinding, Expression, OutputStatement, Parameter, Program, SpindleDefinition, Statement, Text,
+    walk_statement
+)
+from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
@@ -57,22 +62,115 @@ class Analysis:
     graph_ms: float
 
 
+# Any name or keyword in a text.
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class KeptBuild:
+    """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
+
+    What a name stands for is kept if its statements are the same objects as before (`syntax.edits`), and those of all
+    names that they mention, directly or not. A build that finds anything to report has to be done again from nothing:
+    the places of kept statements are those of an older text.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, EditedText] = {}
+        self._mentions: dict[Statement, frozenset[str]] = {}
+        self._meant: dict[str, tuple[object, ...]] = {}
+        """The statements that bind each name, if what is kept of it is right."""
+        self._about: object = None
+        """What the meaning of everything depends on."""
+        self._shapes: KeptShapes | None = None
+        self._units: dict[str, KeptUnit] = {}
+        self.kept: frozenset[str] = frozenset()
+        """The names of the patch whose meaning is that of the build before."""
+        self._statements: Mapping[str, tuple[object, ...]] = {}
+        self._spent = 0
+
+    def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
+        """The program of a text, with statements of the one before; see `EditedText.parse`."""
+        return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
+
+    def shapes(self, patch: Patch, program: Program, budget: Budget) -> KeptShapes:
+        """What is known of the shapes of a patch. From here on, all that is kept is about this patch."""
+        about = patch.settings, patch.media
+        if about != self._about or self._shapes is None:
+            self._shapes, self._units, self._meant, self._about = KeptShapes.of(patch, budget), {}, {}, about
+        self._statements = self._bound(program)
+        self.kept = frozenset(self._unchanged())
+        # Whatever becomes of this build, nothing else is kept of it before it ends well.
+        self._meant = {name: self._meant[name] for name in self.kept}
+        budget.spent = self._spent
+        self._shapes.retain(patch, budget, self.kept)
+        return self._shapes
+
+    def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
+        """What is known of a subgraph."""
+        known = self._units.get(subgraph.name)
+        if known is None or known.context.spec is not spec:
+            known = self._units[subgraph.name] = KeptUnit.of(spec)
+        known.lowering.retain(patch, graph, subgraph, budget, self.kept)
+        return known
+
+    def succeed(self, graph: RenderGraph, budget: Budget) -> None:
+        """Keeps what was built."""
+        self._meant, self._spent = dict(self._statements), budget.spent
+        alive = {each for means in self._statements.values() for each in means}
+        self._mentions = {each: words for each, words in self._mentions.items() if each in alive}
+        names = {subgraph.name for subgraph in graph.subgraphs}
+        self._units = {name: unit for name, unit in self._units.items() if name in names}
+
+    def _bound(self, program: Program) -> Mapping[str, tuple[object, ...]]:
+        """The statements of each name. A parameter means the same whatever its range is."""
+        found: dict[str, tuple[object, ...]] = {}
+        for statement in program.statements:
+            if isinstance(statement, (Binding, CallBinding, SpindleDefinition, Parameter)):
+                outputs = tuple(output.name for output in statement.outputs or ())
+                means: object = outputs if isinstance(statement, Parameter) else statement
+                found[statement.name.name] = (*found.get(statement.name.name, ()), means)
+        return found
+
+    def _unchanged(self) -> set[str]:
+        """The names that mean the same as before."""
+        before, now = self._meant, self._statements
+        unchanged = {name for name, means in now.items() if before.get(name) == means}
+        changed = {*before, *now} - unchanged
+        mentioned_by: dict[str, list[str]] = {}
+        for name in unchanged:
+            for statement in now[name]:
+                for word in self._mentioned(statement) if isinstance(statement, _BINDING) else ():
+                    mentioned_by.setdefault(word, []).append(name)
+        affected = reachable(changed, mentioned_by)
+        return unchanged - affected
+
+    def _mentioned(self, statement: Statement) -> frozenset[str]:
+        """The words in the text of a statement: the names that it may refer to are among them."""
+        if statement not in self._mentions:
+            self._mentions[statement] = frozenset(_WORD.findall(statement.span.text))
+        return self._mentions[statement]
+
+
+# The statements that bind a name to something that is evaluated.
+_BINDING = (Binding, CallBinding, SpindleDefinition)
+
+
 def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
-    most_steps: int = MOST_STEPS,
+    most_steps: int = MOST_STEPS, kept: KeptBuild | None = None,
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
     files, which are not looked at without it; an output statement to `consume` (`display(a@v)`) replaces all those
     of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect. The whole
-    compile may take `most_steps` (`graph/budget.py`).
+    compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done again.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
     report = Report()
     started = time.perf_counter()
     load_packages()
-    loaded = load(source, report, contexts.statements, read)
+    loaded = load(source, report, contexts.statements, read, kept.parse if kept else parse)
     parsed = time.perf_counter()
     program = loaded.program
     if consume is not None:
@@ -91,7 +189,8 @@ def analyse(
     if room:
         patch = replace(patch, settings=fitted(patch.settings, room))
     budget = Budget(most_steps)
-    graph = build_graph(patch, contexts, meaning, budget)
+    known = kept.shapes(patch, program, budget) if kept else None
+    graph = build_graph(patch, contexts, meaning, budget, known)
     meaning.add(of_media)
     report.add(_without_follow_ups(meaning, report, unbound))
     report.raise_errors()
@@ -260,18 +359,23 @@ class Build(Analysis):
 def build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, optimise: bool = True,
     probe: Probe | None = None, read: Callable[[str], str] = read_text, consume: str | None = None,
-    room: tuple[int, int] | None = None, most_steps: int = MOST_STEPS,
+    room: tuple[int, int] | None = None, most_steps: int = MOST_STEPS, kept: KeptBuild | None = None,
 ) -> Build:
     """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
     with without_collection():
-        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps)
+        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept)
         started = time.perf_counter()
-        made, left_out, warnings = each_subgraph(
-            found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
-        )
+
+        def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
+            known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
+            return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+
+        made, left_out, warnings = each_subgraph(found, made_unit)
+        if kept:
+            kept.succeed(found.graph, found.budget)
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
     known = {**vars(found), "warnings": warnings}

@@ -41,6 +41,7 @@ class _Loader:
     report: Report
     statements: Collection[str]
     read: Callable[[str], str]
+    parse: Callable[[Source, Report, Collection[str]], Program]
     seen: set[str] = field(default_factory=set)
     chain: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
@@ -79,7 +80,7 @@ class _Loader:
         else:
             self.files.append(full)
             try:
-                program = parse(Source(full, self.read(full)), self.report, self.statements)
+                program = self.parse(Source(full, self.read(full)), self.report, self.statements)
             except UnreadableError as failure:
                 hint = "paths are relative to the file that includes"
                 self.report.error("include-unreadable", f'"{path}" cannot be read: {failure}', span, hint)
@@ -150,9 +151,10 @@ def place_for_use(source: Source) -> Span:
 def load(
     source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS,
     read: Callable[[str], str] = read_text,
+    parse: Callable[[Source, Report, Collection[str]], Program] = parse,
 ) -> Loaded:  # fmt: skip
-    """The program of a text and of what it includes. Errors go to the report."""
-    loader = _Loader(report, statements, read, files=[source.name])
+    """The program of a text and of what it includes, each read by `parse`. Errors go to the report."""
+    loader = _Loader(report, statements, read, parse, files=[source.name])
     found = loader.with_included(parse(source, report, statements), real_path(source.name))
     return Loaded(Program(tuple(found)), tuple(loader.files))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.sampled import header_of
 from weft.names import file_of
-from weft.runtime.build import build
+from weft.runtime.build import Build, KeptBuild, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
@@ -273,13 +274,22 @@ class _FileReader:
         return header_of(path)
 
 
-@dataclass(frozen=True)
+# How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
+# dropped then.
+_MOST_KEPT = 12
+
+
+@dataclass
 class Compiler:
-    """Compiles the texts of a performance for the backends of a loader."""
+    """Compiles the texts of a performance for the backends of a loader. Most builds start from what the one before has
+    left."""
 
     setup: Setup
     contexts: ContextTable
     loader: ProgramLoader
+    _kept: KeptBuild | None = None
+    _builds: int = 0
+    """How many builds have used what is kept."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -293,8 +303,7 @@ class Compiler:
         try:
             if saved.problem:
                 raise UnreadableError(saved.problem)
-            source, settings = Source(name, decode(saved.data)), self.setup.settings
-            made = build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=saved.room)
+            made = self._built(Source(name, decode(saved.data)), saved.room, reader)
             if not made.patch.sinks:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
             compiled = replace(self.loader.translate(made.compiled), file=name)
@@ -305,3 +314,23 @@ class Compiler:
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
+
+    def _built(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
+        """The build of a text. Raises WeftError."""
+        files = reader.probe, reader.read
+        if self._kept is not None and self._builds < _MOST_KEPT:
+            self._builds += 1
+            # Whatever there is to report needs the places of this text, which only a build from nothing knows.
+            with suppress(WeftError):
+                made = build(source, self.contexts, self.setup.settings, True, *files, room=room, kept=self._kept)
+                if not _shows_places(made):
+                    return made
+        kept = KeptBuild()
+        made = build(source, self.contexts, self.setup.settings, True, *files, room=room, kept=kept)
+        self._kept, self._builds = None if _shows_places(made) else kept, 0
+        return made
+
+
+def _shows_places(made: Build) -> bool:
+    """Whether a build has something to say about places in the text."""
+    return bool(made.warnings) or any(unit.loops for unit in made.units)

@@ -1,0 +1,120 @@
+"""A build that starts from what the one before has left is the same as a build from nothing, after every edit."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.edits import session, unlike
+from tests.support.mutations import programs
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.graph.budget import TOO_LARGE
+from weft.media.sampled import header_of
+from weft.runtime.build import Build, KeptBuild, build
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
+from weft.runtime.program import Setup
+
+ASKED = int(os.environ.get("WEFT_EDITS", "0"))
+"""Tries so many sessions, others than usual."""
+
+PATCHES = programs("patches")
+
+
+def built(path: Path, text: str, kept: KeptBuild) -> Build | WeftError:
+    try:
+        return build(Source(str(path), text), ContextTable(), probe=header_of, kept=kept)
+    except WeftError as failure:
+        return failure
+
+
+def check_session(seed: int, count: int) -> int:
+    """Edits a patch, and builds each text both ways. How many builds started from another one."""
+    chance, kept, compared = random.Random(seed), KeptBuild(), 0
+    path, text = chance.choice(list(PATCHES.items()))
+    for step, edit in enumerate(session(text, chance, count)):
+        alone, again = built(path, edit, KeptBuild()), built(path, edit, kept)
+        where = f"seed {seed}, {path.name}, step {step}:\n{edit}"
+        if isinstance(again, WeftError):
+            # What is kept counts at least as much as a build from nothing would take.
+            assert isinstance(alone, WeftError) or again.diagnostics[0].code == TOO_LARGE, f"{again}\n{where}"
+            continue
+        assert not isinstance(alone, WeftError), f"{alone}\n{where}"
+        assert bool(alone.warnings) == bool(again.warnings), where
+        if not alone.warnings:
+            assert not (words := unlike(alone, again)), f"{words}, {where}"
+            compared += step > 0
+    return compared
+
+
+def test_edits() -> None:
+    """Over some sessions, since in one that begins badly nothing may be left to compare."""
+    assert sum(check_session(seed, 8) for seed in range(6)) > 12
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else range(100, 116))
+def test_more_edits(seed: int) -> None:
+    check_session(seed, 16)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_a_compiler_tells_the_same(seed: int) -> None:
+    """What is told of a text does not depend on the texts before: codes, words and places."""
+    chance = random.Random(seed)
+    path, text = chance.choice(list(PATCHES.items()))
+    setup = Setup(str(path), "cpu", settings={"width": 64, "height": 36})
+    compiler = Compiler.of(setup)
+    for edit in session(text, chance, 10):
+        again = compiler.compile(Saved(edit.encode(), 0.0))
+        alone = Compiler.of(setup).compile(Saved(edit.encode(), 0.0))
+        assert repr(again.diagnostics) == repr(alone.diagnostics)
+        assert _shown(again) == _shown(alone)
+        assert again.files.keys() == alone.files.keys()
+        hashes = [[u.hash for u in r.compiled.units] if r.compiled else None for r in (again, alone)]
+        assert hashes[0] == hashes[1]
+
+
+def _shown(result: CompileResult) -> dict[str, str]:
+    return {label: f"{span} {span.text}" for label, span in result.places.items()}
+
+
+TEXT = """
+spindle wave(x, n) :: v { v = sin(x * n) }
+spindle alone(x) :: v { v = x + 1 }
+low = wave(me@x, 3)
+high = wave(me@y, 9)
+mixed = low * 0.5 + high
+trail = prev(trail) * 0.9 + mixed
+display(trail)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept"),
+    [
+        (("// note\n", ""), {"wave", "alone", "low", "high", "mixed", "trail"}),
+        (("x + 1", "x + 2"), {"wave", "low", "high", "mixed", "trail"}),
+        (("me@y, 9", "me@y, 8"), {"wave", "alone", "low"}),
+        (("sin(x * n)", "cos(x * n)"), {"alone"}),
+        (("low * 0.5", "low * 0.25"), {"wave", "alone", "low", "high"}),
+        (("low = ", "me<bpm> = 90\nlow = "), set()),
+    ],
+)
+def test_what_is_built_again(edit: tuple[str, str], kept: set[str]) -> None:
+    known = KeptBuild()
+    assert isinstance(built(Path("a.weft"), "// note\n" + TEXT, known), Build)
+    assert isinstance(built(Path("a.weft"), ("// note\n" + TEXT).replace(*edit), known), Build)
+    assert known.kept == kept
+
+
+def test_a_fix_starts_from_the_last_good_build() -> None:
+    known, path = KeptBuild(), Path("a.weft")
+    built(path, TEXT, known)
+    assert isinstance(built(path, TEXT.replace("me@y, 9", "me@y, nine"), known), WeftError)
+    assert isinstance(built(path, TEXT, known), Build)
+    assert known.kept == {"wave", "alone", "low"}

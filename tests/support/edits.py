@@ -1,0 +1,88 @@
+"""Edits as a performer makes them, one after another; and whether two builds of a text are the same."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+
+from weft.errors import Span
+from weft.graph.nodes import RenderGraph
+from weft.runtime.build import Build
+
+_NUMBER = re.compile(r'(?<![\w.#"])\d+(?:\.\d+)?')
+_WORD = re.compile(r"\b[a-z]\w*\b")
+_NEW = ["extra = sin(me@x * 3)", "extra<u, v> = <me@x, me@y>", "again = prev(again) * 0.9 + me@y", "// a note", "",
+        "spindle squared(a) :: v {\n  v = a * a\n}", "#slider more<v> = 0, 1, 0.5"]  # fmt: skip
+
+
+def edited(text: str, chance: random.Random) -> str:
+    """A text after one edit. Most texts still compile after it."""
+    lines = text.split("\n")
+    at = chance.randrange(len(lines))
+    match chance.choices(["number", "cut", "new", "name", "comment", "operator", "swap"], [9, 2, 4, 1, 1, 1, 1])[0]:
+        case "number" if found := list(_NUMBER.finditer(text)):
+            place = chance.choice(found)
+            return text[: place.start()] + chance.choice(["0.3", "2", "7", "0.015", "1"]) + text[place.end() :]
+        case "cut":
+            del lines[at]
+        case "new":
+            lines.insert(at, chance.choice(_NEW))
+        case "name" if found := list(_WORD.finditer(text)):
+            place = chance.choice(found)
+            return text[: place.start()] + chance.choice(found)[0] + text[place.end() :]
+        case "comment":
+            lines[at] += " // here"
+        case "operator" if found := list(re.finditer(r"[-+*/]", text)):
+            place = chance.choice(found)
+            return text[: place.start()] + chance.choice("+-*") + text[place.end() :]
+        case _:
+            lines[at : at + 2] = lines[at : at + 2][::-1]
+    return "\n".join(lines)
+
+
+def session(text: str, chance: random.Random, count: int) -> Iterator[str]:
+    """A text, and what becomes of it by edits, of which some are taken back."""
+    before = [text]
+    yield text
+    for _ in range(count):
+        back, last = chance.choice(before), chance.choice([text, text, before[0]])
+        text = back if chance.random() < 0.2 else edited(last, chance)
+        before.append(text)
+        yield text
+
+
+def difference(one: object, other: object) -> str:
+    """Where two trees differ in more than places; empty if nowhere."""
+    if isinstance(one, Span) and isinstance(other, Span):
+        return ""
+    if is_dataclass(one) and type(one) is type(other):
+        found = ((f.name, difference(getattr(one, f.name), getattr(other, f.name))) for f in fields(one))
+        return next((f"{name}.{words}" for name, words in found if words), "")
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return next((words for pair in zip(one, other, strict=True) if (words := difference(*pair))), "")
+    return "" if one == other else f" {one!r:.200} is not {other!r:.200}"
+
+
+def without_places(graph: RenderGraph) -> RenderGraph:
+    """A graph without the places of strands in the text."""
+    nodes = tuple(replace(n, strands=tuple(replace(s, place="") for s in n.strands)) for n in graph.nodes)
+    images = tuple(replace(image, place="") for image in graph.images)
+    return replace(graph, nodes=nodes, images=images, heard=dict.fromkeys(graph.heard))
+
+
+def unlike(one: Build, other: Build) -> str:
+    """What differs between two builds of a text; empty if nothing that a performance uses."""
+    if words := difference(one.program, other.program):
+        return f"program {words}"
+    if without_places(one.graph) != without_places(other.graph):
+        return "graph"
+    for mine, theirs in zip(one.units, other.units, strict=True):
+        if (mine.hash, mine.subgraph, repr(mine.kernels)) != (theirs.hash, theirs.subgraph, repr(theirs.kernels)):
+            return f"kernels of {mine.subgraph.name}"
+    pairs = ((name, getattr(one.compiled, name), getattr(other.compiled, name)) for name in _COMPILED)
+    return next((name for name, mine, theirs in pairs if mine != theirs), "")
+
+
+_COMPILED = ("settings", "parameters", "fade", "quantize", "heard")
