@@ -228,7 +228,7 @@ def compile_kernel(
     if any(not slot.outlives for slot in lowered.slots):
         return _staged(lowered, spec, optimise, pool)
     builder = _KernelBuilder(lowered, rate, pool, points=False)
-    sections = builder.sections(lowered.nodes, [output.value for output in lowered.outputs], updates, optimise)
+    sections = builder.sections(lowered.ordered, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
     return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
 
@@ -296,7 +296,7 @@ def _part_of_picture(
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
     builder = _KernelBuilder(part, rate, pool, points=False)
-    sections = builder.sections(part.nodes, [output.value for output in part.outputs], updates, optimise)
+    sections = builder.sections(part.ordered, [output.value for output in part.outputs], updates, optimise)
     if stage is None:
         return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
     made = builder.kernel(stage, "never", sections, ())
@@ -340,7 +340,7 @@ def compile_films(
                         "what is not remembered for every pixel may be its time")  # fmt: skip
     rate = RateAnalysis(spec, lowered.slots).of(alone.nodes) if rate is None else rate
     builder = _KernelBuilder(alone, rate, pool, points=False)
-    sections = builder.sections(alone.nodes, [output.value for output in alone.outputs], [], optimise)
+    sections = builder.sections(alone.ordered, [output.value for output in alone.outputs], [], optimise)
     made = builder.kernel(alone.name, "never", sections, tuple(output.label for output in alone.outputs))
     return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
 

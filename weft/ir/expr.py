@@ -139,7 +139,11 @@ class Pool:
                 free |= arg.free
             if op in _BINDING:
                 free = _free_of_loop(args, attr)
-            own = hash((_key_of(op), _key_of(known), *[arg.key for arg in args])) & _KEY | (op in _NUMBERS) * (_KEY + 1)
+            if attr is None:
+                own = hash((_KEY_OF_OP[op], *[arg.key for arg in args])) & _KEY
+            else:
+                own = hash((_KEY_OF_OP[op], _key_of(known), *[arg.key for arg in args])) & _KEY
+                own |= (_KEY + 1) * (op in _NUMBERS)
             node = self._nodes[op, args, known] = Expr(op, args, attr, len(self._nodes), own, free, span)
         return node
 
@@ -193,9 +197,19 @@ def _bits(value: Attribute) -> bytes:
 _KEY = (1 << 62) - 1
 
 
+class _Keys(dict[str, int]):
+    """Hashes of operations, each made once."""
+
+    def __missing__(self, op: str) -> int:
+        return self.setdefault(op, zlib.crc32(op.encode()))
+
+
+_KEY_OF_OP = _Keys()
+
+
 @lru_cache(maxsize=4096, typed=True)
 def _key_of(word: Attribute | bytes) -> int:
-    """A hash of an operation or an attribute. Python's own hash of a text differs from process to process."""
+    """A hash of an attribute. Python's own hash of a text differs from process to process."""
     return zlib.crc32(repr(word).encode())
 
 
@@ -340,6 +354,11 @@ class Lowered:
 
     @cached_property
     def nodes(self) -> list[Expr]:
+        """All its expressions, operands first."""
+        return topological(self.roots)
+
+    @cached_property
+    def ordered(self) -> list[Expr]:
         """All its expressions, operands first, in an order that follows from their structure."""
         return depth_first(self.roots)
 
@@ -367,10 +386,12 @@ class Rewritten:
 def rewrite(
     lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
     ordered: bool = False, known: Rewritten | None = None, facts: Callable[[Expr], object] = lambda _: None,
+    nodes: Iterable[Expr] | None = None,
 ) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
     operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
-    `ordered`. `new` is filled on the way. Results that are `known` hold if the same facts are."""
+    `ordered`. `new` is filled on the way. Results that are `known` hold if the same facts are. `nodes` are all its
+    expressions, if the order in which they are replaced matters."""
     new = Replacements() if new is None else new
     replaced = new.keys()
 
@@ -385,8 +406,10 @@ def rewrite(
         return pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
 
     differing: set[Expr] = set()
-    for node in lowered.nodes:
+    for node in lowered.nodes if nodes is None else nodes:
         if known is None:
+            if node.op not in ops and replaced.isdisjoint(node.args):
+                continue
             made = made_of(node)
         else:
             before, fact = known.results.get(node), facts(node)

@@ -86,7 +86,8 @@ def collect_feeds(lowered: Lowered, context: PassContext) -> Lowered:
     if not context.spec.streams:
         return lowered
     collector = FeedCollector(lowered.name, context.pool, context.rates(lowered))
-    changed = rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced)
+    # Feeds are numbered in the order in which they are found.
+    changed = rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced, nodes=lowered.ordered)
     return replace(changed, feeds=collector.feeds)
 
 

@@ -119,7 +119,7 @@ class _Phases:
 
     def __post_init__(self) -> None:
         self._whole_of = {}
-        for found in self.remainders.values():
+        for _, found in sorted(self.remainders.items(), key=lambda item: item[0].key):
             if found.argument is not found.whole.args[0] or found.whole not in self._whole_of:
                 self._whole_of[found.whole] = found
 
@@ -440,7 +440,7 @@ def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase
     phases: dict[Expr, _Phase] = {}
     for family in kin.values():
         if len(family) >= _FAMILY:
-            base, *_ = family
+            base = min(family, key=lambda argument: (len(family[argument]), argument.key))
             for argument, steady in family.items():
                 phases[argument] = _Phase(base, tuple(_difference(steady, family[base])))
     return phases
