@@ -59,7 +59,7 @@ float share(float a, float b) {
 
 void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
-    pixel = vec4(vec3(number_or(frame.mouse_x * me_x, 0.0)), 1.0);
+    pixel = vec4(vec3(number_or(me_x * frame.mouse_x, 0.0)), 1.0);
 }
 """
 
@@ -74,7 +74,7 @@ void main() {
     // 1: wave<v> = sin(me@x * 10 + me@time)
     float wave = sin(3.1415927 * (me_x * 3.1830988 + frame.sin_me_x_10_me_time));
     // 2: both = (wave@v + me@y) / 4 + 0.5
-    float both = (me_y + wave) / 4.0 + 0.5;
+    float both = (wave + me_y) / 4.0 + 0.5;
     pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
 }
 """,
@@ -102,7 +102,7 @@ void main() {
     float v = 0.0;
     for (float i = 1.0; i <= 20.0; i += 1.0) {
         // 4: v += sin(x * i) / i
-        v += sinpi(i * me_x * 0.31830987) / i;
+        v += sinpi(me_x * i * 0.31830987) / i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
 }
@@ -124,7 +124,7 @@ void main() {
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = i + v * 0.5;
+        v = v * 0.5 + i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
     met_limit = float(stopped);

@@ -62,7 +62,7 @@ kernel void visual_display(
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
     float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
-    pixels[id] = uchar4(uchar3(to_byte(frame.mouse_x * me_x)), 255);
+    pixels[id] = uchar4(uchar3(to_byte(me_x * frame.mouse_x)), 255);
 }
 """
 
@@ -111,7 +111,7 @@ kernel void visual_display(
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = i + v * 0.5;
+        v = v * 0.5 + i;
     }
     pixels[id] = uchar4(uchar3(to_byte(v)), 255);
     if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);
@@ -222,7 +222,7 @@ def test_a_quotient_that_is_rounded_down_is_looked_at_again() -> None:
 
 
 def test_a_value_by_itself_is_not_left_to_the_compiler() -> None:
-    assert "one_of(me_x) + nothing_of(me_x)" in shader_of("display(me@x / me@x + (me@x - me@x))\n").text
+    assert "nothing_of(me_x) + one_of(me_x)" in shader_of("display(me@x / me@x + (me@x - me@x))\n").text
 
 
 def test_without_optimising_the_time_is_an_operand_like_any_other() -> None:
