@@ -113,6 +113,11 @@ class PictureHandle(ABC):
     def read(self) -> npt.NDArray[np.uint8]:
         """The pixels [height, width, RGBA], row 0 on top, which do not change later. Raises DeviceLostError."""
 
+    def copier(self) -> Callable[[Array], None]:
+        """Begins to read the pixels. What it returns copies them into an array, once, before the next but one tick: it
+        hardly waits after the next one. It may raise DeviceLostError."""
+        return lambda into: np.copyto(into, self.read())
+
 
 Values: TypeAlias = "Array | PictureHandle"
 """What a context makes of the outputs of a subgraph."""

@@ -19,11 +19,13 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
-from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
+from weft.cli.console import INTERRUPTED, Missing, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
+from weft.media.encoding import missing_encoder
+from weft.media.recording import LIVE_CODECS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
@@ -87,6 +89,8 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after S seconds.")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after N frames.")
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), metavar="OUT",
+              help="Record what is played to OUT: .mp4, .mkv, .mov or .webm; C ends and begins recordings.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="Play no sound.")
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
@@ -129,6 +133,7 @@ class _RunOptions:
     terminal: bool
     duration: float | None
     frames: int | None
+    record: Path | None
     events: str | None
     no_audio: bool
     no_mic: bool
@@ -172,7 +177,7 @@ class _RunOptions:
                 patches, Compiler.of(setup), reporter, inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
-                folder=Path.cwd() if comes_with_weft(path) else path.parent,
+                folder=Path.cwd() if comes_with_weft(path) else path.parent, record=self.record,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
                 senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},
@@ -203,6 +208,13 @@ class _RunOptions:
             raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
         if self.midi_clock and (self.link or self.no_midi):
             raise click.UsageError("--midi-clock follows a device, so --link and --no-midi mean nothing")
+        if self.record is not None:
+            if self.record.suffix.lower() not in LIVE_CODECS:
+                raise click.UsageError(f"--record writes {', '.join(LIVE_CODECS)}; weft render writes others")
+            if not self.record.parent.is_dir():
+                raise Missing(f"there is no folder {self.record.parent}")
+            if (missing := missing_encoder()) is not None:
+                raise Missing(missing)
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
 
@@ -309,6 +321,8 @@ class _RunOptions:
         with Terminal(session.inputs, session.command) as terminal:
             session.reporter.notices.note(f"edit {session.path} and save · {keys}")
             session.run(terminal)
+        for line in session.recorded:
+            say(line)
 
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
         """The first line of every run: the file to edit, what runs it, and the keys."""

@@ -72,6 +72,8 @@ class FilmCodec:
     """Whether width and height must be even."""
     tag: str | None = None
     """What players expect the codec to be called in mp4 and mov."""
+    live: Mapping[str, str] = field(default_factory=dict)
+    """Options for frames that are encoded as they are played: fast, at the expense of the size of the file."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,16 @@ class FilmFormat:
 
 
 CODECS: Mapping[str, FilmCodec] = {
-    "h264": FilmCodec("libx264", "yuv420p", {"preset": "veryfast"}, 18, 51, is_even=True),
+    "h264": FilmCodec(
+        "libx264", "yuv420p", {"preset": "veryfast"}, 18, 51, is_even=True, live={"preset": "ultrafast"}
+    ),
     "h265": FilmCodec(
         "libx265", "yuv420p", {"preset": "medium", "x265-params": f"log-level=none:frame-threads=2:pools={_THREADS}"},
         20, 51, is_even=True, tag="hvc1",
     ),
     "vp9": FilmCodec(
-        "libvpx-vp9", "yuv420p", {"b": "0", "deadline": "good", "cpu-used": "4", "tile-columns": "2"}, 24, 63
+        "libvpx-vp9", "yuv420p", {"b": "0", "deadline": "good", "cpu-used": "4", "tile-columns": "2"}, 24, 63,
+        live={"deadline": "realtime", "cpu-used": "8", "row-mt": "1"},
     ),
     "prores": FilmCodec("prores_ks", "yuva444p10le", {"profile": "4444", "vendor": "apl0"}),
     "ffv1": FilmCodec("ffv1", "bgra", {"level": "3", "slices": "4", "slicecrc": "1"}),
@@ -117,6 +122,9 @@ FORMATS: Mapping[str, FilmFormat] = {
 
 MAX_CHANNELS = 2
 """The most channels of the sound of a film."""
+
+# What FFmpeg's encoder for AAC puts before the first sample, in samples.
+_AAC_LEAD = 1024
 
 _RATES = {
     "aac": (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000, 88200, 96000),
@@ -409,11 +417,11 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
                     join(film, [Path(each) for each in segments], sound, Path(out))
                     parent.send(("joined", None))
             except Exception as failure:  # FFmpeg has many
-                parent.send(("failed", _reason(film, failure)))
+                parent.send(("failed", reason_of(film, failure)))
                 return
 
 
-def _reason(spec: FilmSpec, failure: Exception) -> str:
+def reason_of(spec: FilmSpec, failure: Exception) -> str:
     """Why encoding has failed."""
     words = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
     if getattr(failure, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS):
@@ -433,8 +441,8 @@ class _SegmentWriter:
         codec = CODECS[spec.codec]
         self._path, self._partial = path, path.with_name(f"{path.name}.part")
         self._context: Any = av.CodecContext.create(codec.encoder, "w")
-        _configure(self._context, spec)
-        self._pixels = _PixelFormat(spec, codec.pixels)
+        configure(self._context, spec)
+        self._pixels = PixelFormat(spec)
         self._count = 0
         self._file = self._partial.open("wb")
         self._file.write(_MAGIC)
@@ -457,7 +465,7 @@ class _SegmentWriter:
             self._file.write(data)
 
 
-def _configure(context: Any, spec: FilmSpec) -> None:
+def configure(context: Any, spec: FilmSpec, is_live: bool = False) -> None:
     """Prepares the context of an encoder, in the same way for a segment and for the file."""
     from av.codec.context import Flags
 
@@ -474,32 +482,41 @@ def _configure(context: Any, spec: FilmSpec) -> None:
     context.color_primaries, context.color_trc = 1, 1
     context.colorspace, context.color_range = (1, 1) if is_yuv else (0, 2)
     quality = {} if spec.quality is None else {"crf": str(spec.quality)}
-    context.options = {"threads": _THREADS, **codec.options, **quality}
+    context.options = {"threads": _THREADS, **codec.options, **quality, **(codec.live if is_live else {})}
     if codec.tag is not None and spec.ending in (".mp4", ".mov"):
         context.codec_tag = codec.tag
 
 
-class _PixelFormat:
+class PixelFormat:
     """Converts pixels to what an encoder reads: for YUV, in BT.709 with limited range."""
 
-    def __init__(self, spec: FilmSpec, pixels: str) -> None:
+    def __init__(self, spec: FilmSpec, is_live: bool = False) -> None:
+        """What is encoded as it is played is converted fast, and may be off by a step of 255."""
         import av.filter
 
+        pixels = CODECS[spec.codec].pixels
+
         self._time_base = 1 / spec.fps
+        self._converts = pixels != "rgba"
         graph: Any = av.filter.Graph()
         self._graph = graph
         source = graph.add_buffer(width=spec.width, height=spec.height, format="rgba", time_base=self._time_base)
-        exact = "flags=bilinear+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact"
+        exact = "+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact"
+        method = "flags=bilinear" + ("" if is_live else exact)
         colours = "out_color_matrix=bt709:out_range=tv:" if pixels.startswith("yuv") else ""
         graph.link_nodes(
-            source, graph.add("scale", colours + exact), graph.add("format", f"pix_fmts={pixels}"),
+            source, graph.add("scale", colours + method), graph.add("format", f"pix_fmts={pixels}"),
             graph.add("buffersink"),
         ).configure()  # fmt: skip
 
     def convert(self, pixels: Pixels, number: int) -> Any:
         import av
 
-        frame = av.VideoFrame.from_ndarray(pixels, "rgba")
+        if self._converts:
+            # They are read before this returns, and not later.
+            frame = av.VideoFrame.from_numpy_buffer(pixels, "rgba")
+        else:
+            frame = av.VideoFrame.from_ndarray(pixels, "rgba")
         frame.pts, frame.time_base = number, self._time_base
         self._graph.push(frame)
         converted = self._graph.pull()
@@ -528,7 +545,7 @@ def join(spec: FilmSpec, segments: list[Path], sound: SoundTrack | None, out: Pa
             _join_animation(container, spec, segments)
             return
         stream = container.add_stream(CODECS[spec.codec].encoder, rate=spec.fps)
-        _configure(stream.codec_context, spec)
+        configure(stream.codec_context, spec)
         stream.time_base = 1 / spec.fps
         voice = None if sound is None else _SoundWriter(container, spec, sound)
         for first, segment in zip(range(0, len(segments) * spec.segment, spec.segment), segments, strict=True):
@@ -543,54 +560,84 @@ def join(spec: FilmSpec, segments: list[Path], sound: SoundTrack | None, out: Pa
             voice.write_until(None)
 
 
-class _SoundWriter:
-    """Encodes the sound of a film into its file."""
+class SoundEncoder:
+    """Encodes sound into the file of a film, as its second stream."""
 
-    def __init__(self, container: Any, spec: FilmSpec, sound: SoundTrack) -> None:
+    def __init__(self, container: Any, spec: FilmSpec, sampled: int, channels: int) -> None:
+        """The sound has `sampled` samples a second."""
         import av
 
         name = spec.sound_codec
-        layout = "stereo" if sound.channels == MAX_CHANNELS else "mono"
-        rates = _RATES.get(str(name), (sound.rate,))
+        self._layout = "stereo" if channels == MAX_CHANNELS else "mono"
+        rates = _RATES.get(str(name), (sampled,))
         # The lowest rate that loses nothing.
-        rate = sound.rate if sound.rate in rates else next((each for each in rates if each > sound.rate), rates[-1])
-        self._stream = container.add_stream(name, rate=rate, layout=layout)
+        rate = sampled if sampled in rates else next((each for each in rates if each > sampled), rates[-1])
+        self._container, self._sampled, self._at = container, sampled, 0
+        self.lead = -(-_AAC_LEAD * sampled // rate) if name == "aac" else 0
+        """How many samples longer the sound becomes at its beginning."""
+        self._stream = container.add_stream(name, rate=rate, layout=self._layout)
         context = self._stream.codec_context
         context.flags |= av.codec.context.Flags.bitexact
         if name in ("aac", "libopus"):
-            context.bit_rate = 96_000 * sound.channels
+            context.bit_rate = 96_000 * channels
         elif name == "flac":
             context.format = "s32"  # of which it keeps 24 bits
-        self._container, self._sound, self._layout = container, sound, layout
-        self._samples = np.memmap(sound.path, "<f4", "r").reshape(-1, sound.channels)
-        self._at = 0
         self._resampler: Any = None
 
-    def write_until(self, seconds: Fraction | None) -> None:
-        """Writes the samples before a time; None: all that are left."""
+    def begin(self) -> None:
+        """Opens the encoder, before anything is written."""
         import av
 
-        end = len(self._samples) if seconds is None else min(len(self._samples), int(seconds * self._sound.rate))
         context = self._stream.codec_context
-        if self._resampler is None:
-            context.open(strict=False)
-            self._resampler = av.AudioResampler(
-                context.format.name, self._layout, context.rate, frame_size=context.frame_size or None
-            )  # fmt: skip
-        while self._at < end:
-            part = self._samples[self._at : min(end, self._at + self._sound.rate)]
-            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part).reshape(1, -1), "flt", self._layout)
-            frame.sample_rate, frame.pts = self._sound.rate, self._at
-            frame.time_base = Fraction(1, self._sound.rate)
-            self._at += len(part)
-            self._encode(self._resampler.resample(frame))
-        if seconds is None:
-            self._encode([*self._resampler.resample(None), None])
+        context.open(strict=False)
+        self._resampler = av.AudioResampler(
+            context.format.name, self._layout, context.rate, frame_size=context.frame_size or None
+        )  # fmt: skip
+
+    def skip(self, count: int) -> None:
+        """Begins after this many samples."""
+        self._at = count
+
+    def write(self, samples: NDArray[np.float32]) -> None:
+        """Writes samples [samples, channels]."""
+        import av
+
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples).reshape(1, -1), "flt", self._layout)
+        frame.sample_rate, frame.pts = self._sampled, self._at
+        frame.time_base = Fraction(1, self._sampled)
+        self._at += len(samples)
+        self._encode(self._resampler.resample(frame))
+
+    def end(self) -> None:
+        """Writes what the encoder still holds."""
+        self._encode([*self._resampler.resample(None), None])
 
     def _encode(self, frames: Iterable[Any]) -> None:
         for frame in frames:
             for packet in self._stream.encode(frame):
                 self._container.mux(packet)
+
+
+class _SoundWriter:
+    """Encodes the sound of a film from its file."""
+
+    def __init__(self, container: Any, spec: FilmSpec, sound: SoundTrack) -> None:
+        self._rate, self._at, self._is_open = sound.rate, 0, False
+        self._samples = np.memmap(sound.path, "<f4", "r").reshape(-1, sound.channels)
+        self._encoder = SoundEncoder(container, spec, sound.rate, sound.channels)
+
+    def write_until(self, seconds: Fraction | None) -> None:
+        """Writes the samples before a time; None: all that are left."""
+        end = len(self._samples) if seconds is None else min(len(self._samples), int(seconds * self._rate))
+        if not self._is_open:
+            self._is_open = True
+            self._encoder.begin()
+        while self._at < end:
+            part = self._samples[self._at : min(end, self._at + self._rate)]
+            self._encoder.write(part)
+            self._at += len(part)
+        if seconds is None:
+            self._encoder.end()
 
 
 def _join_animation(container: Any, spec: FilmSpec, segments: list[Path]) -> None:

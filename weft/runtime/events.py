@@ -192,6 +192,8 @@ class Notices:
         self.figures: tuple[str, ...] = ()
         self.paused = False
         """Whether to show that the clock stands still."""
+        self.recording = ""
+        """What to show about the film that is being recorded."""
         self._now = now
         self._problems: tuple[Diagnostic, ...] = ()
         self._left_out = 0
@@ -237,7 +239,7 @@ class Notices:
         errors = self._problems if self._errors_wanted and now < self._problems_end else ()
         note = self._note if now < self._note_end else "paused" if self.paused else ""
         left_out = self._left_out if errors else 0
-        return Overlay(errors, note, self.figures if self._figures_wanted else (), left_out)
+        return Overlay(errors, note, self.figures if self._figures_wanted else (), left_out, self.recording)
 
 
 class Screenshots:

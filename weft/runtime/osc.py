@@ -37,7 +37,7 @@ SOURCE = "osc"
 PARAMETERS, COMMANDS = "/param/", "/weft/"
 """The beginnings of the addresses that set parameters, and that control weft."""
 
-COMMAND_NAMES = ("pause", "restart", "screenshot", "tap", "next", "previous", "load")
+COMMAND_NAMES = ("pause", "restart", "screenshot", "record", "tap", "next", "previous", "load")
 """The commands at `/weft/NAME`; `load` takes the name of a patch."""
 
 MOST_ADDRESSES = 4096

@@ -35,6 +35,7 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.link import LinkPeer
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
+from weft.runtime.record import Recorder
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
@@ -133,8 +134,9 @@ class Limits:
 @dataclass
 class Session:
     """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
-    to `folder`. `keeper` gives the file that keeps what the parameters of a patch are set to, if there is one. The text
-    of a patch is changed only if it is `is_writable`. `senders` send the values of contexts, by their names."""
+    and recordings go to `folder`, and the first recording to `record`, if that is given. `keeper` gives the file that
+    keeps what the parameters of a patch are set to, if there is one. The text of a patch is changed only if it is
+    `is_writable`. `senders` send the values of contexts, by their names."""
 
     patches: SetList
     compiler: Compiler
@@ -144,6 +146,7 @@ class Session:
     threads: int = 1
     fits: bool = True
     folder: Path = Path()
+    record: Path | None = None
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     is_writable: Callable[[Path], bool] = lambda path: True
     senders: Mapping[str, Sender] = field(default_factory=dict)
@@ -165,6 +168,7 @@ class Session:
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self.folder, self.path.stem, self.reporter)
+        self._recorder = Recorder(self.reporter, self.sound, self.folder, self.path.stem, self.record)
         self._screen = Screen()
         self._picture: Values | None = None
         self._entered: LoadResult | None = None
@@ -248,9 +252,13 @@ class Session:
         try:
             assert self._entered is not None, "it has begun"
             self._enter(self._entered)
+            if self.record is not None:
+                self._recorder.start(*self._recorded)
+                self._recorder.begin()
             self._loop()
         finally:
             self._take_sound_events()
+            self._recorder.close()
             self.close()
             gc.unfreeze()
             sys.setswitchinterval(interval)
@@ -282,6 +290,17 @@ class Session:
         """Width and height of the picture."""
         running = self.programs.running
         return running.size if running else (1280, 720)
+
+    @property
+    def recorded(self) -> list[str]:
+        """What is to be said about films that were recorded, a line for each."""
+        return self._recorder.written
+
+    @property
+    def _recorded(self) -> tuple[tuple[int, int], float, int]:
+        """Size, frames a second and samples a second of a recording."""
+        settings = self.settings
+        return self.size, settings.get("fps", 60), round(settings.get("rate", 48000))
 
     @property
     def settings(self) -> Mapping[str, float]:
@@ -322,7 +341,7 @@ class Session:
     def _open(self, path: Path) -> None:
         self._read_values()
         self._saves.open(path)
-        self._screenshots.name = path.stem
+        self._screenshots.name = self._recorder.name = path.stem
         self.reporter.events.emit("patch", file=str(path))
         self.reporter.mention(f"{path.name} · {self.patches.place}")
 
@@ -479,6 +498,7 @@ class Session:
                 self._overlay = overlay
                 self._screen.annotate(overlay)
             self._frame()
+            self._recorder.follow(self._picture, self.clock, *self._recorded)
             self._report_changes()
             self._after_frame(stats)
             if due:
@@ -709,6 +729,8 @@ class Session:
                 self._screen.toggle_fullscreen()
             case "screenshot":
                 self._screenshots.take(self._picture)
+            case "record":
+                self._recorder.toggle(*self._recorded)
             case "errors":
                 self.reporter.notices.toggle_errors()
             case "figures":

@@ -225,8 +225,8 @@ def test_an_unknown_monitor_is_an_error_that_lists_the_known_ones() -> None:
 
 @on_x11
 def test_keys_of_the_tool_are_commands(window: Window, commands: list[str], eventually: Eventually) -> None:
-    xdotool("key", "f", "space", "r", "s", "e", "h", "p", "Escape")
-    expected = ["fullscreen", "pause", "restart", "screenshot", "errors", "figures", "panel", "leave"]
+    xdotool("key", "f", "space", "r", "s", "c", "e", "h", "p", "Escape")
+    expected = ["fullscreen", "pause", "restart", "screenshot", "record", "errors", "figures", "panel", "leave"]
     eventually(lambda: commands == expected, meanwhile=window.poll)
     assert not window.inputs.frame().held_keys
 

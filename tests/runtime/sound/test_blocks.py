@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.sound.server import Blocks, what_failed
-from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresMemory, SharedMemory, SoundState
+from weft.runtime.sound.shared import (
+    Controls, ControlsWriter, Figures, FiguresMemory, SharedMemory, SoundState, SoundTape
+)
 
 RATE, FRAMES, LATENCY = 48000, 512, 0.02
 
@@ -36,18 +38,21 @@ class Stage:
     """Both sides of the memory, and the blocks."""
 
     def __init__(self) -> None:
-        self._controls, self._figures = SharedMemory(Controls.SIZE), SharedMemory(FiguresMemory.SIZE)
+        sizes = Controls.SIZE, FiguresMemory.SIZE, SoundTape.SIZE
+        self._controls, self._figures, self._recorded = map(SharedMemory, sizes)
+        self.tape = SoundTape(self._recorded.bytes)
         self.writer = ControlsWriter(self._controls)
         self._reader = FiguresMemory(self._figures.bytes)
         self.ones = Ones()
         self.follow()
-        for memory in (self._controls, self._figures):
+        for memory in (self._controls, self._figures, self._recorded):
             memory.close()
 
     def follow(self) -> None:
         """A sound process takes the place of the one before."""
         options = SoundOptions(None, RATE, 2, FRAMES)
-        self.blocks = Blocks(options, Controls(self._controls.bytes), FiguresMemory(self._figures.bytes), self.ones)
+        controls, figures = Controls(self._controls.bytes), FiguresMemory(self._figures.bytes)
+        self.blocks = Blocks(options, controls, figures, self.tape, self.ones)
 
     def block(self, underflow: bool = False, waited: float = 0.0) -> NDArray[np.float32]:
         """The next block, one channel of it."""
@@ -220,3 +225,41 @@ def test_moments_are_evened_out(loader: Stage) -> None:
         loader.block()
     heard = loader.figures.heard - loader.figures.moment
     assert heard > LATENCY
+
+
+def test_the_tape_has_what_the_device_is_given(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    blocks = [loader.block()]
+    loader.writer.write(10.1, {}, paused=True)
+    blocks += [loader.block(), loader.block()]
+    loader.writer.write(10.1, {})
+    blocks += [loader.block()]
+    assert loader.figures.taped == 3 * FRAMES
+    taped = loader.tape.read(0, 4 * FRAMES)
+    assert np.array_equal(taped[:, 0], np.concatenate(blocks))
+    assert np.array_equal(taped[:, 0], taped[:, 1])
+
+
+def test_the_tape_is_silent_while_nothing_takes_blocks(loader: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    loader.writer.write(10.0, {})
+    loader.block()
+    gone = 1.0
+    now += FRAMES / RATE + gone
+    # A process that takes the place of the one before goes on with its tape.
+    loader.follow()
+    loader.block()
+    assert loader.figures.taped == FRAMES + round(gone * RATE)
+    assert not loader.tape.read(FRAMES, loader.figures.taped).any()
+
+
+def test_a_tape_of_more_channels_than_two_is_folded_and_goes_round() -> None:
+    memory = SharedMemory(SoundTape.SIZE)
+    memory.close()
+    tape = SoundTape(memory.bytes)
+    block = np.arange(4 * 8, dtype=np.float32).reshape(8, 4)
+    first = SoundTape.LENGTH - 3
+    tape.write(first, block)
+    sides = np.stack([block[:, side::2].mean(axis=1) for side in (0, 1)], axis=1)
+    assert np.array_equal(tape.read(first, first + len(block)), sides)

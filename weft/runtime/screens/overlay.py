@@ -1,7 +1,7 @@
 """The overlay of a window: the layout of its panels, and drawing them when they have changed.
 
 The layout counts in cells of a monospaced face: a line is a row, a code point a column. Errors are at the lower left,
-the note is below them, and the figures are in the upper right corner.
+the note is below them, and the figures are in the upper right corner. A recording is in the upper left corner.
 """
 
 from __future__ import annotations
@@ -122,9 +122,11 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
         return ()
     note = [TextLine((TextRun(_shortened(overlay.note, columns)),))] if overlay.note else []
     figures = [TextLine((TextRun(_shortened(text, columns), "dim"),)) for text in overlay.figures if text]
+    recording = [TextLine(recording_runs(overlay, columns))] if overlay.recording else []
     most = max(round(frame[1] * (1 - _PICTURE_SHARE)), _FEWEST_ROWS * grid.row)
     for shown_note, shown_figures in ((note, figures), (note, []), ([], [])):
-        left = room - sum(grid.size_of(lines)[1] + grid.margin for lines in (shown_note, shown_figures) if lines)
+        above = max((shown_figures, recording), key=len)
+        left = room - sum(grid.size_of(lines)[1] + grid.margin for lines in (shown_note, above) if lines)
         errors, fits = list[TextLine](), left >= -grid.margin
         if overlay.errors:
             errors, fits = _fitting(overlay, columns, min(left, most) - 2 * grid.pad_y, grid)
@@ -137,10 +139,20 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
             width, height = grid.size_of(lines)
             panels.append(Panel(Rect(grid.margin, bottom - height, width, height), tuple(lines)))
             bottom -= height + grid.margin
-    if shown_figures:
+    start = grid.margin
+    if recording and bottom >= 2 * grid.margin:
+        width, height = grid.size_of(recording)
+        panels.append(Panel(Rect(grid.margin, grid.margin, width, height), tuple(recording)))
+        start += width + grid.margin
+    if shown_figures and start + grid.size_of(shown_figures)[0] + grid.margin <= frame[0]:
         width, height = grid.size_of(shown_figures)
         panels.append(Panel(Rect(frame[0] - grid.margin - width, grid.margin, width, height), tuple(shown_figures)))
     return tuple(panels)
+
+
+def recording_runs(overlay: Overlay, columns: int) -> tuple[TextRun, ...]:
+    """A red dot, and what is said about the recording."""
+    return TextRun("● ", "error"), TextRun(_shortened(overlay.recording, max(1, columns - 2)))
 
 
 def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> tuple[list[TextLine], bool]:
@@ -232,7 +244,7 @@ def _shortened(text: str, columns: int) -> str:
 # Dark enough that all inks can be read over a white picture, and light enough that its movement shows through.
 GROUND = (13, 15, 20, 224)
 # The letters of most texts.
-_USUAL = "".join(map(chr, range(32, 127))) + "│…·×"
+_USUAL = "".join(map(chr, range(32, 127))) + "│…·×●"
 INKS: Mapping[Ink, tuple[int, int, int]] = {
     "text": (236, 239, 244), "dim": (164, 173, 187), "hint": (136, 192, 255), "error": (255, 122, 116),
     "warning": (250, 200, 99),

@@ -31,13 +31,15 @@ class Overlay:
     """Text over the picture, or below it in a terminal.
 
     `errors` are the errors and warnings of the text, `note` is one line about what happened just now, `figures` are
-    short lines about how well it runs. `left_out` counts further errors and warnings.
+    short lines about how well it runs. `left_out` counts further errors and warnings. `recording` is said with a red
+    dot while what is played is recorded.
     """
 
     errors: tuple[Diagnostic, ...] = ()
     note: str = ""
     figures: tuple[str, ...] = ()
     left_out: int = 0
+    recording: str = ""
 
 
 class Screen:

@@ -238,7 +238,8 @@ def _blank_halves(row: Row) -> Row:
 
 def _status(overlay: Overlay, width: int) -> list[Row]:
     """The note and the figures in as many rows as they need; rows break only between figures."""
-    pieces = [columns_of(overlay.note)] if overlay.note else []
+    pieces = [[*columns_of("● ", "error"), *columns_of(overlay.recording)]] if overlay.recording else []
+    pieces += [columns_of(overlay.note)] if overlay.note else []
     pieces += [columns_of(part, "dim") for figure in overlay.figures if figure for part in figure.split(_SEPARATOR)]
     rows: list[Row] = []
     for piece in pieces:

@@ -28,7 +28,8 @@ from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import Recent, channels_of
 from weft.runtime.sound.renderer import Better, Kind, Play, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import (
-    Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState, places_of_heard, places_of_views
+    Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState, SoundTape, places_of_heard,
+    places_of_views
 )
 
 # --- the process ------------------------------------------------------------------------------------------------------
@@ -51,11 +52,14 @@ class SoundProcess:
         """Whether a message was sent."""
         self.is_ready = False
         """Whether a process has handled its first messages, and has tried to open a device."""
-        self._memories = [SharedMemory(size) for size in (Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE)]
-        controls, figures, rings = self._memories
+        sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE, SoundTape.SIZE
+        self._memories = [SharedMemory(size) for size in sizes]
+        controls, figures, rings, tape = self._memories
         self.controls = ControlsWriter(controls)
         """The time and the inputs, once a frame. Nothing sounds before the first."""
         self.rings = Rings(rings.bytes)
+        self.tape = SoundTape(tape.bytes)
+        """What the device was given lately, as far as `figures` counts it."""
         self._figures = FiguresMemory(figures.bytes)
         self._lock = threading.Lock()
         self._outgoing: deque[tuple[str | None, object]] = deque()
@@ -123,16 +127,23 @@ class SoundProcess:
         """Figures about the latest block."""
         return self._figures.read()
 
+    @property
+    def latest(self) -> Figures | None:
+        """Figures about the latest block; None while no stream runs, or while it does not know of the last restart."""
+        figures = self.figures
+        is_old = figures.moment < max(self._started, time.monotonic() - _STALE)
+        return None if is_old or figures.restarts != self.controls.restarts else figures
+
     def seconds(self) -> float | None:
         """The performance time that is audible now; None while no stream runs, or while it does not know of the last
         restart. Right after a restart it is below 0, until the first sample arrives at the loudspeaker.
         """
-        figures, now = self.figures, time.monotonic()
-        if figures.moment < max(self._started, now - _STALE) or figures.restarts != self.controls.restarts:
+        figures = self.latest
+        if figures is None:
             return None
         if figures.state is SoundState.PAUSED:
             return figures.seconds - figures.latency
-        return figures.seconds + (now - figures.heard) if figures.state is SoundState.PLAYING else None
+        return figures.seconds + (time.monotonic() - figures.heard) if figures.state is SoundState.PLAYING else None
 
     def close(self) -> None:
         """Fades the sound out and ends the process. May be called twice."""
@@ -609,6 +620,11 @@ class Sound:
         """The events since the last call."""
         pending, self._pending = self._pending, []
         return [*pending, *self._stream.events()]
+
+    @property
+    def audible(self) -> Stream | None:
+        """The stream that is audible; None if nothing was played, or if nothing is to be."""
+        return self._heard if self._heard.is_used and not self._heard.options.is_silent else None
 
     @property
     def is_starting(self) -> bool:

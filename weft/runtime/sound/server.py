@@ -22,7 +22,7 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
-from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, inherited
+from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, SoundTape, inherited
 from weft.runtime.stderr import suppress_stderr
 
 # --- sound without a device, for pictures and numbers that read it ------------------------------------------------
@@ -67,6 +67,9 @@ _RAMP = 0.005
 _NEW = 0.02
 # A moment that is further off, in seconds, indicates a gap, and is believed at once.
 _GAP = 0.1
+# A block that comes later than the one before lasts, by this many seconds, follows an interruption of the sound.
+# Devices that take several blocks at a time are never that late.
+_INTERRUPTED = 0.3
 
 
 class Blocks:
@@ -78,8 +81,10 @@ class Blocks:
     seconds.
     """
 
-    def __init__(self, options: SoundOptions, controls: Controls, memory: FiguresMemory, renderer: Renderer) -> None:
-        """The counts in the `memory` are continued."""
+    def __init__(
+        self, options: SoundOptions, controls: Controls, memory: FiguresMemory, tape: SoundTape, renderer: Renderer
+    ) -> None:
+        """The counts in the `memory` are continued, and so is the tape."""
         self._rate = options.rate
         self._controls = controls
         self._renderer = renderer
@@ -94,6 +99,11 @@ class Blocks:
         self.failure: Exception | None = None
         """The failure of the renderer, for `what_failed`, until it is reported."""
         self._figures = before
+        self._tape = tape
+        self._taped = before.taped + options.frames * bool(before.blocks)
+        """The number of the next sample on the tape."""
+        self._due = before.heard + options.frames / options.rate if before.blocks else None
+        """When that is heard if nothing interrupts the sound."""
         self.begin()
         memory.write(before._replace(state=SoundState.STARTING))
 
@@ -134,15 +144,30 @@ class Blocks:
             heard = self._heard.at(sample / self._rate, heard)
         if not self._is_heard:
             state = SoundState.LOST
+        taped = self._record(block, began - waited + latency)
         took, lasts = time.monotonic() - began, len(block) / self._rate
         self._load.add(took, lasts)
         # The device has at least one more block in hand.
         self._late += waited + took > lasts
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
-            self._restarts, self._late,
+            self._restarts, self._late, taped,
         )  # fmt: skip
         self._memory.write(self._figures)
+
+    def _record(self, block: NDArray[np.float32], heard: float) -> int:
+        """Writes a block that is heard at that moment to the tape, after the silence since the block before. Returns
+        the number of its first sample there."""
+        late = 0.0 if self._due is None else heard - self._due
+        if self._due is None or abs(late) > _INTERRUPTED:
+            missing = max(0, round(late * self._rate))
+            self._tape.silence(self._taped, missing)
+            self._taped, self._due, late = self._taped + missing, heard, 0.0
+        first = self._taped
+        self._tape.write(first, block)
+        self._taped += len(block)
+        self._due += late * _NEW + len(block) / self._rate
+        return first
 
     def _place(self, heard: float) -> int:
         """The number of the block's first sample, which is heard at that moment."""
@@ -248,8 +273,8 @@ _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 def main(descriptor: str, lifeline: str, renderer: str, *memories: str) -> None:
     """Serves the socket with this descriptor. The first message is the `SoundOptions`, which may come late; meanwhile
-    the `renderer` is imported. `memories` are the descriptors of the controls, the figures and the rings. For the
-    `lifeline` see `Child`."""
+    the `renderer` is imported. `memories` are the descriptors of the controls, the figures, the rings and the tape. For
+    the `lifeline` see `Child`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     # PortAudio and ALSA print to stderr at any time.
@@ -281,8 +306,10 @@ class SoundServer:
         self._player = player
         self._pulse = pulse
         self._options = options
-        sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE
-        controls, figures, rings = (inherited(int(memory), size) for memory, size in zip(memories, sizes, strict=True))
+        sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE, SoundTape.SIZE
+        controls, figures, rings, tape = (
+            inherited(int(memory), size) for memory, size in zip(memories, sizes, strict=True)
+        )
         given = Controls(controls)
         self._microphones = Microphones(options.rate, options.frames, options.is_deaf)
         try:
@@ -290,7 +317,7 @@ class SoundServer:
         except Exception as failure:
             self._send_failure(failure)
             self._renderer = _Silence()
-        self._blocks = Blocks(options, given, FiguresMemory(figures), self._renderer)
+        self._blocks = Blocks(options, given, FiguresMemory(figures), SoundTape(tape), self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
         self._null_device: NullAudioDevice | None = None

@@ -299,9 +299,11 @@ class Figures(NamedTuple):
     late: int = 0
     """The number of blocks that took longer than they last, from the moment at which the device asked for them, so
     with the wait for Python's lock."""
+    taped: int = 0
+    """The number of its first sample on the `SoundTape`."""
 
 
-_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int)
 
 
 class FiguresMemory:
@@ -324,6 +326,48 @@ class FiguresMemory:
         if numbers is not None:
             self._figures = Figures(*(kind(number) for kind, number in zip(_TYPES, numbers.tolist(), strict=True)))
         return self._figures
+
+
+class SoundTape:
+    """The last seconds of what the device was given, in stereo, with the silence of pauses and of gaps between streams:
+    sample n is at n modulo `LENGTH`. It is not protected: what `Figures` does not count yet may be half written."""
+
+    LENGTH = 262_144
+    CHANNELS = 2
+    SIZE = 4 * LENGTH * CHANNELS
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._samples = memory.view(np.float32).reshape(self.LENGTH, self.CHANNELS)
+
+    def write(self, first: int, block: NDArray[np.float32]) -> None:
+        """Writes a block [frames, channels] from a sample on. Of more than two channels, each side is the mean of every
+        second one."""
+        for start, stop, at in self._parts(first, first + len(block)):
+            for side in range(self.CHANNELS):
+                part = block[at : at + stop - start, side % block.shape[1] :: self.CHANNELS]
+                self._samples[start:stop, side] = part[:, 0] if part.shape[1] == 1 else part.mean(axis=1)
+
+    def silence(self, first: int, count: int) -> None:
+        """Writes silence from a sample on."""
+        for start, stop, _ in self._parts(first + max(0, count - self.LENGTH), first + count):
+            self._samples[start:stop] = 0
+
+    def read(self, first: int, end: int) -> NDArray[np.float32]:
+        """A copy of the samples [frames, 2] in a range of at most `LENGTH`. Those before the first one are silent."""
+        found = np.zeros((end - first, self.CHANNELS), np.float32)
+        begin = max(0, first)
+        for start, stop, at in self._parts(begin, end):
+            found[begin - first + at :][: stop - start] = self._samples[start:stop]
+        return found
+
+    def _parts(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
+        """The pieces of a range that are in one piece in memory: their ends there, and how many samples come before."""
+        at = first
+        while at < end:
+            start = at % self.LENGTH
+            stop = min(start + end - at, self.LENGTH)
+            yield start, stop, at - first
+            at += stop - start
 
 
 # --- recent samples ---------------------------------------------------------------------------------------------------
