@@ -115,6 +115,10 @@ class LiveEncoder:
         """A place for a frame; None if all are taken, as the encoder is behind."""
         return self._free.pop() if self._free else None
 
+    def give_back(self, slot: int) -> None:
+        """A place is not filled after all."""
+        self._free.append(slot)
+
     def add(self, slot: int, number: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
         """Has a picture of this shape [height, width, RGBA] copied to a place. It is the frame with this number; the
         one before it is shown until then."""

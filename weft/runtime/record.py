@@ -20,7 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.backends.base import PictureHandle, Values
+from weft.backends.base import DeviceLostError, PictureHandle, Values
+from weft.backends.launch import Array
 from weft.media.encoding import EncodingError, missing_encoder
 from weft.media.recording import LEAD, LiveEncoder, recording_spec
 from weft.runtime.clock import Clock
@@ -128,8 +129,8 @@ class _Take:
     """Frames that were not drawn, since drawing took too long."""
     picture: Values | None = None
     """The latest picture."""
-    under_way: list[Callable[[], None]] = field(default_factory=list)
-    """What adds the pictures that devices were asked for."""
+    under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = field(default_factory=list)
+    """The place, the number, the shape and the copier of each picture that a device was asked for."""
     said_at: float = 0.0
     said: int = 0
     """When the encoder was reported to be behind, and with how many dropped frames."""
@@ -268,15 +269,22 @@ class Recorder:
             return
         take.picture = picture
         if isinstance(picture, PictureHandle):
-            copy = picture.copier()
-            take.under_way.append(lambda: take.encoder.add(slot, number, picture.shape, copy))
+            try:
+                copy = picture.copier()
+            except DeviceLostError:
+                take.encoder.give_back(slot)
+            else:
+                take.under_way.append((slot, number, picture.shape, copy))
         else:
             take.encoder.add(slot, number, picture.shape, lambda place: np.copyto(place, picture))
 
     def _fetch(self, take: _Take) -> None:
-        """Adds the pictures that devices were asked for a frame ago."""
-        for add in take.under_way:
-            add()
+        """Adds the pictures that devices were asked for a frame ago. Those of a device that is lost are left out."""
+        for slot, number, shape, copy in take.under_way:
+            try:
+                take.encoder.add(slot, number, shape, copy)
+            except DeviceLostError:
+                take.encoder.give_back(slot)
         take.under_way.clear()
 
     # --- reports --------------------------------------------------------------------------------------------------

@@ -148,6 +148,22 @@ def test_a_picture_stays_as_it_is_while_the_next_one_is_drawn() -> None:
     assert not np.array_equal(kept.array, other.array)
 
 
+def test_pictures_are_read_a_tick_later_while_the_next_ones_are_drawn() -> None:
+    drawing, expected = (loader_of(asked).prepare(built(MOVING), SIZE) for asked in ("gl", "vm"))
+    copies, found = [], []
+    for number in range(6):
+        shown = main_picture(drawing.runner.run(env_of(drawing, number)))
+        assert shown is not None
+        assert isinstance(shown.values, PictureHandle)
+        copies.append(shown.values.copier())
+        if number:
+            # Into a part of a larger one, as in a film with an even width.
+            larger = np.zeros((SIZE[1] + 1, SIZE[0] + 1, 4), np.uint8)
+            copies[-2](larger[:-1, :-1])
+            found.append(larger[:-1, :-1])
+    assert all(same(*both) for both in zip(found, frames(expected, range(5)), strict=True))
+
+
 def test_a_picture_in_which_nothing_moves_is_drawn_once() -> None:
     loaded = loader_of("gl").prepare(built("display(me@x, mouse@x, 0.5)\n"), SIZE)
     first, second, third = (

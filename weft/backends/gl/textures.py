@@ -4,9 +4,10 @@ Objects on the card live as long as their Python objects. Row 0 of a texture is 
 
 from __future__ import annotations
 
+import ctypes
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ class Texture:
         self._kind = GL.GL_FLOAT if wide else GL.GL_UNSIGNED_BYTE
         self._dtype = np.dtype(np.float32 if wide else np.uint8)
         self._buffers: list[Buffer] = []
+        self._readback: Buffer | None = None
         check_side(graphics, shape)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
@@ -73,6 +75,22 @@ class Texture:
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
         GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, found)
         return found
+
+    def begin_read(self) -> None:
+        """Has the card copy the pixels to a buffer when they have been drawn, for `end_read`."""
+        if self._readback is None:
+            self._readback = Buffer(self.graphics)
+            self._readback.make_room(GL.GL_PIXEL_PACK_BUFFER, self.nbytes, GL.GL_STREAM_READ)
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, self._readback.number)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, 0)
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+
+    def end_read(self, into: Array) -> None:
+        """Copies the pixels of the last `begin_read` into an array [height, width, 4]; waits until they are there."""
+        if self._readback is not None:
+            self._readback.copy_to(GL.GL_PIXEL_PACK_BUFFER, into)
+            GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
 
 
 class SoundTexture:
@@ -190,10 +208,22 @@ class Buffer:
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
 
-    def make_room(self, kind: Any, count: int) -> None:
+    def make_room(self, kind: Any, count: int, usage: Any = GL.GL_DYNAMIC_COPY) -> None:
         """Allocates `count` bytes with undefined contents."""
         GL.glBindBuffer(kind, self.number)
-        GL.glBufferData(kind, count, None, GL.GL_DYNAMIC_COPY)
+        GL.glBufferData(kind, count, None, usage)
+
+    def copy_to(self, kind: Any, into: Array) -> None:
+        """Copies the contents into an array of the same size, without a copy in between; waits until they have been
+        written. The buffer stays bound. Raises GraphicsError."""
+        GL.glBindBuffer(kind, self.number)
+        address = GL.glMapBufferRange(kind, 0, into.nbytes, GL.GL_MAP_READ_BIT)
+        if not address:
+            raise GraphicsError("the buffer cannot be read")
+        number = address if isinstance(address, int) else ctypes.cast(address, ctypes.c_void_p).value or 0
+        memory = (ctypes.c_uint8 * into.nbytes).from_address(number)
+        np.copyto(into, np.ctypeslib.as_array(memory).view(into.dtype).reshape(into.shape))
+        GL.glUnmapBuffer(kind)
 
     def read(self, kind: Any, like: Array) -> Array:
         """The contents as an array like this one; waits until they have been written."""
@@ -252,6 +282,25 @@ class GlPicture(CardPicture):
                 return self.texture.read()
         except GraphicsError as failure:
             raise DeviceLostError(self._context, str(failure)) from failure
+
+    def copier(self) -> Callable[[Array], None]:
+        """The pictures of a program take turns, and so do the buffers that they are copied to: the copy of one is under
+        way while that of the one before is read."""
+        graphics = self.texture.graphics
+        try:
+            with graphics.drawing():
+                self.texture.begin_read()
+        except GraphicsError as failure:
+            raise DeviceLostError(self._context, str(failure)) from failure
+
+        def copy(into: Array) -> None:
+            try:
+                with graphics.drawing():
+                    self.texture.end_read(into)
+            except GraphicsError as failure:
+                raise DeviceLostError(self._context, str(failure)) from failure
+
+        return copy
 
 
 # Arrays in buffers, and pools of them. (Programs draw to and sample textures, which have no addresses.)
