@@ -1,6 +1,6 @@
 """The name of a strand, as a patch writes it, and the names of what kernels sample: the picture of a strand that
-another context computes, sounds, letters, live pictures, and what is heard in a sound. All other such names are paths
-of files. Inputs have names as well: a microphone, and the numbers that others send."""
+another context computes, sounds, letters, live pictures, the smaller levels of pictures, and what is heard in a sound.
+All other such names are paths of files. Inputs have names as well: a microphone, and the numbers that others send."""
 
 from __future__ import annotations
 
@@ -48,9 +48,33 @@ LETTERS_REACH = 48
 """How far the distances reach on both sides of the outlines, in pixels; also the margin around the letters."""
 
 _LETTERS = "text:"
+_LEVELS = "levels:"
 _LIVE = "live:"
 _SOUND = "sound:"
 _FILM = "film"
+
+
+def levels_of(path: str) -> str:
+    """The name of the smaller levels of a picture from a file, as one picture."""
+    return _LEVELS + path
+
+
+def is_levels(picture: str) -> bool:
+    """Whether a picture holds the smaller levels of another one."""
+    return picture.startswith(_LEVELS)
+
+
+def levelled(picture: str) -> str:
+    """The path of the picture whose smaller levels these are."""
+    return picture.removeprefix(_LEVELS)
+
+
+def is_file(picture: str) -> bool:
+    """Whether a picture is that in a file itself."""
+    return not (
+        is_view(picture) or is_live(picture) or is_heard(picture) or is_sound(picture) or is_letters(picture)
+        or is_levels(picture)
+    )  # fmt: skip
 
 
 class Letters(NamedTuple):
@@ -241,6 +265,8 @@ def shown(picture: str) -> str:
         return sound_of(picture).path
     if is_heard(picture):
         return f"{heard_of(picture).analysis}(…)"
+    if is_levels(picture):
+        return f"the smaller levels of {levelled(picture)}"
     if is_letters(picture):
         letters = letters_of(picture)
         words = f"text({json.dumps(letters.text, ensure_ascii=False)})"
@@ -260,4 +286,6 @@ def file_of(picture: str) -> str | None:
         return None
     if is_sound(picture):
         return sound_of(picture).path
+    if is_levels(picture):
+        return levelled(picture)
     return letters_of(picture).font if is_letters(picture) else picture

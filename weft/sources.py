@@ -70,6 +70,42 @@ UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
 
 
 @dataclass(frozen=True, slots=True)
+class PictureLevels:
+    """The smaller levels of a picture of `width` × `height` pixels, as one picture. A pixel of level k, from 1 to
+    `count`, is the mean of 2ᵏ × 2ᵏ pixels; the picture is continued by its edge for that. The levels stand one below
+    the other, each with a border of one pixel that repeats its edge."""
+
+    width: int
+    height: int
+
+    @property
+    def count(self) -> int:
+        """How many there are: the last one is at least four pixels wide and high."""
+        return max(0, (min(self.width, self.height) // 4).bit_length() - 1)
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Width and height of level 0, continued so that all levels are whole fractions."""
+        unit = 1 << self.count
+        return -(-self.width // unit) * unit, -(-self.height // unit) * unit
+
+    def size(self, level: int) -> tuple[int, int]:
+        """Width and height of a level without its border."""
+        width, height = self.whole
+        return width >> level, height >> level
+
+    def top(self, level: int) -> int:
+        """The first row of a level, below the border above it."""
+        height = self.whole[1]
+        return height - (height >> (level - 1)) + 2 * level - 1
+
+    @property
+    def together(self) -> tuple[int, int]:
+        """Width and height of the picture that holds all of them."""
+        return self.size(1)[0] + 2, self.top(self.count + 1) - 1
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSpec:
     """One source. `axes` are the coordinates over which it is sampled, in the order of a positional remap: base
     coordinates, or its own (`band`'s `k`). `owner` is the only context that can read it; None: every context can.

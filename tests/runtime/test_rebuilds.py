@@ -52,7 +52,7 @@ def check_session(seed: int, count: int) -> int:
 
 def test_edits() -> None:
     """Over some sessions, since in one that begins badly nothing may be left to compare."""
-    assert sum(check_session(seed, 8) for seed in range(6)) > 12
+    assert sum(check_session(seed, 8) for seed in range(3)) > 6
 
 
 @pytest.mark.long

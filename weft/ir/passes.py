@@ -10,6 +10,7 @@ from weft.ir.expr import EXPANDING, Change, Expr, ExprBuilder, Lowered, SlotPlan
 from weft.ir.lower import FeedCollector
 from weft.ir.phases import reduce_phases, turn_waves
 from weft.ir.rates import PassContext, Rate, planar_slots
+from weft.ir.shrink import filter_shrunk
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 from weft.ops.ieee import below_in_single
@@ -195,6 +196,7 @@ PASSES: Sequence[Pass] = (
     Pass("settle_holds", settle_holds, always=True),
     Pass("collect_feeds", collect_feeds, always=True),
     Pass("fold", fold, always=False),
+    Pass("shrink", filter_shrunk, always=True),
     Pass("phases", reduce_phases, always=False),
     Pass("waves", turn_waves, always=False),
     Pass("keep_rests", keep_rests, always=True),

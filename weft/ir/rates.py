@@ -17,6 +17,7 @@ from weft.ir.expr import (
 )
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
+from weft.sources import MediaHeader
 
 # --- how often each expression changes, and so how often it has to be computed ---
 
@@ -132,10 +133,13 @@ def rates(
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may use besides the IR: the pool of its expressions, and the context in which they run."""
+    """What a pass may use besides the IR: the pool of its expressions, the context in which they run, and what is known
+    of files."""
 
     pool: Pool
     spec: ContextSpec
+    media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
+    """The headers of the files that are sampled."""
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
     _rewritten: dict[tuple[object, ...], Rewritten] | None = None
     """What passes have found out in an earlier compile, by the pass and what its results depend on."""
@@ -146,10 +150,17 @@ class PassContext:
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
         """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""
+        return self._analysis(lowered, points).of(lowered.nodes)
+
+    def rate_of(self, value: Expr, lowered: Lowered) -> Rate:
+        """The rate of another expression, which may become a part of the IR."""
+        return self._analysis(lowered, False).of(topological([value]))[value]
+
+    def _analysis(self, lowered: Lowered, points: bool) -> RateAnalysis:
         key = (lowered.slots, points)
         if key not in self._analyses:
             self._analyses[key] = RateAnalysis(self.spec, lowered.slots, points)
-        return self._analyses[key].of(lowered.nodes)
+        return self._analyses[key]
 
 
 # --- what is known about the values of expressions: whether they are finite, and how large they get ---

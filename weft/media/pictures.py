@@ -16,6 +16,7 @@ from PIL import Image, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
 
 from weft.media.source import PictureError, require_file
+from weft.sources import PictureLevels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +82,26 @@ def load_picture(path: Path) -> NDArray[np.float32]:
         else:
             pixels = np.divide(np.asarray(upright.convert("RGBA")), np.float32(255), dtype=np.float32)
         return pixels
+
+
+def load_levels(path: Path) -> NDArray[np.float32]:
+    """The smaller levels of a picture, as `PictureLevels` has them. Means are taken channel by channel.
+
+    Raises `PictureError`. Any thread may call it.
+    """
+    import numpy as np
+
+    pixels = load_picture(path)
+    levels = PictureLevels(pixels.shape[1], pixels.shape[0])
+    (width, height), (whole_width, whole_height) = levels.together, levels.whole
+    found = np.zeros((height, width, 4), np.float32)
+    level = np.pad(pixels, ((0, whole_height - levels.height), (0, whole_width - levels.width), (0, 0)), "edge")
+    for number in range(1, levels.count + 1):
+        level = level.reshape(level.shape[0] // 2, 2, level.shape[1] // 2, 2, 4).mean((1, 3))
+        bordered = np.pad(level, ((1, 1), (1, 1), (0, 0)), "edge")
+        top = levels.top(number) - 1
+        found[top : top + bordered.shape[0], : bordered.shape[1]] = bordered
+    return found
 
 
 def _orientation(image: Image.Image) -> int:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from weft.media.source import LiveSource, PictureError
 from weft.names import (
-    HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_live, is_sound, letters_of, live_of, sound_of
+    HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_levels, is_live, is_sound, letters_of, levelled,
+    live_of, sound_of
 )
-from weft.sources import FILM, OPENERS, SOUND, MediaHeader, ends_as, load_packages
+from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, ends_as, load_packages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +49,8 @@ def read(name: str) -> NDArray[Any]:
     if is_live(name):
         source, live = opener(name)
         return source.still(live.args)
+    if is_levels(name):
+        return pictures.load_levels(Path(levelled(name)))
     return letters.drawn(letters_of(name)) if is_letters(name) else pictures.load_picture(Path(name))
 
 
@@ -92,7 +95,9 @@ def header_of(name: str) -> MediaHeader | str:
         if ends_as(path, SOUND):
             sound = sounds.probe_sound(Path(path))
             return MediaHeader(seconds=sound.seconds, channels=sound.channels)
-        found = pictures.probe_picture(Path(path))
+        found = pictures.probe_picture(Path(levelled(path)))
+        if is_levels(path):
+            return MediaHeader(*PictureLevels(found.width, found.height).together)
     except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
     return MediaHeader(found.width, found.height)

@@ -1,0 +1,181 @@
+"""Pictures that are shrunk are read at the level at which their pixels are as large as those of the screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.tolerances import GENERATED
+from weft.backends.executor import Executor
+from weft.backends.launch import Launch, StateMemory, picture_coords
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.kernel import Kernel
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.media.sampled import header_of, memory_of, read
+from weft.names import is_levels, levels_of
+from weft.runtime.build import build
+from weft.sources import PictureLevels
+
+__all__ = ["graphics"]
+
+Values = NDArray[np.float64]
+
+SIZE = 96
+"""Width and height of the picture, in pixels."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a picture of noise."""
+    made = tmp_path_factory.mktemp("pictures")
+    noise = np.random.default_rng(1).integers(0, 256, (SIZE, SIZE, 3), np.uint8)
+    Image.fromarray(noise).save(made / "noise.png")
+    return made
+
+
+def kernel_of(folder: Path, maps: str, before: str = "") -> Kernel:
+    text = f'{before}\nload("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
+    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable(), probe=header_of).units
+    return unit.kernel
+
+
+def shown(kernel: Kernel, size: int, machine: Executor | None = None, time: float = 0.0) -> Values:
+    """The red of what a patch displays with so many pixels in width and height."""
+    launch = Launch(
+        (size, size), picture_coords(size, size, time), {name: float(size) for name in kernel.uniforms},
+        pictures={name: read(name) for name in kernel.pictures},
+    )  # fmt: skip
+    executable = (machine or ReferenceExecutor()).load(kernel)
+    found: Values = executable.planes(StateMemory(kernel.slots, launch.shape, np.float64), launch)[0]
+    return found
+
+
+def red(folder: Path) -> Values:
+    with Image.open(folder / "noise.png") as image:
+        return np.asarray(image)[..., 0] / 255
+
+
+def means(values: Values, by: int) -> Values:
+    """The means of squares of so many pixels."""
+    size = len(values) // by
+    found: Values = values.reshape(size, by, size, by).mean((1, 3))
+    return found
+
+
+@pytest.mark.parametrize("by", [2, 4, 8, 16])
+def test_a_pixel_shows_the_mean_of_those_that_it_covers(folder: Path, by: int) -> None:
+    found = shown(kernel_of(folder, ""), SIZE // by)
+    np.testing.assert_allclose(found, means(red(folder), by), atol=1e-6)
+
+
+def test_between_two_levels_both_are_mixed(folder: Path) -> None:
+    size = 32  # a third: log2(3) is between 1 and 2
+    found = shown(kernel_of(folder, ""), size)
+    together = np.asarray(read(levels_of(str(folder / "noise.png")))[..., 0], np.float64)
+    levels = PictureLevels(SIZE, SIZE)
+    halves = [together[levels.top(k) :, 1:][: SIZE >> k, : SIZE >> k] for k in (1, 2)]
+    places = (np.arange(size) + 0.5) / size
+    sampled = [_linear(half, places) for half in halves]
+    share = math.log2(3) - 1
+    np.testing.assert_allclose(found, sampled[0] * (1 - share) + sampled[1] * share, atol=1e-6)
+
+
+def _linear(level: Values, places: Values) -> Values:
+    """A level between its pixels, at places 0…1 in both directions."""
+    at = np.clip(places * len(level) - 0.5, 0, len(level) - 1)
+    across = np.array([np.interp(at, np.arange(len(level)), row) for row in level])
+    return np.array([np.interp(at, np.arange(len(level)), column) for column in across.T]).T
+
+
+@pytest.mark.parametrize(
+    "maps",
+    ["", "(me@x ~ me@x * 0.5, me@y ~ 1 - me@y * 0.9)", "(me@x ~ me@y, me@y ~ me@x)", "(me@x ~ floor(me@x * 9) / 9)"],
+)
+def test_what_is_not_shrunk_is_read_as_it_is(folder: Path, maps: str) -> None:
+    """To the bit."""
+    text = f'load("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
+    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable()).units  # without sizes nothing is filtered
+    assert not any(map(is_levels, unit.kernel.pictures))
+    kernel = kernel_of(folder, maps)
+    assert any(map(is_levels, kernel.pictures))
+    np.testing.assert_array_equal(shown(kernel, SIZE), shown(unit.kernel, SIZE))
+
+
+def _covered(folder: Path, place: Callable[[Values, Values], tuple[Values, Values]], size: int) -> Values:
+    """What a map shows if each pixel is the mean of 16 × 16 places in it."""
+    fine = (np.arange(size * 16) + 0.5) / (size * 16)
+    u, v = place(*np.meshgrid(fine, fine))
+    rows, columns = ((np.clip(each, 0, 0.999999) * SIZE).astype(int) for each in (v, u))
+    return means(red(folder)[rows, columns], 16)
+
+
+@pytest.mark.parametrize(
+    ("maps", "place"),
+    [
+        ("(me@x ~ me@x * c - me@y * s, me@y ~ me@x * s + me@y * c)",
+         lambda x, y: (x * math.cos(0.5) - y * math.sin(0.5), x * math.sin(0.5) + y * math.cos(0.5))),
+        ("(me@x ~ fract(me@x * 2), me@y ~ abs(me@y - 0.5) * 2)", lambda x, y: ((x * 2) % 1, abs(y - 0.5) * 2)),
+        ("(me@x ~ me@x * me@x)", lambda x, y: (x * x, y)),
+    ],
+)  # fmt: skip
+def test_remaps_shimmer_less(
+    folder: Path, maps: str, place: Callable[[Values, Values], tuple[Values, Values]]
+) -> None:
+    """Than without levels: what is read is nearer to the mean of what a pixel covers."""
+    before = "me<width> = 640\nc = cos(0.5); s = sin(0.5)"
+    kernel, size = kernel_of(folder, maps, before), 16
+    expected = _covered(folder, place, size)
+    found = shown(kernel, size)
+    text = f'{before}\nload("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
+    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable()).units
+    plain = shown(unit.kernel, size)
+    assert np.abs(found - expected).mean() < 0.4 * np.abs(plain - expected).mean()
+
+
+def test_where_steps_differ_from_pixel_to_pixel_it_is_read_as_it_is(folder: Path) -> None:
+    kernel = kernel_of(folder, "(me@x ~ me@x * me@y)")
+    assert not any(map(is_levels, kernel.pictures))
+
+
+MACHINES: dict[str, Callable[[], Executor]] = {"vector": VectorExecutor, "native": NativeExecutor}
+TURNED = "(me@x ~ me@x * cos(me@time) - me@y * 3, me@y ~ me@x * 2 + me@y * cos(me@time))"
+
+
+@pytest.mark.parametrize("maps", ["", TURNED, "(me@x ~ me@x * me@x * 3)"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_machines_agree(folder: Path, machine: str, maps: str) -> None:
+    kernel = kernel_of(folder, maps)
+    found, expected = (shown(kernel, 23, each, 0.4) for each in (MACHINES[machine](), None))
+    np.testing.assert_allclose(found, expected, atol=100 * GENERATED.absolute)
+
+
+def test_graphics_agree(folder: Path, graphics: Graphics) -> None:
+    kernel = kernel_of(folder, TURNED)
+    found, expected = (shown(kernel, 23, each, 0.4) for each in (GlExecutor(graphics), None))
+    np.testing.assert_allclose(found, expected, atol=1 / 255)
+
+
+@pytest.mark.parametrize("size", [(800, 600), (33, 1000), (64, 64), (9, 9), (7, 800), (1, 1)])
+def test_levels_stand_below_one_another(size: tuple[int, int]) -> None:
+    levels = PictureLevels(*size)
+    rows = [(levels.top(k) - 1, levels.top(k) + levels.size(k)[1] + 1) for k in range(1, levels.count + 1)]
+    assert [top for top, _ in rows] == [0, *(bottom for _, bottom in rows[:-1])][: levels.count]
+    if levels.count:
+        assert rows[-1][1] == levels.together[1]
+        assert min(levels.size(levels.count)) >= 4
+        assert levels.together[0] * levels.together[1] < 0.8 * size[0] * size[1] + 1000
+
+
+def test_their_memory_is_known(folder: Path) -> None:
+    name = levels_of(str(folder / "noise.png"))
+    assert memory_of(name) == read(name).nbytes

@@ -1,0 +1,205 @@
+"""Pictures that are shrunk: instead of single pixels, which would shimmer, the means of many are read.
+
+How far apart neighbouring pixels of the screen read a picture follows from the derivatives of its coordinates. They are
+taken symbolically, since a coordinate is an expression. The distance gives a level: the picture itself is level 0, and
+each further level has half its width and height (`weft.sources.PictureLevels`). Between levels, values are mixed.
+(Williams, "Pyramidal Parametrics", SIGGRAPH 1983.)
+
+This is done where the derivatives are the same in a whole row, column or frame, as in all that moves, turns or scales
+a picture. Elsewhere they would have to be computed at every pixel, which costs more than the picture: it is read as it
+is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.ir.expr import Expr, ExprBuilder, LoopShape, LoopValue, Lowered, PicturePlane, rewrite, topological
+from weft.ir.rates import PassContext, Rate
+from weft.names import is_file, levels_of
+from weft.ops import formula as f
+from weft.ops.formula import Term
+from weft.sources import PictureLevels
+
+# Where a picture is read: its coordinates and its name.
+_Reading = tuple[tuple[Expr, ...], str]
+
+
+def _expr(term: Term) -> Expr:
+    value = term.value
+    assert isinstance(value, Expr)
+    return value
+
+
+def filter_shrunk(lowered: Lowered, context: PassContext) -> Lowered:
+    """Reads pictures from files at the level at which their pixels are as large as those of the screen."""
+    if not context.spec.sweeps_plane:
+        return lowered
+    planes: dict[_Reading, set[int]] = {}
+    for node in lowered.nodes:
+        if node.op == "picture" and isinstance(node.attr, PicturePlane) and is_file(node.attr.picture):
+            planes.setdefault((node.args, node.attr.picture), set()).add(node.attr.plane)
+    if not planes:
+        return lowered
+    shrinking = _Shrinking(lowered, context, {reading: sorted(found) for reading, found in planes.items()})
+    return rewrite(lowered, context.pool, ("picture",), shrinking.change)
+
+
+class _Folding(ExprBuilder):
+    """Makes expressions that are as simple as possible: nothing times 0 is left."""
+
+    def op(self, name: str, /, *args: Expr) -> Expr:
+        zero = self.const(0.0)
+        if (name == "mul" and zero in args) or (name == "div" and args[0] is zero):
+            return zero
+        return self.folded(name, *args)
+
+
+@dataclass
+class _Shrinking:
+    """One run of the pass. `planes` are those that are read at each place."""
+
+    lowered: Lowered
+    context: PassContext
+    planes: Mapping[_Reading, Sequence[int]]
+    _read: dict[_Reading, Expr | None] = field(default_factory=dict)
+    """The loops over levels, by what they read."""
+
+    def __post_init__(self) -> None:
+        self.builder = _Folding(self.context.pool)
+        self._slopes = {axis: Slopes(self.builder, axis) for axis in ("x", "y")}
+
+    def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """What a picture is at a place; `args` are the replacements of its coordinates."""
+        pool, place = self.context.pool, node.attr
+        plain = pool.with_args(node, args)
+        if not isinstance(place, PicturePlane):
+            return plain
+        reading = node.args, place.picture
+        if reading not in self.planes:
+            return plain
+        if reading not in self._read:
+            self.builder.at(node.span)
+            self._read[reading] = self._levels(place.picture, args, self.planes[reading])
+        loop = self._read[reading]
+        if loop is None:
+            return plain
+        return pool.make("loop_out", (loop,), 1 + self.planes[reading].index(place.plane), node.span)
+
+    def _levels(self, picture: str, args: tuple[Expr, ...], planes: Sequence[int]) -> Expr | None:
+        """A loop over the levels that are read, none if the picture is not shrunk; None if it is never filtered. It
+        carries 2 to the power of 1 − k for level k, and the values of the planes so far."""
+        header = self.context.media.get(picture)
+        levels = PictureLevels(header.width, header.height) if header else PictureLevels(1, 1)
+        level = self._level(args, levels) if levels.count else None
+        if level is None:
+            return None
+        pool, op = self.context.pool, self.builder.folded
+        one = self.builder.const(1.0)
+        first = op("max", op("floor", level), one)
+        last = op("neg", op("floor", op("neg", level)))
+        number = max((part.free.bit_length() for part in (*args, first, last)), default=0)
+        shape = LoopShape(number, 1 + len(planes))
+        k = Term(self.builder, pool.make("loop_index", (), number))
+        carried = (pool.make("loop_value", (), LoopValue(number, at)) for at in range(shape.carried))
+        scale, *values = (Term(self.builder, value) for value in carried)
+        place = self._place(levels, args, k, scale)
+        weight = f.max(f.min(Term(self.builder, level) - (k - 1), 1.0), 0.0)
+        nexts = [_expr(scale * 0.5)]
+        for plane, value in zip(planes, values, strict=True):
+            found = Term(self.builder, pool.make("picture", place, PicturePlane(levels_of(picture), plane)))
+            nexts.append(_expr(value + (found - value) * weight))
+        starts = [op("exp2", op("sub", one, first))]
+        starts += [pool.make("picture", args, PicturePlane(picture, plane)) for plane in planes]
+        return pool.make("loop", (first, last, *starts, *nexts), shape, self.builder.span)
+
+    def _place(self, levels: PictureLevels, args: tuple[Expr, ...], k: Term, scale: Term) -> tuple[Expr, Expr]:
+        """Where level k has what the picture has at a place; `scale` is 2 to the power of 1 − k."""
+        u, v = (f.max(f.min(Term(self.builder, arg), 1.0), 0.0) for arg in args)
+        (across, down), whole = levels.together, float(levels.whole[1])
+        x = (u * (levels.width / 2) * scale + 1.0) / float(across)
+        above = whole + 1 - scale * whole + (k - 1) * 2.0
+        y = (v * (levels.height / 2) * scale + above) / float(down)
+        return _expr(x), _expr(y)
+
+    def _level(self, args: tuple[Expr, ...], levels: PictureLevels) -> Expr | None:
+        """The level whose pixels are as large as the steps, from 0 to the last one; None if that differs from pixel to
+        pixel, or is not known."""
+        squares: list[Term] = []
+        for axis, size in (("x", "width"), ("y", "height")):
+            total = Term(self.builder, self.builder.const(0.0))
+            for coordinate, pixels in zip(args, (levels.width, levels.height), strict=True):
+                slope = self._slopes[axis].of(coordinate)
+                if slope is None:
+                    return None
+                step = Term(self.builder, slope) * float(pixels)
+                total = total + step * step
+            screen = Term(self.builder, self.context.pool.make("uniform", (), size))
+            squares.append(total / (screen * screen))
+        level = f.log2(f.max(*squares)) * 0.5
+        found = _expr(f.max(f.min(level, float(levels.count)), 0.0))
+        if found.free or self.context.rate_of(found, self.lowered) == Rate.ELEMENT:
+            return None
+        return found
+
+
+@dataclass
+class Slopes:
+    """The derivatives of expressions over one coordinate of the screen."""
+
+    builder: _Folding
+    axis: str
+    _known: dict[Expr, Expr | None] = field(default_factory=dict)
+
+    def of(self, value: Expr) -> Expr | None:
+        """The derivative of an expression, where it has one; None if it is not known. Jumps are left out: between them,
+        a remainder is as steep as what it is a remainder of."""
+        for node in topological([value], self._known):
+            if node not in self._known:
+                self._known[node] = self._found(node)
+        return self._known[value]
+
+    def _found(self, node: Expr) -> Expr | None:
+        zero = self.builder.const(0.0)
+        if node.op == "coord":
+            return self.builder.const(1.0) if node.attr == self.axis else zero
+        slopes = [self._known[arg] for arg in node.args]
+        if node.op not in ("loop_index", "loop_value", "state", "loop") and all(slope is zero for slope in slopes):
+            return zero
+        known = [slope for slope in slopes if slope is not None]
+        return self._composed(node, known) if len(known) == len(slopes) else None
+
+    def _composed(self, node: Expr, slopes: Sequence[Expr]) -> Expr | None:
+        """The derivative of an operation from those of its operands."""
+        term = [Term(self.builder, arg) for arg in node.args]
+        slope = [Term(self.builder, each) for each in slopes]
+        made = Term(self.builder, node)
+        match node.op:
+            case "add" | "sub" | "neg":
+                return self.builder.folded(node.op, *slopes)
+            case "mul":
+                return _expr(slope[0] * term[1] + term[0] * slope[1])
+            case "div":
+                return _expr((slope[0] - made * slope[1]) / term[1])
+            case "mod":
+                return slopes[0]
+            case "floor":
+                return self.builder.const(0.0)
+            case "abs":
+                return _expr(f.select(f.lt(term[0], 0.0), -slope[0], slope[0]))
+            case "min" | "max":
+                first = f.lt(*term) if node.op == "min" else f.lt(term[1], term[0])
+                return _expr(f.select(first, slope[0], slope[1]))
+            case "select":
+                return self.builder.folded("select", node.args[0], *slopes[1:])
+            case "sin":
+                return _expr(slope[0] * f.cos(term[0]))
+            case "cos":
+                return _expr(-slope[0] * f.sin(term[0]))
+            case "exp":
+                return _expr(slope[0] * made)
+            case "sqrt":
+                return _expr(slope[0] / (made * 2.0))
+            case _:
+                return None
