@@ -118,3 +118,25 @@ def test_a_fix_starts_from_the_last_good_build() -> None:
     assert isinstance(built(path, TEXT.replace("me@y, 9", "me@y, nine"), known), WeftError)
     assert isinstance(built(path, TEXT, known), Build)
     assert known.kept == {"wave", "alone", "low"}
+
+
+def test_a_pause_is_used_to_begin_from_nothing(tmp_path: Path) -> None:
+    """What no text uses any more is dropped, and no save has to wait for that."""
+    compiler = Compiler.of(Setup(str(tmp_path / "a.weft"), "cpu"))
+
+    def save(number: int) -> list[str]:
+        made = compiler.compile(Saved(TEXT.replace("0.5", f"0.{number}").encode(), 0.0)).compiled
+        assert made is not None
+        return [unit.hash for unit in made.units]
+
+    assert not compiler.prepare()
+    first = save(11)
+    assert not compiler.prepare()
+    for number in range(12, 22):
+        assert save(number) != first
+    kept = compiler._kept
+    assert compiler.prepare()
+    assert compiler._kept is not kept
+    assert not compiler.prepare()
+    assert save(11) == first
+    assert compiler._kept is not kept

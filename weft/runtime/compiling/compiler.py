@@ -290,6 +290,8 @@ class Compiler:
     _kept: KeptBuild | None = None
     _builds: int = 0
     """How many builds have used what is kept."""
+    _last: tuple[Source, tuple[int, int] | None] | None = None
+    """The last text that was built, and the room of its picture."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -315,20 +317,43 @@ class Compiler:
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
 
+    def prepare(self) -> bool:
+        """Between two texts: builds the last one from nothing, if the next ones would soon have to wait for that.
+        Whether it did."""
+        if self._kept is None or self._last is None or self._builds < _MOST_KEPT // 2:
+            return False
+        with suppress(WeftError):
+            self._built_alone(*self._last, _FileReader())
+        return True
+
     def _built(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
         """The build of a text. Raises WeftError."""
-        files = reader.probe, reader.read
         if self._kept is not None and self._builds < _MOST_KEPT:
             self._builds += 1
-            # Whatever there is to report needs the places of this text, which only a build from nothing knows.
-            with suppress(WeftError):
-                made = build(source, self.contexts, self.setup.settings, True, *files, room=room, kept=self._kept)
+            try:
+                made = self._build(source, room, reader, self._kept)
+            except WeftError:
+                pass  # the places of mistakes are known only to a build from nothing
+            except MemoryError:
+                raise
+            except Exception:
+                self._kept = None  # the show goes on from nothing
+            else:
                 if not _shows_places(made):
+                    self._last = source, room
                     return made
+        return self._built_alone(source, room, reader)
+
+    def _built_alone(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
+        """The build of a text from nothing, which the next one may start from. Raises WeftError."""
         kept = KeptBuild()
-        made = build(source, self.contexts, self.setup.settings, True, *files, room=room, kept=kept)
-        self._kept, self._builds = None if _shows_places(made) else kept, 0
+        made = self._build(source, room, reader, kept)
+        self._kept, self._builds, self._last = None if _shows_places(made) else kept, 0, (source, room)
         return made
+
+    def _build(self, source: Source, room: tuple[int, int] | None, reader: _FileReader, kept: KeptBuild) -> Build:
+        settings = self.setup.settings
+        return build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=room, kept=kept)
 
 
 def _shows_places(made: Build) -> bool:

@@ -285,6 +285,8 @@ class _CompileServer:
         while True:
             while not self._player.poll(BEAT):
                 self._pulse.beat()
+                if isinstance(compiler, Compiler) and compiler.prepare():
+                    gc.collect()
             message: Message = self._player.recv()
             if isinstance(message, Setup):
                 compiler = _compiler(message)
