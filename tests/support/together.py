@@ -19,7 +19,8 @@ from hypothesis import settings
 # generated programs, and all that plays a patch its kernels. What is measured takes seconds, and several tests look at
 # it.
 _GROUPS = re.compile(
-    r"tests/runtime/sound/test_(?P<loudspeaker>device|evening|fallback|flaws|microphone|\w*performance|null_device|process|streams)\.py"
+    r"tests/(?P<loudspeaker>runtime/sound/test_(?:device|evening|fallback|flaws|microphone|\w*performance|null_device|process"
+    r"|streams)|cli/test_run_record)\.py"
     r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
     r"|tests/cli/(?P<bench>test_bench)\.py"
     r"|tests/(?:test_generated_parity|codegen/test_\w+_pictures|backends/test_prologue)\.py::"

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -314,7 +314,8 @@ class _RunOptions:
     def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal
 
-        keys = _keys(session, without="fullscreen")
+        # There Ctrl-C is no key.
+        keys = _keys(session, without=("fullscreen", "record") if "c" in session.patch_keys else ("fullscreen",))
         self._announce(session, first, keys=keys)
         # From now on messages appear below the picture: other lines would break it.
         session.reporter.show = session.reporter.echo = _nothing
@@ -349,12 +350,12 @@ class _RunOptions:
             say(NOTHING_YET)
 
 
-def _keys(session: Session, without: str = "") -> str:
+def _keys(session: Session, without: Collection[str] = ()) -> str:
     """What the keys do, for people. A key that the patch reads controls weft only together with Ctrl."""
     return ", ".join(
         "Ctrl+" * (key in session.patch_keys) + f"{_WORDS.get(key, key.capitalize())} {_WORDS.get(command, command)}"
         for key, command in TOOL_KEYS.items()
-        if command != without and (len(session.patches.patches) > 1 or command not in ("next", "previous"))
+        if command not in without and (len(session.patches.patches) > 1 or command not in ("next", "previous"))
     )
 
 

@@ -35,7 +35,7 @@ LIVE_CODECS: Mapping[str, str] = {".mp4": "h264", ".mkv": "h264", ".mov": "h264"
 """The endings of films of what is played, each with its codec for pictures: a fast one."""
 
 # Frames that may wait for the encoder, and samples of sound.
-_SLOTS = 6
+_SLOTS = 8
 _SAMPLES = 524_288
 
 # Fragments, which are complete when the process is killed; at the end the file becomes an ordinary one.

@@ -129,6 +129,8 @@ class _Take:
     """Frames that were not drawn, since drawing took too long."""
     picture: Values | None = None
     """The latest picture."""
+    is_waiting: bool = False
+    """Whether the film lacks it."""
     under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = field(default_factory=list)
     """The place, the number, the shape and the copier of each picture that a device was asked for."""
     said_at: float = 0.0
@@ -173,7 +175,7 @@ class Recorder:
         """Begins a film for pictures of this size. Its first frame comes when the encoder has started."""
         missing = missing_encoder()
         if missing is not None:
-            self._reporter.mention(f"no recording: {missing}")
+            self._fail(self._out or self._folder, f"no recording: {missing}", {})
             return
         path, partial = self._out or self._folder, None
         try:
@@ -248,6 +250,9 @@ class Recorder:
         stream, timeline = self._sound.audible, take.timeline
         seconds = timeline.place(stream if stream is not None and stream.options.rate == rate else None, clock)
         take.encoder.hear(timeline.samples(seconds))
+        if picture is not take.picture:
+            # A buffer that comes again after another one holds another picture.
+            take.picture, take.is_waiting = picture, True
         number = timeline.number(seconds)
         if number is not None:
             self._add_frame(take, picture, number)
@@ -257,7 +262,7 @@ class Recorder:
         """Adds a picture as the frame with this number."""
         now, skipped = time.monotonic(), number - take.timeline.count
         take.timeline.count = number + 1
-        if picture is None or picture is take.picture:
+        if picture is None or not take.is_waiting:
             if now - take.stood >= _STILL:
                 take.stood = now
                 take.encoder.repeat(number)
@@ -267,7 +272,7 @@ class Recorder:
         if slot is None:
             take.dropped += 1
             return
-        take.picture = picture
+        take.is_waiting = False
         if isinstance(picture, PictureHandle):
             try:
                 copy = picture.copier()
@@ -291,14 +296,14 @@ class Recorder:
 
     def _report(self, take: _Take) -> None:
         minutes, seconds = divmod(int(take.seconds), 60)
-        dropped = f" · {take.dropped} frames dropped" if take.dropped else ""
-        self._reporter.notices.recording = f"{minutes}:{seconds:02}{dropped}"
         now = time.monotonic()
         if take.dropped > take.said and now - take.said_at >= _BEHIND:
             if not take.said:
                 self._reporter.echo(f"the encoder cannot follow: frames are dropped from {take.path.name}")
             take.said, take.said_at = take.dropped, now
             self._reporter.events.emit("recording", state="behind", path=str(take.path), **take.figures)
+        # It changes once a second, as drawing it takes time.
+        self._reporter.notices.recording = f"{minutes}:{seconds:02}{_dropped(' · ', take.said)}"
 
     def _look_after(self) -> None:
         """Takes note of what the encoders have done."""
@@ -324,8 +329,7 @@ class Recorder:
             except OSError as problem:
                 failure = problem.strerror or str(problem)
             else:
-                lost = f", {take.dropped} frames dropped" if take.dropped else ""
-                self._say(f"recorded {path}, {take.seconds:.1f} s{lost}")
+                self._say(f"recorded {path}, {take.seconds:.1f} s{_dropped(', ', take.dropped)}")
                 self._reporter.events.emit("recording", state="stopped", path=str(path), **take.figures)
                 return
         with suppress(OSError):
@@ -369,3 +373,8 @@ class Recorder:
             path, taken = self._names()
             taken.unlink()
         return take.partial.rename(path)
+
+
+def _dropped(separator: str, count: int) -> str:
+    """How many frames were dropped, if there are any."""
+    return f"{separator}{count} frame{'s' * (count != 1)} dropped" if count else ""

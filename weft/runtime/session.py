@@ -299,8 +299,9 @@ class Session:
     @property
     def _recorded(self) -> tuple[tuple[int, int], float, int]:
         """Size, frames a second and samples a second of a recording."""
-        settings = self.settings
-        return self.size, settings.get("fps", 60), round(settings.get("rate", 48000))
+        settings, picture = self.settings, self._picture
+        size = self.size if picture is None else (picture.shape[1], picture.shape[0])
+        return size, settings.get("fps", 60), round(settings.get("rate", 48000))
 
     @property
     def settings(self) -> Mapping[str, float]:
