@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Weft
+from weft.osc import message
 
 FPS = 25
 # Each frame shows the second at which it was drawn, and the sound is loud in the first half of each second.
@@ -142,6 +144,43 @@ def test_a_film_has_the_pictures_with_their_sound(recorded):
 def test_other_files_are_the_same(recorded, ending):
     recorded("run", "a.weft", "--headless", "--record", f"out.{ending}", "--duration", "4")
     check_sync(recorded.folder / f"out.{ending}")
+
+
+# The sound is as loud as the picture is bright, where neither jumps.
+SAME = (
+    f"me<width> = 64; me<height> = 36; me<fps> = {FPS}\nnow<v> = fract(me@time)\ndisplay(now@v, now@v, now@v)\n"
+    "audio(now@v * 0.8)\n"
+)
+
+
+@pytest.mark.long
+def test_pauses_and_restarts_keep_pictures_and_sound_together(tmp_path):
+    (tmp_path / "a.weft").write_text(SAME)
+    show = Show(tmp_path, "--record", "held.mp4", "--osc", "0")
+    started = show.until(lambda event: event["event"] == "started")
+    show.until(is_recording("started"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as phone:
+        for command in ("pause", "pause", "restart"):
+            show.until_played(2)
+            host, _, port = started["osc"].rpartition(":")
+            phone.sendto(message(f"/weft/{command}", [1]), (host, int(port)))
+        show.until_played(3)
+    said = show.end()
+    assert all(words in said for words in ("paused", "resumed", "the clock restarts"))
+    times, shown, _ = frames_of(tmp_path / "held.mp4")
+    samples, rate = sound_of(tmp_path / "held.mp4")
+    is_new = (np.abs(np.diff(shown, prepend=shown[0])) > READ) & (shown > 0.1) & (shown < 0.9)
+    # The sound of that moment, and whether it goes on evenly around it.
+    near = 0.02
+    before, now, after = (
+        np.interp(times + offset, np.arange(len(samples)) / rate, samples) / 0.8 for offset in (-near, 0, near)
+    )
+    is_even = (np.abs(now - before - near) < HEARD) & (np.abs(after - now - near) < HEARD)
+    late = (shown - now)[is_new & is_even] * FPS
+    assert len(late) > FPS
+    tolerance = (READ + HEARD) * FPS
+    assert late.max() <= LATE + tolerance
+    assert late.min() >= EARLY - tolerance
 
 
 @pytest.mark.long

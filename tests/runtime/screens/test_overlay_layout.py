@@ -61,6 +61,8 @@ overlays = st.builds(
     st.lists(diagnostics(), max_size=5).map(tuple),
     st.text(max_size=120),
     st.lists(st.text(max_size=120), max_size=6).map(tuple),
+    st.just(0),
+    st.text(max_size=40),
 )
 sizes = st.tuples(st.integers(1, 2000), st.integers(1, 1300))
 
@@ -147,6 +149,13 @@ def test_a_long_message_goes_on_in_further_lines_and_loses_nothing() -> None:
     words = " ".join(f"word{n}" for n in range(45)) + " /" + "x" * 230
     (panel,) = lay_out(Overlay((Diagnostic("warning", "code", words),)), (640, 720), GRID)
     assert "".join(said(panel).split()) == "warning" + "".join(words.split())
+
+
+def test_a_recording_has_a_red_dot_in_a_corner_of_its_own() -> None:
+    overlay = Overlay((problem(1),), "swapped in 21 ms", ("60 fps",), recording="1:02")
+    (recording,) = [panel for panel in lay_out(overlay, HD, GRID) if said(panel) == "● 1:02"]
+    assert (recording.place.left, recording.place.top) == (GRID.margin, GRID.margin)
+    assert recording.lines[0].runs[0].ink == "error"
 
 
 def test_empty_lines_are_not_shown() -> None:

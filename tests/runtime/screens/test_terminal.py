@@ -204,7 +204,8 @@ def test_colours_of_words_can_be_switched_off(start):
 def test_any_text_keeps_to_its_columns(text, message, width, most, data):
     start = data.draw(st.integers(0, len(text)))
     span = Span(Source("a.weft", text), start, data.draw(st.integers(start, len(text))))
-    overlay = Overlay((Diagnostic("warning", "code", message, span, message, ((span, message),)),), message, (text,))
+    problem = Diagnostic("warning", "code", message, span, message, ((span, message),))
+    overlay = Overlay((problem,), message, (text,), recording=text)
     rows = rows_of(overlay, width, most)
     assert len(rows) <= most
     for row in rows:

@@ -140,8 +140,8 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
             panels.append(Panel(Rect(grid.margin, bottom - height, width, height), tuple(lines)))
             bottom -= height + grid.margin
     start = grid.margin
-    if recording and bottom >= 2 * grid.margin:
-        width, height = grid.size_of(recording)
+    width, height = grid.size_of(recording) if recording else (0, 0)
+    if recording and max(start + height - bottom, start + width + grid.margin - frame[0]) <= 0:
         panels.append(Panel(Rect(grid.margin, grid.margin, width, height), tuple(recording)))
         start += width + grid.margin
     if shown_figures and start + grid.size_of(shown_figures)[0] + grid.margin <= frame[0]:
