@@ -78,6 +78,17 @@ def test_a_pixel_shows_the_mean_of_those_that_it_covers(folder: Path, by: int) -
     np.testing.assert_allclose(found, means(red(folder), by), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "maps",
+    [
+        "(me@x ~ (me@px + 0.5) / me@width, me@y ~ (me@py + 0.5) / me@height)",
+        "(me@x ~ me@x + floor(me@x * me@y), me@y ~ me@y + floor(noise(me@x * 9, me@y * 9) * 0.5))",
+    ],
+)
+def test_floors_that_jump_at_every_pixel_are_steep_and_others_are_level(folder: Path, maps: str) -> None:
+    np.testing.assert_allclose(shown(kernel_of(folder, maps), SIZE // 8), means(red(folder), 8), atol=1e-6)
+
+
 def test_between_two_levels_both_are_mixed(folder: Path) -> None:
     size = 32  # a third: log2(3) is between 1 and 2
     found = shown(kernel_of(folder, ""), size)

@@ -12,11 +12,11 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.ir.expr import Expr, ExprBuilder, LoopShape, LoopValue, Lowered, PicturePlane, rewrite, topological
-from weft.ir.rates import PassContext, Rate
+from weft.ir.rates import PassContext, Rate, remainder_of
 from weft.names import is_file, levels_of
 from weft.ops import formula as f
 from weft.ops.formula import Term
@@ -68,7 +68,11 @@ class _Shrinking:
 
     def __post_init__(self) -> None:
         self.builder = _Folding(self.context.pool)
-        self._slopes = {axis: Slopes(self.builder, axis) for axis in ("x", "y")}
+        make = self.context.pool.make
+        self._slopes = [
+            Slopes(self.builder, axis, make("uniform", (), size), self._is_steady)
+            for axis, size in (("x", "width"), ("y", "height"))
+        ]
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """What a picture is at a place; `args` are the replacements of its coordinates."""
@@ -127,15 +131,15 @@ class _Shrinking:
         """The level whose pixels are as large as the steps, from 0 to the last one; None if that differs from pixel to
         pixel, or is not known."""
         squares: list[Term] = []
-        for axis, size in (("x", "width"), ("y", "height")):
+        for slopes in self._slopes:
             total = Term(self.builder, self.builder.const(0.0))
             for coordinate, pixels in zip(args, (levels.width, levels.height), strict=True):
-                slope = self._slopes[axis].of(coordinate)
+                slope = slopes.of(coordinate)
                 if slope is None:
                     return None
                 step = Term(self.builder, slope) * float(pixels)
                 total = total + step * step
-            screen = Term(self.builder, self.context.pool.make("uniform", (), size))
+            screen = Term(self.builder, slopes.size)
             squares.append(total / (screen * screen))
         level = f.log2(f.max(*squares)) * 0.5
         found = _expr(f.max(f.min(level, float(levels.count)), 0.0))
@@ -143,18 +147,27 @@ class _Shrinking:
             return None
         return found
 
+    def _is_steady(self, value: Expr) -> bool:
+        """Whether an expression is the same in a whole frame, and in all steps of loops."""
+        return not value.free and self.context.rate_of(value, self.lowered) <= Rate.FRAME
+
 
 @dataclass
 class Slopes:
-    """The derivatives of expressions over one coordinate of the screen."""
+    """The derivatives of expressions over one coordinate of the screen, which is `size` pixels long.
+    `is_steady` tells whether an expression is the same in a whole frame."""
 
     builder: _Folding
     axis: str
+    size: Expr
+    is_steady: Callable[[Expr], bool]
     _known: dict[Expr, Expr | None] = field(default_factory=dict)
 
     def of(self, value: Expr) -> Expr | None:
-        """The derivative of an expression, where it has one; None if it is not known. Jumps are left out: between them,
-        a remainder is as steep as what it is a remainder of."""
+        """The derivative of an expression, where it has one; None if it is not known. Jumps are left out if they are
+        rarer than pixels, or come at distances that differ: between them, a remainder is as steep as what it is a
+        remainder of, and a floor is level. A floor that jumps at every pixel, as the number of the pixel does, is as
+        steep as what it is a floor of."""
         for node in topological([value], self._known):
             if node not in self._known:
                 self._known[node] = self._found(node)
@@ -167,6 +180,8 @@ class Slopes:
         slopes = [self._known[arg] for arg in node.args]
         if node.op not in ("loop_index", "loop_value", "state", "loop") and all(slope is zero for slope in slopes):
             return zero
+        if node.op == "floor" and (slopes[0] is None or not self.is_steady(slopes[0])):
+            return zero
         known = [slope for slope in slopes if slope is not None]
         return self._composed(node, known) if len(known) == len(slopes) else None
 
@@ -176,6 +191,8 @@ class Slopes:
         slope = [Term(self.builder, each) for each in slopes]
         made = Term(self.builder, node)
         match node.op:
+            case "sub" if remainder_of(node) is not None:
+                return slopes[0]
             case "add" | "sub" | "neg":
                 return self.builder.folded(node.op, *slopes)
             case "mul":
@@ -185,7 +202,8 @@ class Slopes:
             case "mod":
                 return slopes[0]
             case "floor":
-                return self.builder.const(0.0)
+                step = f.abs(slope[0]) / Term(self.builder, self.size)
+                return _expr(f.select(f.lt(step, 1.0), 0.0, slope[0]))
             case "abs":
                 return _expr(f.select(f.lt(term[0], 0.0), -slope[0], slope[0]))
             case "min" | "max":
