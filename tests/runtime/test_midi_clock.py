@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft.media.midi import MidiMessage
-from weft.runtime.midi_clock import TICKS, ClockDecoder
+from weft.runtime.midi import TICKS, ClockDecoder
 
 TICK, START, STOP = MidiMessage("clock"), MidiMessage("start"), MidiMessage("stop")
 

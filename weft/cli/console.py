@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
+from weft.syntax.scanner import ENDING
 
 
 def call(*args: str | os.PathLike[str]) -> str:
@@ -148,3 +149,17 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise Missing(f"{path} cannot be made: {problem.strerror}") from problem
+
+
+def new_path(file: str) -> Path:
+    """Where a patch that is to be called `file` goes. Raises Missing if it cannot: nothing is ever overwritten."""
+    if os.path.isdir(file) or not os.path.basename(file):
+        example = os.path.join(file, "hello" + ENDING)
+        raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
+    path = Path(file if file.endswith(ENDING) else file + ENDING)
+    if not path.parent.is_dir():
+        hint = f"make it with: mkdir -p {path.parent}" if not os.path.lexists(path.parent) else "it is a file"
+        raise Missing(f"there is no folder {path.parent} ({hint})")
+    if os.path.lexists(path):
+        raise Missing(f"{path} is there already, and stays as it is (choose another name)")
+    return path

@@ -12,9 +12,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from weft.cli.console import Missing, call, make_folder, output, say, write_file
+from weft.cli.console import Missing, call, make_folder, new_path, output, say, write_file
 from weft.cli.help import width
-from weft.cli.new import new_path
 from weft.cli.patch import shipped_patches
 from weft.contexts import context_table
 from weft.errors import did_you_mean, visible, visible_lines

@@ -199,7 +199,7 @@ def _pragmas() -> Iterator[Topic]:
 @cache
 def _libraries() -> list[Topic]:
     found = []
-    from weft.cli.library import library_docs
+    from weft.graph.bodies import library_docs
     from weft.syntax.docs import opening_line
     from weft.syntax.includes import libraries
 

@@ -11,7 +11,7 @@ from weft.errors import Source, WeftError
 from weft.keys import PAD_AXES, PAD_BUTTONS
 from weft.names import sent_of
 from weft.runtime.build import build
-from weft.runtime.screens.gamepads import pad_values
+from weft.runtime.screens.display import pad_values
 from weft.sources import SOURCES
 
 AT_REST = [0.0, 0.0, 0.0, 0.0, -1.0, -1.0]

@@ -14,8 +14,7 @@ from weft.apple import AppleDevice, AppleError
 from weft.errors import WeftError, error
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.screens.display import Display, GraphicsError, glfw, no_display
-from weft.runtime.screens.gamepads import Gamepads
+from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
