@@ -110,8 +110,11 @@ def _linear(level: Values, places: Values) -> Values:
 
 @pytest.mark.parametrize(
     "maps",
-    ["", "(me@x ~ me@x * 0.5, me@y ~ 1 - me@y * 0.9)", "(me@x ~ me@y, me@y ~ me@x)", "(me@x ~ floor(me@x * 9) / 9)"],
-)
+    [
+        "", "(me@x ~ me@x * 0.5, me@y ~ 1 - me@y * 0.9)", "(me@x ~ me@y, me@y ~ me@x)", "(me@x ~ floor(me@x * 9) / 9)",
+        "(me@x ~ me@x * sqrt(me@time - 1), me@y ~ me@y * sqrt(me@time - 1))",  # NaN: no step is known
+    ],
+)  # fmt: skip
 def test_what_is_not_shrunk_is_read_as_it_is(folder: Path, maps: str) -> None:
     """To the bit."""
     text = f'load("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'

@@ -142,7 +142,7 @@ class _Shrinking:
             screen = Term(self.builder, slopes.size)
             squares.append(total / (screen * screen))
         level = f.log2(f.max(*squares)) * 0.5
-        found = _expr(f.max(f.min(level, float(levels.count)), 0.0))
+        found = _expr(f.min(f.max(level, 0.0), float(levels.count)))  # a step that is NaN is none
         if found.free or self.context.rate_of(found, self.lowered) == Rate.ELEMENT:
             return None
         return found
