@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled, kernel, launch_of
-from tests.support.parity.cases import case_of, case_of_seed, sound_case_of_seed
 from weft.backends.launch import StateMemory
-from weft.backends.stretches import stretches
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.bytecode import Instruction, instruction_text
-from weft.ir.expr import LoopShape, SlotPlane
+from weft.codegen.bytecode import instruction_text
+from weft.ir.expr import LoopShape
 
 
 def traced(made, *launches):
@@ -65,51 +62,3 @@ def test_constants_are_computed_once():
     other.coords["channel"] = 1.0
     events = traced(made, launch, launch, other)
     assert [event.instruction.operand for event in events if event.rate.title == "constant"].count("sin") == 2
-
-
-# --- many elements ----------------------------------------------------------------------------------------------------
-
-# More than it takes for their section to be written out, stretch by stretch.
-SHAPE = (5, 20)
-
-DEEP = "display(" + "cos(" * 90 + "me@x" + ")" * 90 + " + " + " - ".join(f"me@y * {n}" for n in range(90)) + ")\n"
-LOOPS = """\
-spindle f(x) :: <o, p> { out o = x
-  for i in (0 to me@px) { p = o; o = if i > 2 and p < 3 then o * 0.7 + i else x
-    for j in (i to 3) { o += hash(i, j) * p } } }
-f(me@x * me@y + prev(s))::r<o, p>
-s = fract(r@o * 0.3 + r@p)
-display(s, 1 / (me@px - 3), me@py % 0)
-"""
-
-
-@pytest.mark.parametrize(
-    "case",
-    [case_of(DEEP), case_of(LOOPS, shape=SHAPE), *map(case_of_seed, range(1, 9)), *map(sound_case_of_seed, range(4))],
-    ids=lambda case: "sound" if case.is_sound else "picture",
-)  # fmt: skip
-def test_stretches_are_their_instructions_one_by_one(case):
-    """What is traced is run instruction by instruction, and else nothing is when there are many elements."""
-    executed = []
-    one_by_one = played(case, ReferenceExecutor(lambda event: executed.append(event.at)).load(case.kernel))
-    assert executed
-    written = ReferenceExecutor().load(case.kernel)
-    np.testing.assert_array_equal(played(case, written), one_by_one)
-    # Once it has been written, it stays so.
-    np.testing.assert_array_equal(played(case, written), one_by_one)
-
-
-def played(case, executable):
-    memory = StateMemory(case.kernel.slots, (1, 1) if case.is_sound else case.launches[0].shape, np.float64)
-    return np.stack([executable.planes(memory, launch) for launch in case.launches])
-
-
-def test_a_section_is_as_few_steps_as_it_has_stretches():
-    """What only computes is one step, and so is each instruction that does more."""
-    code = [
-        Instruction("LOAD_COORD", "x"), Instruction("PUSH", 2.0), Instruction("MUL"),
-        Instruction("LOAD_STATE", SlotPlane("v/s", 0)),
-        Instruction("PUSH", 1.0), Instruction("ADD"),
-        Instruction("RETURN"),
-    ]  # fmt: skip
-    assert [[*stretch] for stretch in stretches(code)] == [[0, 1, 2], [4, 5]]

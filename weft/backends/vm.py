@@ -12,7 +12,6 @@ import numpy as np
 
 from weft.backends.executor import NOTHING, Executable, Refusals, check, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory, channels, fetch, sample, ticks_back
-from weft.backends.stretches import stretches, written
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.ir.expr import LoopShape, PicturePlane, SlotPlane
@@ -112,22 +111,7 @@ class Interpreter:
             }
         self._straight = {rate for rate, code in codes.items() if not any(op == "LOOP" for op, _ in code)}
         """The sections without loops."""
-        self._is_written: set[Rate] = set()
         self._constants: tuple[object, list[float]] = (None, [])
-
-    def write(self, rate: Rate) -> None:
-        """Has a section run faster from now on, unless it is traced: each stretch as one step."""
-        if rate in self._is_written or self._trace is not None:
-            return
-        self._is_written.add(rate)
-        code, steps = self._bytecode.codes.get(rate, ()), list(self._steps.get(rate, ()))
-        around, within = _Loops(code).around, set[int]()
-        for stretch in stretches(code):
-            steps[stretch.start] = written(code, stretch, around)
-            within.update(stretch[1:])
-        if rate in self._straight:
-            steps = [step for at, step in enumerate(steps) if at not in within]
-        self._steps[rate] = tuple(steps)
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine that has run the prologue of a launch: the constant and the frame section. The results of the
@@ -391,10 +375,6 @@ class ReferenceExecutor:
         return ReferenceExecutable(kernel, self._trace)
 
 
-# So many elements take longer than it takes to write their section.
-_MANY = 64
-
-
 class ReferenceExecutable(Executable):
     """A kernel on the reference machine; see `Executable`."""
 
@@ -403,7 +383,6 @@ class ReferenceExecutable(Executable):
     def __init__(self, kernel: Kernel, trace: Trace | None = None) -> None:
         self.kernel = kernel
         self._interpreter = Interpreter(kernel, trace)
-        self._elements = 0
         self._coords = {r: [name for name, rate in kernel.coords if rate == r] for r in Rate}
         self._columns = [at for at, local in enumerate(kernel.locals) if local.rate == Rate.COLUMN]
 
@@ -421,9 +400,6 @@ class ReferenceExecutable(Executable):
     def _sweep(self, machine: Machine) -> Floats:
         height, width = machine.launch.shape
         out = np.empty((len(self.kernel.outputs), height, width))
-        self._elements += height * width
-        if self._elements >= _MANY:
-            self._interpreter.write(Rate.ELEMENT)
         columns = self._columns
         by_column: list[list[float]] = []
         for column in range(width):
