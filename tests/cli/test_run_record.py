@@ -123,7 +123,7 @@ def recorded(tmp_path_factory):
     weft = Weft(tmp_path_factory.mktemp("recorded"))
     weft.file("a.weft", PATCH)
     weft.said = weft(
-        "run", "a.weft", "--headless", "--record", "out.mp4", "--duration", "4", "--events", "events.jsonl"
+        "run", "a.weft", "--headless", "--record", "out.mp4", "--duration", "3.5", "--events", "events.jsonl"
     ).stderr
     return weft
 
@@ -225,6 +225,7 @@ def test_what_was_complete_is_kept_when_weft_is_killed(tmp_path):
     assert len(times) >= FPS
 
 
+@pytest.mark.long
 def test_a_save_that_changes_the_size_begins_the_next_film(tmp_path):
     (tmp_path / "a.weft").write_text(PATCH)
     show = Show(tmp_path, "--record", "size.mp4")
@@ -239,6 +240,7 @@ def test_a_save_that_changes_the_size_begins_the_next_film(tmp_path):
             assert film.streams.video[0].width == width
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits the files of another process")
 def test_a_full_disk_ends_the_film_and_not_the_show(tmp_path):
     noise = "display(noise(me@x * 99 + me@time, me@y * 99))"
