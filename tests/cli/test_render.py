@@ -325,3 +325,60 @@ def test_values_that_are_not_numbers_are_counted(small, places, share):
     told = small("render", "some.weft", "-o", "a.npy", "--to", "0.3").stderr
     first = "0 s" if share == "50 %" else "0.2 s"
     assert f"gray of display is not a number at {share} of the pixels, first at {first} [not-a-number]" in told
+
+
+SPIN = "me<width> = 6; me<height> = 4; me<fps> = 10\ndisplay(fract(me@x + me@time))\n"
+
+
+COUNT = "me<width> = 6; me<height> = 4; me<fps> = 10\nn = prev(n) + 1\ndisplay(n / 255)\n"
+
+
+@pytest.mark.parametrize("text", [SPIN, COUNT])
+def test_a_sheet_shows_frames_of_all_the_time(weft, text):
+    weft.file("a.weft", text)
+    weft("render", "a.weft", "-o", "f%02d.png", "--from", "0.5", "--duration", "1.2")
+    weft("render", "a.weft", "-o", "sheet.png", "--from", "0.5", "--duration", "1.2", "--sheet", "3x2")
+    frames = [pixels(weft.folder / f"f{number:02}.png") for number in range(5, 17, 2)]
+    expected = np.vstack([np.hstack(frames[:3]), np.hstack(frames[3:])])
+    np.testing.assert_array_equal(pixels(weft.folder / "sheet.png"), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "sheet.png"], "a sheet is one .png, and needs --to or --duration"),
+        (["-o", "sheet-%d.png", "--to", "1"], "a sheet is one .png"),
+        (["-o", "sheet.gif", "--to", "1"], "a sheet is one .png"),
+        (["-o", "sheet.png", "--to", "0.5"], "a sheet of 3x2 has 6 frames, and there are 5 frames"),
+        (["-o", "sheet.png", "--to", "1", "--size", "9000x9000"], "67,108,864 pixels at most"),
+    ],
+)
+def test_what_is_no_sheet(weft, options, words):
+    weft.file("a.weft", SPIN)
+    result = weft("render", "a.weft", "--sheet", "3x2", *options, code=2)
+    assert words in result.stderr
+    assert not [*weft.folder.glob("sheet*")]
+
+
+def test_a_loop_that_is_closed(weft):
+    weft.file("a.weft", SPIN)
+    result = weft("render", "a.weft", "-o", "f%02d.png", "--duration", "2", "--loop")
+    assert "the loop is closed: the frame after the last one is the first" in result.stderr
+
+
+def test_a_loop_that_is_not_closed(weft):
+    """By how much is told, and the frames are written all the same."""
+    weft.file("a.weft", SPIN)
+    result = weft("render", "a.weft", "-o", "f%02d.png", "--duration", "1.1", "--loop", code=1)
+    weft("render", "a.weft", "-o", "after.png", "--time", "1.1")
+    first, after = (pixels(weft.folder / name)[..., :3].astype(int) for name in ("f00.png", "after.png"))
+    mean = np.sqrt(((after - first) ** 2).mean())
+    assert f"by up to {np.abs(after - first).max()} of 255, by {mean:.2g} on average" in result.stderr
+    assert len([*weft.folder.glob("f*.png")]) == 11
+
+
+@pytest.mark.parametrize("options", [["-o", "a.png"], ["-o", "a.wav", "--to", "1"], ["-o", "a.npy", "--to", "1"]])
+def test_what_is_no_loop(weft, options):
+    weft.file("a.weft", SPIN)
+    result = weft("render", "a.weft", "--loop", *options, code=2)
+    assert "--loop is for pictures over a time" in result.stderr

@@ -22,13 +22,13 @@ from rich.text import Text
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
-from weft.cli.console import Missing, replacing_file, say, show
+from weft.cli.console import ERRORS, Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
     missing_encoder, y4m_frame, y4m_header
 )
-from weft.media.pictures import origin_of, save_picture
+from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
@@ -70,19 +70,26 @@ class _RenderSpan:
 @click.option("--quality", type=click.IntRange(1, 63), metavar="N",
               help="Quality of a film: less is better, and larger. Default: 18 for h264, 20 for h265, 24 for vp9.")
 @click.option("--format", "form", type=click.Choice(_RAW), help="What -o - writes: y4m or plain RGBA.")
+@click.option("--sheet", type=SIZE, metavar="CxR",
+              help="One picture with C columns and R rows of frames, from all over the time.")
+@click.option("--loop", "closes", is_flag=True,
+              help="Check that the frame after the last one is the first, and tell by how much it is not.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, rate: int | None, context: str | None,
-    codec: str | None, quality: int | None, form: str | None, backend: str | None, overwrite: bool, threads: int | None,
+    codec: str | None, quality: int | None, form: str | None, sheet: tuple[int, int] | None, closes: bool,
+    backend: str | None, overwrite: bool, threads: int | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
     changed."""
     span = _span(time, start, end, duration)
-    ending = _check_out(out, span, context, form)
+    ending = _check_out(out, span, context, form, sheet)
+    if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
+        raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
     codec = _codec(ending, codec, quality)
     if overwrite and not (_NUMBER.search(out) or codec):
         raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
@@ -104,6 +111,8 @@ def command(
         _write_samples(offline, span, sample_rate, Path(out))
     elif ending == ".npy":
         _write_array(offline, span, frame_rate, Path(out))
+    elif sheet is not None:
+        _write_sheet(offline, span, sheet, Path(out))
     elif span.time is not None:
         picture = offline.at(span.time)
         with _writing(Path(out)):
@@ -112,6 +121,8 @@ def command(
         _write_sequence(offline, span, frame_rate, out, overwrite)
     _report_changes(offline)
     show(offline.findings())
+    if closes and not _is_closed(Offline(build, choices, threads or cores()), span):
+        sys.exit(ERRORS)
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _RenderSpan:
@@ -128,7 +139,9 @@ def _span(time: float | None, start: float | None, end: float | None, duration: 
     return _RenderSpan(None, begin, end)
 
 
-def _check_out(out: str, span: _RenderSpan, context: str | None, form: str | None) -> str:
+def _check_out(
+    out: str, span: _RenderSpan, context: str | None, form: str | None, sheet: tuple[int, int] | None
+) -> str:
     """The ending of OUT. Raises if nothing can be written there."""
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
@@ -148,7 +161,9 @@ def _check_out(out: str, span: _RenderSpan, context: str | None, form: str | Non
         raise click.UsageError("a film needs --to or --duration")
     if numbered > 1 or (numbered and ending != ".png"):
         raise click.UsageError("OUT may have one number such as %04d, and only for .png")
-    if ending == ".png" and bool(numbered) != (span.time is None):
+    if sheet is not None and (ending != ".png" or numbered or span.time is not None):
+        raise click.UsageError("a sheet is one .png, and needs --to or --duration")
+    if ending == ".png" and sheet is None and bool(numbered) != (span.time is None):
         raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
     if not Path(out).parent.is_dir():
         raise Missing(f"there is no folder {Path(out).parent}")
@@ -203,6 +218,46 @@ def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, o
         if number in missing:
             with _writing(missing[number]):
                 save_picture(missing[number], picture, origin)
+
+
+def _write_sheet(offline: Offline, span: _RenderSpan, cells: tuple[int, int], path: Path) -> None:
+    """Writes frames side by side, from left to right and then downwards. The first one begins the span, and all are
+    equally far apart."""
+    (columns, rows), (width, height) = cells, offline.size
+    numbers, count = _some_frames(offline, span), columns * rows
+    if len(numbers) < count:
+        frames = f"{len(numbers)} frame{'s' * (len(numbers) > 1)}"
+        raise click.UsageError(f"a sheet of {columns}x{rows} has {count} frames, and there are {frames}")
+    if count * width * height > MAX_PIXELS:
+        raise click.UsageError(f"a sheet has {MAX_PIXELS:,} pixels at most, and this would be "
+                               f"{columns * width} × {rows * height} (--size makes its frames smaller)")  # fmt: skip
+    cell_of = {numbers[at * len(numbers) // count]: at for at in range(count)}
+    sheet = np.empty((rows, height, columns, width, 4), np.uint8)
+    steps = offline.steps(cell_of)
+    for number, picture in _progress(offline.play(steps), len(steps)):
+        if number in cell_of:
+            row, column = divmod(cell_of[number], columns)
+            sheet[row, :, column] = picture
+    with _writing(path):
+        save_picture(path, sheet.reshape(rows * height, columns * width, 4), offline.fingerprint)
+
+
+def _is_closed(offline: Offline, span: _RenderSpan) -> bool:
+    """Whether the frame after the last one is the first, so that the span can be shown again and again. Reports by how
+    much they differ."""
+    numbers = _some_frames(offline, span)
+    ends = {numbers[0], numbers[-1] + 1}
+    steps = offline.steps(ends)
+    frames = _progress(offline.play(steps), len(steps))
+    first, after = (picture[..., :3].astype(np.int16) for number, picture in frames if number in ends)
+    apart = np.abs(after - first)
+    if not apart.any():
+        say("the loop is closed: the frame after the last one is the first")
+        return True
+    mean = float(np.sqrt(np.mean(np.square(apart, dtype=np.float64))))
+    say(f"the loop is not closed: the frame after the last one differs from the first by up to {apart.max()} of 255, "
+        f"by {mean:.2g} on average (root mean square), at {np.mean(apart.any(axis=-1)):.1%} of the pixels")  # fmt: skip
+    return False
 
 
 def _named(out: str, number: int) -> str:
