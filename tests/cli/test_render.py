@@ -382,3 +382,13 @@ def test_what_is_no_loop(weft, options):
     weft.file("a.weft", SPIN)
     result = weft("render", "a.weft", "--loop", *options, code=2)
     assert "--loop is for pictures over a time" in result.stderr
+
+
+def test_samples_win_over_the_patch(weft):
+    weft.file("a.weft", "me<width> = 4; me<height> = 4; me<samples> = 4\ndisplay(me@x < 0.4)\n")
+    weft("render", "a.weft", "-o", "a.png")
+    weft("render", "a.weft", "-o", "b.png", "--samples", "1")
+    smooth, sharp = (pixels(weft.folder / name)[0, :, 0].tolist() for name in ("a.png", "b.png"))
+    assert sharp == [255, 255, 0, 0]
+    # The edge is at 0.6 of the second pixel: of 16 samples in columns of their own, 10 are before it.
+    assert smooth == [255, round(255 * 10 / 16), 0, 0]

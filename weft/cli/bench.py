@@ -21,7 +21,7 @@ from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
 from weft.cli.console import Missing, output, say
-from weft.cli.patch import SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
+from weft.cli.patch import SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
 from weft.runtime.build import Build
@@ -192,14 +192,15 @@ _LONG_ENOUGH = 0.2
 @click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)}, or those of "
               "graphics cards, such as gl; default: all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
+@SAMPLES
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="At most N threads; default: all cores.")
 @click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of processors too: "
               f"{', '.join(ISAS)}.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
 def command(
-    patches: Sequence[str], backends: str, size: tuple[int, int] | None, seconds: float, threads: int | None, isas: str,
-    as_json: bool,
+    patches: Sequence[str], backends: str, size: tuple[int, int] | None, samples: int | None, seconds: float,
+    threads: int | None, isas: str, as_json: bool,
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
     cost of moving values between devices."""
@@ -207,7 +208,7 @@ def command(
     executors = [name for name in _EXECUTORS if name in names or not names]
     configs = list(_configs(executors, threads or cores()))
     configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
-    bench = _Bench(registry, setting_overrides(size), configs, _cards(registry, names), seconds)
+    bench = _Bench(registry, setting_overrides(size, samples=samples), configs, _cards(registry, names), seconds)
     # The fastest of several builds, since the first one also prepares the grammar.
     builds = [
         (file, min((compile_file(file, settings=bench.settings) for _ in range(_COMPILES)), key=text_to_kernels))

@@ -62,12 +62,17 @@ class NumberRange(click.FloatRange):
 FILE = click.argument("file", type=click.Path())
 
 
+SAMPLES = click.option("--samples", type=click.IntRange(1, 8), metavar="N",
+                       help="N × N samples a pixel, for smooth edges, instead of the patch's.")  # fmt: skip
+
+
 def setting_overrides(
-    size: tuple[int, int] | None = None, fps: float | None = None, rate: float | None = None
+    size: tuple[int, int] | None = None, fps: float | None = None, rate: float | None = None,
+    samples: int | None = None,
 ) -> dict[str, float]:
     """The settings that options override."""
     width, height = size or (None, None)
-    options = {"width": width, "height": height, "fps": fps, "rate": rate}
+    options = {"width": width, "height": height, "fps": fps, "rate": rate, "samples": samples}
     return {name: float(value) for name, value in options.items() if value is not None}
 
 

@@ -23,7 +23,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
-from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
+from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
     missing_encoder, y4m_frame, y4m_header
@@ -64,6 +64,7 @@ class _RenderSpan:
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
+@SAMPLES
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
               help="What name.npy holds if the patch has both; default: the picture.")
 @click.option("--codec", type=click.Choice([*CODECS]), help="What encodes a film; default: the first that suits OUT.")
@@ -79,7 +80,7 @@ class _RenderSpan:
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
-    size: tuple[int, int] | None, fps: float | None, rate: int | None, context: str | None,
+    size: tuple[int, int] | None, fps: float | None, rate: int | None, samples: int | None, context: str | None,
     codec: str | None, quality: int | None, form: str | None, sheet: tuple[int, int] | None, closes: bool,
     backend: str | None, overwrite: bool, threads: int | None,
 ) -> None:
@@ -96,7 +97,7 @@ def command(
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped=ending == ".npy")
-    build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate))
+    build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate, samples))
     show(build.warnings)
     offline = Offline(build, choices, threads or cores(), clips=ending != ".npy")
     _report_changes(offline)

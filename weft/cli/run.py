@@ -20,7 +20,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, Missing, call, exit_code_of, say, show
-from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
+from weft.cli.patch import SAMPLES, SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
@@ -82,6 +82,7 @@ _OSC_ADDRESS = _OscAddressParam()
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@SAMPLES
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
@@ -126,6 +127,7 @@ class _RunOptions:
     backend: str | None
     size: tuple[int, int] | None
     fps: float | None
+    samples: int | None
     fullscreen: bool
     monitor: int | None
     threads: int | None
@@ -158,7 +160,7 @@ class _RunOptions:
         patches = SetList(self.files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
         path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
-            overrides = setting_overrides(self.size, self.fps)
+            overrides = setting_overrides(self.size, self.fps, samples=self.samples)
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)

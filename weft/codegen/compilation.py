@@ -24,7 +24,6 @@ from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, Rate, RateAnalysis, long_loops
 from weft.names import is_sound
 from weft.ops.spec import ValueType
-from weft.sources import MediaHeader
 
 # Placement: in which section each expression is computed, and inside or before which loop.
 
@@ -621,10 +620,14 @@ class KeptUnit:
     made: tuple[Lowered, Unit, Lowered] | None = None
 
     @classmethod
-    def of(cls, spec: ContextSpec, media: Mapping[str, MediaHeader | None]) -> KeptUnit:
-        """Nothing, at first. `media` has the headers of files, which stay the same."""
+    def of(cls, spec: ContextSpec, patch: Patch) -> KeptUnit:
+        """Nothing, at first. The patches have the same settings and files."""
         pool = Pool(names=False)
-        return cls(KeptLowering(pool), PassContext(pool, spec, media, {}, {}))
+        return cls(KeptLowering(pool), replace(_pass_context(pool, spec, patch), _rewritten={}))
+
+
+def _pass_context(pool: Pool, spec: ContextSpec, patch: Patch) -> PassContext:
+    return PassContext(pool, spec, patch.media, int(patch.settings["samples"]))
 
 
 def compile_unit(
@@ -634,7 +637,7 @@ def compile_unit(
     """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is not
     done again. Raises WeftError, or Unavailable if a source is missing."""
     spec = contexts[subgraph.context]
-    context = known.context if known else PassContext(Pool(budget), spec, patch.media)
+    context = known.context if known else _pass_context(Pool(budget), spec, patch)
     pool = context.pool
     written = lower(patch, graph, subgraph, contexts, pool, known.lowering.elaborators if known else None)
     if known and known.made and known.made[0] == written:

@@ -46,6 +46,8 @@ class SettingSpec:
 _ROWS = (
     SettingSpec("width", 1280, 1, 16384, "width of the picture in pixels", "me<width> = 640", whole=True),
     SettingSpec("height", 720, 1, 16384, "height of the picture in pixels", "me<height> = 360", whole=True),
+    SettingSpec("samples", 1, 1, 8, "samples of a pixel in each direction: 2 and 4 smooth its edges",
+                "me<samples> = 2", whole=True),
     SettingSpec("fps", 60, 0.1, 1000, "frames a second", "me<fps> = 30"),
     SettingSpec("rate", 48000, 1000, 768000, "samples a second", "me<rate> = 44100", whole=True),
     SettingSpec("loop", 0, 0, 1e9, "frames after which the time starts again; 0: never", "me<loop> = 600"),

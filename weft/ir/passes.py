@@ -9,8 +9,8 @@ from typing import NamedTuple
 from weft.ir.expr import EXPANDING, Change, Expr, ExprBuilder, Lowered, SlotPlane, in_order, rewrite, topological
 from weft.ir.lower import FeedCollector
 from weft.ir.phases import reduce_phases, turn_waves
+from weft.ir.pixels import filter_shrunk, take_samples
 from weft.ir.rates import PassContext, Rate, planar_slots
-from weft.ir.shrink import filter_shrunk
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 from weft.ops.ieee import below_in_single
@@ -192,6 +192,7 @@ def _images_read(lowered: Lowered, images: Collection[str]) -> set[str]:
 
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
+    Pass("samples", take_samples, always=True),
     Pass("expand", expand, always=True),
     Pass("settle_holds", settle_holds, always=True),
     Pass("collect_feeds", collect_feeds, always=True),

@@ -140,6 +140,8 @@ class PassContext:
     spec: ContextSpec
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
     """The headers of the files that are sampled."""
+    samples: int = 1
+    """The samples of a pixel, in each direction."""
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
     _rewritten: dict[tuple[object, ...], Rewritten] | None = None
     """What passes have found out in an earlier compile, by the pass and what its results depend on."""

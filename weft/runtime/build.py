@@ -109,7 +109,7 @@ class KeptBuild:
         """What is known of a subgraph."""
         known = self._units.get(subgraph.name)
         if known is None or known.context.spec is not spec:
-            known = self._units[subgraph.name] = KeptUnit.of(spec, patch.media)
+            known = self._units[subgraph.name] = KeptUnit.of(spec, patch)
         known.lowering.retain(patch, graph, subgraph, budget, self.kept)
         return known
 

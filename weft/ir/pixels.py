@@ -1,19 +1,23 @@
-"""Pictures that are shrunk: instead of single pixels, which would shimmer, the means of many are read.
+"""What a pixel shows: the mean of several samples of the patch, and of the pixels of a picture that is shrunk.
 
-How far apart neighbouring pixels of the screen read a picture follows from the derivatives of its coordinates. They are
-taken symbolically, since a coordinate is an expression. The distance gives a level: the picture itself is level 0, and
-each further level has half its width and height (`weft.sources.PictureLevels`). Between levels, values are mixed.
-(Williams, "Pyramidal Parametrics", SIGGRAPH 1983.)
+**Samples.** With `me<samples> = N`, what is displayed is evaluated at N × N places in each pixel, and their mean is
+shown. Each place has a row and a column of its own among N², so that edges close to upright or level get N² steps.
+(Cook, "Stochastic Sampling in Computer Graphics", 1986, calls this n-rooks; the order here is fixed, so that nothing
+flickers.) What is remembered is evaluated once, in the middle of the pixel.
 
-This is done where the derivatives are the same in a whole row, column or frame, as in all that moves, turns or scales
-a picture. Elsewhere they would have to be computed at every pixel, which costs more than the picture: it is read as it
-is.
+**Levels.** How far apart neighbouring pixels of the screen read a picture follows from the derivatives of its
+coordinates. They are taken symbolically, since a coordinate is an expression. The distance gives a level: the picture
+itself is level 0, and each further level has half its width and height (`weft.sources.PictureLevels`). Between levels,
+values are mixed. (Williams, "Pyramidal Parametrics", SIGGRAPH 1983.) This is done where the derivatives are the same in
+a whole row, column or frame, as in all that moves, turns or scales a picture. Elsewhere they would have to be computed
+at every pixel, which costs more than the picture: it is read as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import log2
 
 from weft.ir.expr import Expr, ExprBuilder, LoopShape, LoopValue, Lowered, PicturePlane, rewrite, topological
 from weft.ir.rates import PassContext, Rate, remainder_of
@@ -30,6 +34,82 @@ def _expr(term: Term) -> Expr:
     value = term.value
     assert isinstance(value, Expr)
     return value
+
+
+# --- samples ---
+
+
+def take_samples(lowered: Lowered, context: PassContext) -> Lowered:
+    """Makes each output of a picture the mean of its samples: a loop over their numbers, around all other loops."""
+    if context.samples == 1 or not context.spec.sweeps_plane or not lowered.outputs:
+        return lowered
+    sampling = _Sampling(context)
+    shown = [sampling.at_sample(output.value) for output in lowered.outputs]
+    means = iter(sampling.means([value for value in shown if value.free & 1]))
+    values = [next(means) if value.free & 1 else value for value in shown]
+    outputs = tuple(replace(output, value=made) for output, made in zip(lowered.outputs, values, strict=True))
+    return replace(lowered, outputs=outputs)
+
+
+class _Sampling:
+    """One run of the pass. The loop over samples has level 0, and those in it move one up."""
+
+    def __init__(self, context: PassContext) -> None:
+        self._pool, self._count = context.pool, context.samples
+        self._builder = ExprBuilder(context.pool)
+        self._moved: dict[Expr, Expr] = {}
+        count = self._count
+        number = Term(self._builder, self._pool.make("loop_index", (), 0))
+        row = f.floor(number / count)
+        column = number - row * count
+        # Places in a pixel, −½…½.
+        offsets = (column + (row + 0.5) / count) / count - 0.5, (row + (count - 0.5 - column) / count) / count - 0.5
+        self._places = {
+            axis: _expr(Term(self._builder, self._pool.make("coord", (), axis)) + offset / self._uniform(size))
+            for axis, size, offset in zip("xy", ("width", "height"), offsets, strict=True)
+        }
+
+    def _uniform(self, name: str) -> Term:
+        return Term(self._builder, self._pool.make("uniform", (), name))
+
+    def at_sample(self, value: Expr) -> Expr:
+        """An expression at the place of a sample."""
+        for node in topological([value], self._moved):
+            if node not in self._moved:
+                self._moved[node] = self._moved_node(node)
+        return self._moved[value]
+
+    def _moved_node(self, node: Expr) -> Expr:
+        args = tuple(self._moved[arg] for arg in node.args)
+        match node.op, node.attr:
+            case "strand", _ if not node.free:
+                return node  # fetched for the middles of all pixels at once
+            case "coord", ("x" | "y") as axis:
+                return self._places[axis]
+            case _, LoopShape(level, carried):
+                return self._pool.make(node.op, args, LoopShape(level + 1, carried), node.span)
+            case _, LoopValue(level, k):
+                return self._pool.make(node.op, args, LoopValue(level + 1, k), node.span)
+            case "loop_index", int(level):
+                return self._pool.make(node.op, args, level + 1, node.span)
+        return self._pool.with_args(node, args)
+
+    def means(self, values: Sequence[Expr]) -> Iterator[Expr]:
+        """The means of values over all samples, each as it is shown: 0…1."""
+        make, shape, last = self._pool.make, LoopShape(0, len(values)), float(self._count**2 - 1)
+        nexts: list[Expr] = []
+        for k, value in enumerate(values):
+            sample = Term(self._builder, value)
+            # NaN stays NaN.
+            seen = f.select(f.lt(1.0, sample), 1.0, f.select(f.lt(sample, 0.0), 0.0, sample))
+            nexts.append(_expr(Term(self._builder, make("loop_value", (), LoopValue(0, k))) + seen))
+        const = self._builder.const
+        loop = make("loop", (const(0.0), const(last), *[const(0.0)] * len(values), *nexts), shape)
+        for k in range(len(values)):
+            yield _expr(Term(self._builder, make("loop_out", (loop,), k)) * (1 / self._count**2))
+
+
+# --- levels ---
 
 
 def filter_shrunk(lowered: Lowered, context: PassContext) -> Lowered:
@@ -68,6 +148,9 @@ class _Shrinking:
 
     def __post_init__(self) -> None:
         self.builder = _Folding(self.context.pool)
+        shown = topological([output.value for output in self.lowered.outputs])
+        self._sampled = {node for node in shown if node.free & 1}
+        """What differs from sample to sample, if there are several."""
         make = self.context.pool.make
         self._slopes = [
             Slopes(self.builder, axis, make("uniform", (), size), self._is_steady)
@@ -142,6 +225,8 @@ class _Shrinking:
             screen = Term(self.builder, slopes.size)
             squares.append(total / (screen * screen))
         level = f.log2(f.max(*squares)) * 0.5
+        if self.context.samples > 1 and any(arg in self._sampled for arg in args):
+            level = level - log2(self.context.samples)
         found = _expr(f.min(f.max(level, 0.0), float(levels.count)))  # a step that is NaN is none
         if found.free or self.context.rate_of(found, self.lowered) == Rate.ELEMENT:
             return None
@@ -178,7 +263,7 @@ class Slopes:
         if node.op == "coord":
             return self.builder.const(1.0) if node.attr == self.axis else zero
         slopes = [self._known[arg] for arg in node.args]
-        if node.op not in ("loop_index", "loop_value", "state", "loop") and all(slope is zero for slope in slopes):
+        if node.op not in ("loop_value", "state", "loop") and all(slope is zero for slope in slopes):
             return zero
         if node.op == "floor" and (slopes[0] is None or not self.is_steady(slopes[0])):
             return zero

@@ -18,9 +18,9 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.kernel import Kernel
+from weft.codegen.kernel import Kernel, content_hash
 from weft.contexts import ContextTable
-from weft.errors import Source
+from weft.errors import Source, WeftError
 from weft.media.sampled import header_of, memory_of, read
 from weft.names import is_levels, levels_of
 from weft.runtime.build import build
@@ -193,3 +193,107 @@ def test_levels_stand_below_one_another(size: tuple[int, int]) -> None:
 def test_their_memory_is_known(folder: Path) -> None:
     name = levels_of(str(folder / "noise.png"))
     assert memory_of(name) == read(name).nbytes
+
+
+# --- samples ---
+
+WITH_SAMPLES = {
+    "an edge": "display(hypot(me@x - 0.5, me@y - 0.4) < 0.3, me@x * 3 - 1, me@px + me@py > 9)",
+    "a loop": "spindle f(x) :: v { v = 0; for i in (0 to 3 + 4 * x) { v += sin(i * x * 9 + me@time) / 4 } }\n"
+    "display(f(me@x), f(f(me@y)), 0.25)",
+    "memory": "trail = prev(trail) * 0.9 + (me@x > me@y) * 0.3\n"
+    "display(trail, prev(trail)(me@x ~ me@x * 0.7), me@x < 0.3)",
+    "an image": "i = image(me@x * me@y > 0.2)\ndisplay(i, i(me@x ~ me@x + 0.1), me@x)",
+    "nothing that varies": "display(0.3, sin(me@time), 2)",
+}
+
+
+def picture(text: str, samples: int, before: str = "") -> Kernel:
+    (unit,) = build(Source("a.weft", f"{before}me<samples> = {samples}\n{text}\n"), ContextTable()).units
+    return unit.kernel
+
+
+def ticks(kernel: Kernel, moved: tuple[float, float] = (0.0, 0.0), machine: Executor | None = None) -> Values:
+    """What it displays in two ticks, [ticks, outputs, height, width], with all pixels moved by a part of one."""
+    width, height = 11, 7
+    coords = picture_coords(width, height)
+    places = {"x": coords["x"] + moved[0] / width, "y": coords["y"] + moved[1] / height}
+    sizes = {"width": width, "height": height}
+    executable = (machine or ReferenceExecutor()).load(kernel)
+    memory = StateMemory(kernel.slots, (height, width), np.float64 if machine is None else np.float32)
+    return np.stack(
+        [
+            executable.planes(memory, Launch((height, width), {**coords, **places, "abstime": time},
+                              {name: float(sizes.get(name, 0)) for name in kernel.uniforms}))
+            for time in (0.2, 0.3)
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("text", [WITH_SAMPLES["an edge"], WITH_SAMPLES["a loop"], WITH_SAMPLES["nothing that varies"]])
+def test_a_pixel_is_the_mean_of_its_samples(text: str, count: int) -> None:
+    places = [(column, row) for row in range(count) for column in range(count)]
+    offsets = [
+        ((column + (row + 0.5) / count) / count - 0.5, (row + (count - 0.5 - column) / count) / count - 0.5)
+        for column, row in places
+    ]
+    # Each sample has a row and a column of its own.
+    assert all(len({round(offset[axis], 6) for offset in offsets}) == count**2 for axis in (0, 1))
+    plain = picture(text, 1)
+    mean = np.mean([np.clip(ticks(plain, offset), 0, 1) for offset in offsets], axis=0)
+    varies = np.ptp(ticks(plain), axis=(0, 2, 3)) > 0
+    found = ticks(picture(text, count))
+    np.testing.assert_allclose(found[:, varies], mean[:, varies], atol=1e-9)
+
+
+def test_what_is_remembered_is_that_of_the_middle() -> None:
+    """It advances once a tick: samples only read it."""
+    text = "trail = prev(trail) * 0.5 + (me@x > me@y)\ndisplay(prev(trail))"
+    plain, sampled = (ticks(picture(text, samples)) for samples in (1, 2))
+    assert plain.any()
+    np.testing.assert_array_equal(plain, sampled)
+
+
+@pytest.mark.parametrize("name", WITH_SAMPLES)
+def test_one_sample_is_no_loop(name: str) -> None:
+    text = WITH_SAMPLES[name]
+    (unit,) = build(Source("a.weft", text + "\n"), ContextTable()).units
+    assert content_hash(picture(text, 1)) == content_hash(unit.kernel)
+    if name not in ("nothing that varies", "an image"):
+        assert content_hash(picture(text, 2)) != content_hash(unit.kernel)
+
+
+@pytest.mark.parametrize("name", WITH_SAMPLES)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_machines_take_the_same_samples(machine: str, name: str) -> None:
+    kernel = picture(WITH_SAMPLES[name], 3)
+    np.testing.assert_allclose(ticks(kernel, machine=MACHINES[machine]()), ticks(kernel), atol=100 * GENERATED.absolute)
+
+
+def test_graphics_take_the_same_samples(graphics: Graphics) -> None:
+    kernel = picture(WITH_SAMPLES["a loop"], 2)
+    np.testing.assert_allclose(ticks(kernel, machine=GlExecutor(graphics)), ticks(kernel), atol=1 / 255)
+
+
+def test_nan_is_no_colour() -> None:
+    assert np.isnan(ticks(picture("display(sqrt(me@x - 2), 0 / (me@x - me@x), me@x)", 2))[:, :2]).all()
+
+
+def test_a_shrunk_picture_has_the_level_of_its_samples(folder: Path) -> None:
+    """Its pixels are as large as the distance of samples, so that each is counted about once."""
+    source = Source(str(folder / "a.weft"), 'me<samples> = 4\nload("noise.png")::img<r, g, b>\ndisplay(img)\n')
+    expected = means(red(folder), 16)
+    errors = []
+    for probe in (header_of, None):  # without sizes, there are no levels
+        (unit,) = build(source, ContextTable(), probe=probe).units
+        errors.append(np.abs(shown(unit.kernel, SIZE // 16) - expected).mean())
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("count", ["0", "9", "1.5"])
+def test_other_numbers_are_told(count: str) -> None:
+    with pytest.raises(WeftError) as failure:
+        build(Source("a.weft", f"me<samples> = {count}\ndisplay(me@x)\n"), ContextTable())
+    assert failure.value.diagnostics[0].code == "setting-out-of-range"
+    assert failure.value.diagnostics[0].span.text == count
