@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,10 @@ def check_session(seed: int, count: int) -> int:
     """Edits a patch, and builds each text both ways. How many builds started from another one."""
     chance, kept, compared = random.Random(seed), KeptBuild(), 0
     path, text = chance.choice(list(PATCHES.items()))
+    # Edits are taken back, and what a text is from nothing does not change.
+    from_nothing = cache(lambda edit: built(path, edit, KeptBuild()))
     for step, edit in enumerate(session(text, chance, count)):
-        alone, again = built(path, edit, KeptBuild()), built(path, edit, kept)
+        alone, again = from_nothing(edit), built(path, edit, kept)
         where = f"seed {seed}, {path.name}, step {step}:\n{edit}"
         if isinstance(again, WeftError):
             # What is kept counts at least as much as a build from nothing would take.
@@ -69,9 +72,10 @@ def test_a_compiler_tells_the_same(seed: int) -> None:
     path, text = chance.choice(list(PATCHES.items()))
     setup = Setup(str(path), "cpu", settings={"width": 64, "height": 36})
     compiler = Compiler.of(setup)
+    from_nothing = cache(lambda edit: Compiler.of(setup).compile(Saved(edit.encode(), 0.0)))
     for edit in session(text, chance, 10):
         again = compiler.compile(Saved(edit.encode(), 0.0))
-        alone = Compiler.of(setup).compile(Saved(edit.encode(), 0.0))
+        alone = from_nothing(edit)
         assert repr(again.diagnostics) == repr(alone.diagnostics)
         assert _shown(again) == _shown(alone)
         assert again.files.keys() == alone.files.keys()

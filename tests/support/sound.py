@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from weft.runtime.sound import device
@@ -299,12 +300,13 @@ def _steps(samples: npt.NDArray[np.float64], rate: float) -> list[Step]:
     sizes = np.abs(bends)
     jumps = np.where(bends[:-1] * bends[1:] < 0, np.minimum(sizes[:-1], sizes[1:]), 0)
     around = round(_AROUND * rate)
-    found = []
-    for start in range(around, len(jumps) - 2 * around + 1, around):
-        at = start + int(jumps[start : start + around].argmax())
-        if jumps[at] < QUIETEST:
-            continue
-        before, after = sizes[at - around : at - _NEAR], sizes[at + 1 + _NEAR : at + around]
-        if jumps[at] > STANDS_OUT * max(np.quantile(before, 0.99), np.quantile(after, 0.99)):
-            found.append(Step((at + 2) / rate, float(jumps[at])))
-    return found
+    starts = np.arange(around, len(jumps) - 2 * around + 1, around)
+    if not len(starts):
+        return []
+    # The largest jump of each hundredth of a second, and the bends on both sides of it.
+    at = starts + jumps[around : starts[-1] + around].reshape(-1, around).argmax(axis=1)
+    at = at[jumps[at] >= QUIETEST]
+    for first, stop in ((-around, -_NEAR), (1 + _NEAR, around)):
+        side = sliding_window_view(sizes, stop - first)[at + first]
+        at = at[jumps[at] > STANDS_OUT * np.quantile(side, 0.99, axis=1)]
+    return [Step((place + 2) / rate, float(jumps[place])) for place in at.tolist()]
