@@ -12,6 +12,7 @@ from weft.errors import Report, Source
 from weft.syntax.ast import OutputStatement, Parameter
 from weft.syntax.edits import EditedText
 from weft.syntax.parser import parse
+from weft.syntax.scanner import MAX_CHARACTERS
 
 TEXTS = list(programs("patches", "weft/std").values())
 
@@ -79,3 +80,9 @@ def test_a_line_that_continues_the_one_before() -> None:
     check(texts, "a = 1; b = 3\nspindle f(x) :: v {\nc = 3; display(c)\n")
     check(texts, "")
     check(texts, "a = 1; b = 3\nc = 3; display(c)\n")
+
+
+def test_a_text_that_grows_too_large() -> None:
+    texts, long = EditedText(), "// x\n" * (MAX_CHARACTERS // 5 - 20)
+    check(texts, TEXT + long)
+    check(texts, TEXT.replace("a = 1", "a = 1" + " " * 200) + long)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from weft.errors import Report, Source
 from weft.syntax.ast import OutputStatement, Parameter, Program, Statement
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
+from weft.syntax.scanner import MAX_CHARACTERS
 
 # Statements whose places outlive the compile: those of output statements are shown, and parameters are written to.
 _PLACED = (OutputStatement, Parameter)
@@ -55,7 +56,7 @@ class EditedText:
     def _edited(self, source: Source, lines: list[str], names: Collection[str]) -> list[_Placed] | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole."""
         placed = self._placed
-        if placed is None or "/*" in self._text or "/*" in source.text:
+        if placed is None or "/*" in self._text or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
             return None  # a comment over several lines may begin or end at any place
         same, same_after = _common(self._lines, lines)
         first, last = _around(placed, same, len(self._lines) - same_after)
