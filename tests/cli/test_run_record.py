@@ -55,18 +55,20 @@ def beginnings(samples, rate):
 
 def check_sync(path):
     """Demands that each new picture of a film is shown with the sound of the same second, as exactly as frames allow.
-    This does not depend on how fast they were drawn."""
+    This does not depend on how fast they were drawn. A machine that stands still for a moment makes the sound skip,
+    and with it the pictures: seconds are counted from the last beginning."""
     times, shown, fps = frames_of(path)
     assert fps == pytest.approx(FPS, rel=0.01)
     assert np.diff(times) == pytest.approx(1 / FPS, abs=0.0011)
     samples, rate = sound_of(path)
     began = beginnings(samples, rate)
     assert len(began) >= 2
-    assert np.diff(began) == pytest.approx(1, abs=HEARD)
+    assert np.diff(began) == pytest.approx(1, abs=0.1)
     is_new = np.abs(np.diff(shown, prepend=shown[0])) > READ
     # Brightness near black and white may be a second off.
     is_new &= (shown > 0.05) & (shown < 0.95)
-    late = ((began[0] + shown - times + 0.5) % 1 - 0.5)[is_new] * FPS
+    nearest = began[np.abs(began[:, np.newaxis] - (times - shown)).argmin(axis=0)]
+    late = ((nearest + shown - times + 0.5) % 1 - 0.5)[is_new] * FPS
     assert np.count_nonzero(is_new) > 5
     tolerance = (READ + HEARD) * FPS
     assert late.min() >= EARLY - tolerance

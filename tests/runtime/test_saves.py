@@ -355,8 +355,8 @@ def test_files_may_be_added_from_within_a_report(patch: Path, tmp_path: Path, ev
     seen: list[Path] = []
 
     def changed(changes: Mapping[Path, FileState]) -> None:
-        seen.extend(changes)
         watcher.watch({patch: read_text(patch), library: read_text(library)})
+        seen.extend(changes)  # the test goes on from here
 
     with closing(Watcher(changed)) as watcher:
         watcher.watch({patch: read_text(patch)})
