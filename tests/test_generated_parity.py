@@ -36,6 +36,7 @@ from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import is_improvable
+from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.ops import STATE
 
 
@@ -46,8 +47,16 @@ class SecondTier(NativeExecutor):
         return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
 
 
+class Tiles(NativeExecutor):
+    """Pictures as lists of calls, where they can be such lists."""
+
+    def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode | TileProgram:  # type: ignore[override]
+        tiles = emit_tiles(kernel, packed) if suits_tiles(kernel) else None
+        return tiles or super().code(kernel, packed, tier, narrow)
+
+
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
-    "native": NativeExecutor, "second tier": SecondTier, "vector": VectorExecutor
+    "native": NativeExecutor, "second tier": SecondTier, "tiles": Tiles, "vector": VectorExecutor
 }  # fmt: skip
 
 CHUNK = 100
@@ -55,7 +64,7 @@ ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 1000)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {"native": COUNT, "second tier": ASKED or 200, "vector": ASKED or 300}
+COUNTS = {"native": COUNT, "second tier": ASKED or 200, "tiles": ASKED or 300, "vector": ASKED or 300}
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:

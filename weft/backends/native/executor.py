@@ -18,7 +18,9 @@ from weft.backends.executor import (
     translate_stages
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
-from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
+from weft.backends.native.llvm import (
+    ArgumentBlock, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
+)
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
@@ -26,6 +28,7 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
 from weft.codegen.native.series import SERIES, emit_series, suits_series
 from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Word
+from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
@@ -295,7 +298,7 @@ class _Coordinate:
 class LaunchBuffers:
     """A kernel's code with the memory that it needs for one size of picture."""
 
-    def __init__(self, kernel: Kernel, functions: Functions, shape: tuple[int, int]) -> None:
+    def __init__(self, kernel: Kernel, functions: Functions | TileFunctions, shape: tuple[int, int]) -> None:
         self._kernel = kernel
         self._functions = functions
         self._layout = layout = functions.layout
@@ -436,9 +439,18 @@ class NativeExecutor:
         if packed:
             channels(len(kernel.outputs))
         try:
-            return self.code(kernel, packed, tier)
+            tiles = self._tiles(kernel) if packed and tier == 1 else None
+            return tiles or self.code(kernel, packed, tier)
         except RefusedError as failure:
             return Refused(str(failure), self._vector.translate(kernel, packed, tier))
+
+    def _tiles(self, kernel: Kernel) -> TileProgram | None:
+        """A picture as a list of calls, if it can be one, and if the second tier soon takes its place."""
+        plain = self._processor is None and self._lanes is None
+        if not plain or not is_improvable(kernel) or not suits_tiles(kernel):
+            return None
+        with making("list of calls"):
+            return emit_tiles(kernel, packed=True)
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
@@ -505,13 +517,13 @@ class NativeExecutable(Executable):
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
         """The memory and the shape of the last launch that passed the full check."""
-        self._programs: dict[tuple[bool, bool], Functions] = {}
+        self._programs: dict[tuple[bool, bool], Functions | TileFunctions] = {}
         self._buffers: RecentlyUsed[tuple[bool, tuple[int, int]], LaunchBuffers] = RecentlyUsed(_SIZES)
         self._refused: set[bool] = set()
         """The forms of output (packed or not) that are left to the vector machine."""
         for packed, code in codes.items():
-            if isinstance(code, NativeCode):
-                self._programs[packed, False] = Functions(code)
+            if isinstance(code, (NativeCode, TileProgram)):
+                self._programs[packed, False] = linked(code)
 
     @property
     def tier(self) -> int | None:
@@ -588,11 +600,11 @@ class NativeExecutable(Executable):
             launch.loop_stopped()
         buffers.release()
 
-    def _program(self, packed: bool, width: int) -> Functions:
+    def _program(self, packed: bool, width: int) -> Functions | TileFunctions:
         program = self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 
-    def _made(self, packed: bool, narrow: bool) -> Functions:
+    def _made(self, packed: bool, narrow: bool) -> Functions | TileFunctions:
         if (packed, narrow) not in self._programs:
-            self._programs[packed, narrow] = Functions(self._executor.code(self.kernel, packed, 1, narrow))
+            self._programs[packed, narrow] = linked(self._executor.code(self.kernel, packed, 1, narrow))
         return self._programs[packed, narrow]

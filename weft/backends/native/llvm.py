@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import importlib.util
 import math
+import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +27,10 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import (
     CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
 )
+from weft.codegen.native.tiles import RECORD, TileProgram, handler_names, handlers
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
+from weft.media.sounds import cache_folder
 from weft.names import is_sound
 
 
@@ -142,6 +149,88 @@ class Functions:
     def call(self, name: str, block: ArgumentBlock) -> None:
         """Runs one function in this thread."""
         self._functions[name](block.address)
+
+
+class TileFunctions:
+    """The functions of a `TileProgram`, which take a block of arguments."""
+
+    def __init__(self, code: TileProgram) -> None:
+        self.layout, self.tier = code.layout, code.tier
+        self._engine, self._run, places = _handlers()
+        self._programs = {name: _linked(words, places) for name, words in code.programs}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._programs
+
+    def call(self, name: str, block: ArgumentBlock) -> None:
+        """Runs one function in this thread."""
+        self._run(block.address, self._programs[name].ctypes.data)
+
+
+def _linked(words: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """A program with the addresses of its handlers."""
+    program = np.frombuffer(words, np.int64).copy()
+    records = program.reshape(-1, RECORD)[1:]
+    records[:, 0] = places[records[:, 0]]
+    return program
+
+
+def linked(code: NativeCode | TileProgram) -> Functions | TileFunctions:
+    """Code, ready to be called."""
+    return TileFunctions(code) if isinstance(code, TileProgram) else Functions(code)
+
+
+@functools.cache
+def _handlers() -> tuple[Any, Any, npt.NDArray[np.int64]]:
+    """The engine that holds them, the function that runs programs, and the addresses of all handlers."""
+    processor, llvm = host(), _llvm()
+    assert processor is not None, "checked before a native executor is made"
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(handlers_object(processor, cache_folder() / "code")))
+    engine.finalize_object()
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("tile_run"))
+    return engine, run, np.array([engine.get_function_address(f"tile{name}") for name in handler_names()], np.int64)
+
+
+# The handlers of a processor are kept as an object file, after its digest.
+
+_DIGEST = hashlib.sha256().digest_size
+
+_TO_LEVEL = 2
+
+
+def handlers_object(processor: Processor, folder: Path) -> bytes:
+    """The handlers as an object file: the one in the folder, or a new one, which is kept there if that is possible. A
+    file is read only if it is whole, and if nobody but this user could have written it."""
+    text = handlers(processor.isa)
+    key = (_llvm().llvm_version_info, processor.triple, processor.cpu, processor.features, _TO_LEVEL, text)
+    path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.o"
+    with suppress(OSError):
+        kept = _own_content(path)
+        if kept is not None and hashlib.sha256(kept[_DIGEST:]).digest() == kept[:_DIGEST]:
+            return kept[_DIGEST:]
+    code = machine_code(text, processor, _TO_LEVEL)
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place, name = tempfile.mkstemp(dir=folder)
+        with os.fdopen(place, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(name, path)
+    return code
+
+
+def _own_content(path: Path) -> bytes | None:
+    """The content of a file that only this user can write, in a folder of which the same is true; else None."""
+    if not hasattr(os, "getuid") or not _is_own(path.parent.lstat(), stat.S_ISDIR):
+        return None
+    place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(place, "rb") as file:
+        return file.read() if _is_own(os.fstat(place), stat.S_ISREG) else None
+
+
+def _is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
+    return is_kind(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @functools.cache
