@@ -116,6 +116,38 @@ def test_what_is_built_again(edit: tuple[str, str], kept: set[str]) -> None:
     assert known.kept == kept
 
 
+NAMES = """
+#use std.sdf
+spindle own(a, b = speed) :: v { speed = a * 2; v = speed + b + far }
+speed = 0.5
+far = 0.25
+radius = 0.2
+seen = own(me@x)
+round = circle(<me@x, me@y>, radius)
+other = circle(<me@x, me@y>, 0.1)
+display(seen + round + other)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "built"),
+    [
+        (("speed = 0.5", "speed = 0.6"), {"speed", "own", "seen"}),
+        (("far = 0.25", "far = 0.35"), {"far", "own", "seen"}),
+        (("radius = 0.2", "radius = 0.3"), {"radius", "round"}),
+        (("0.1)", "0.15)"), {"other"}),
+        (("far = 0.25", "far = 0.25\nspindle circle(p<x, y>, r) :: v { v = p@x < r }"), {"circle", "round", "other"}),
+    ],
+)
+def test_which_names_a_spindle_means(edit: tuple[str, str], built: set[str]) -> None:
+    """Its own names hide those of the patch, except in the defaults of its parameters; a library sees none of them."""
+    known = KeptBuild()
+    first = build(Source("a.weft", NAMES), ContextTable(), kept=known)
+    build(Source("a.weft", NAMES.replace(*edit)), ContextTable(), kept=known)
+    names = {*first.patch.instances, *first.patch.spindles}
+    assert names - known.kept == built & names
+
+
 def test_a_fix_starts_from_the_last_good_build() -> None:
     known, path = KeptBuild(), Path("a.weft")
     built(path, TEXT, known)

@@ -32,8 +32,8 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
-    Binding, Call, CallBinding, Expression, OutputStatement, Parameter, Program, SpindleDefinition, Statement, Text,
-    walk_statement
+    Assignment, Binding, Call, CallBinding, Expression, For, OutputStatement, Parameter, Program, SpindleDefinition,
+    Statement, Text, walk_statement
 )
 from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
@@ -76,7 +76,8 @@ class KeptBuild:
 
     def __init__(self) -> None:
         self._texts: dict[str, EditedText] = {}
-        self._mentions: dict[Statement, frozenset[str]] = {}
+        self._mentions: dict[Statement, tuple[frozenset[str], frozenset[str]]] = {}
+        """What each statement mentions: all words, and those that may be strands of the patch."""
         self._meant: dict[str, tuple[object, ...]] = {}
         """The statements that bind each name, if what is kept of it is right."""
         self._about: object = None
@@ -136,19 +137,50 @@ class KeptBuild:
         before, now = self._meant, self._statements
         unchanged = {name for name, means in now.items() if before.get(name) == means}
         changed = {*before, *now} - unchanged
+        spindles = {name for names in (before, now) for name, means in names.items() if _is_spindle(means[0])}
         mentioned_by: dict[str, list[str]] = {}
         for name in unchanged:
             for statement in now[name]:
-                for word in self._mentioned(statement) if isinstance(statement, _BINDING) else ():
-                    mentioned_by.setdefault(word, []).append(name)
+                if isinstance(statement, _BINDING):
+                    for word in self._mentioned(statement) | (self._words(statement) & spindles):
+                        mentioned_by.setdefault(word, []).append(name)
         affected = reachable(changed, mentioned_by)
         return unchanged - affected
 
+    def _words(self, statement: Statement) -> frozenset[str]:
+        """The words in the text of a statement: the names that it refers to are among them."""
+        return self._known_words(statement)[0]
+
     def _mentioned(self, statement: Statement) -> frozenset[str]:
-        """The words in the text of a statement: the names that it may refer to are among them."""
+        """The words that may refer to strands of the patch: in a spindle, none of its own names; in one of a library,
+        none at all."""
+        return self._known_words(statement)[1]
+
+    def _known_words(self, statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
         if statement not in self._mentions:
-            self._mentions[statement] = frozenset(_WORD.findall(statement.span.text))
+            words = mentioned = frozenset(_WORD.findall(statement.span.text))
+            if isinstance(statement, SpindleDefinition):
+                mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
+                for parameter in () if statement.span.source.library else statement.parameters:
+                    if parameter.default is not None:  # it means what it would mean outside
+                        mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
+            self._mentions[statement] = words, mentioned
         return self._mentions[statement]
+
+
+def _is_spindle(statement: object) -> bool:
+    return isinstance(statement, SpindleDefinition)
+
+
+def _locals(spindle: SpindleDefinition) -> set[str]:
+    """The names that mean something of its own everywhere in the body of a spindle."""
+    found = {parameter.name for parameter in spindle.parameters} | {output.name for output in spindle.outputs}
+    for node in walk_statement(spindle):
+        if isinstance(node, (Assignment, CallBinding)):
+            found.add(node.name.name)
+        elif isinstance(node, For):
+            found.add(node.variable.name)
+    return found
 
 
 # The statements that bind a name to something that is evaluated.
