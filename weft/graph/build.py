@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -10,7 +10,7 @@ from typing import TypeVar
 from weft.contexts import AUDIO, ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
-from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
+from weft.graph.domain import OWN, PLANE, Coordinates, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.groups import Resolver
 from weft.graph.nodes import (
@@ -242,11 +242,52 @@ class KeptShapes:
         env = Environment(domain, patch.settings, ("absframe",), OWN)
         return cls(Elaborator(patch, domain, env, budget), domain, set())
 
-    def retain(self, patch: Patch, budget: Budget, kept: Container[str]) -> None:
-        """Goes on with another patch; see `Elaborator.retain`. `kept` also names spindles."""
-        self.elaborator.retain(patch, budget, kept)
-        self.domain.planar &= self.elaborator.slots.keys()
-        self.checked = {spindle for spindle in self.checked if spindle.name.name in kept}
+    def retain(
+        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str],
+        mentioned_by: Mapping[str, Collection[str]],
+    ) -> None:
+        """Goes on with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, and those of
+        `unchanged` ones do not. A name whose shapes are what they were, wherever they have been asked for, ends what an
+        edit affects: most edits change no shape."""
+        elaborator = self.elaborator
+        outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
+        before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
+        stale, again = set(changed), set(changed)
+        for _ in range(_MOST_ROUNDS):
+            before |= {name: elaborator.known(name) for name in again}
+            elaborator.retain(patch, budget, unchanged - stale)
+            differing = (
+                name for name in stale
+                if name not in patch.instances or outputs.get(name) != tuple(patch.instances[name].outputs)
+                or not self._has(before[name])
+            )  # fmt: skip
+            again = {each for name in differing for each in mentioned_by.get(name, ())} - stale
+            if not again:
+                break
+            stale |= again
+        else:
+            stale = reachable(changed, mentioned_by)
+            elaborator.retain(patch, budget, unchanged - stale)
+        self.domain.planar &= elaborator.slots.keys()
+        self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
+
+    def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
+        """Whether strands still have these shapes. What remembers may have others until all its state is known."""
+        elaborator, references = self.elaborator, self.elaborator.references
+        for (ref, at), shape in shapes.items():
+            try:
+                if elaborator.strand(ref, at) != shape:
+                    return False
+            except PoisonedError:
+                return False
+            found = references.get(ref)
+            if found is not None and (found.slots or found.images or found.heard):
+                return False
+        return bool(shapes)
+
+
+# In how many steps it is found out what an edit affects, before all that might be counts as affected.
+_MOST_ROUNDS = 4
 
 
 def build_graph(

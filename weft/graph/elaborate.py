@@ -177,6 +177,10 @@ class Elaborator(Generic[V]):
         again = [advance for advance in self._advances if advance.slot.key not in self._retained_slots]
         self._pending = deque(reversed(again) if last_first else again)
 
+    def known(self, instance: str) -> dict[tuple[StrandRef, Coordinates[V]], V]:
+        """The values of the strands of an instance, wherever they have been evaluated."""
+        return {key: value for key, value in self._strands.items() if key[0].instance == instance}
+
     def retain(self, patch: Patch, budget: Budget, kept: Container[str]) -> None:
         """Goes on with another patch, which has the same settings. What is known of the instances that `kept` names
         stays known: neither their definitions nor anything that these mention differs. All else is forgotten."""

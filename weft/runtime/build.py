@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -99,11 +99,15 @@ class KeptBuild:
         if about != self._about or self._shapes is None:
             self._shapes, self._units, self._meant, self._about = KeptShapes.of(patch, budget), {}, {}, about
         self._statements = self._bound(program)
-        self.kept = frozenset(self._unchanged())
+        unchanged = {name for name, means in self._statements.items() if self._meant.get(name) == means}
+        changed = {*self._meant, *self._statements} - unchanged
+        mentioned_by = self._mentioned_by(unchanged)
+        affected = reachable(changed, mentioned_by)
+        self.kept = frozenset(unchanged - affected)
         # Whatever becomes of this build, nothing else is kept of it before it ends well.
         self._meant = {name: self._meant[name] for name in self.kept}
         budget.spent = self._spent
-        self._shapes.retain(patch, budget, self.kept)
+        self._shapes.retain(patch, budget, changed, unchanged, mentioned_by)
         return self._shapes
 
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
@@ -132,20 +136,17 @@ class KeptBuild:
                 found[statement.name.name] = (*found.get(statement.name.name, ()), means)
         return found
 
-    def _unchanged(self) -> set[str]:
-        """The names that mean the same as before."""
-        before, now = self._meant, self._statements
-        unchanged = {name for name, means in now.items() if before.get(name) == means}
-        changed = {*before, *now} - unchanged
-        spindles = {name for names in (before, now) for name, means in names.items() if _is_spindle(means[0])}
-        mentioned_by: dict[str, list[str]] = {}
+    def _mentioned_by(self, unchanged: Iterable[str]) -> Mapping[str, list[str]]:
+        """For each name, those among the `unchanged` ones that may refer to it."""
+        both = (self._meant, self._statements)
+        spindles = {name for names in both for name, means in names.items() if _is_spindle(means[0])}
+        found: dict[str, list[str]] = {}
         for name in unchanged:
-            for statement in now[name]:
+            for statement in self._statements[name]:
                 if isinstance(statement, _BINDING):
                     for word in self._mentioned(statement) | (self._words(statement) & spindles):
-                        mentioned_by.setdefault(word, []).append(name)
-        affected = reachable(changed, mentioned_by)
-        return unchanged - affected
+                        found.setdefault(word, []).append(name)
+        return found
 
     def _words(self, statement: Statement) -> frozenset[str]:
         """The words in the text of a statement: the names that it refers to are among them."""
