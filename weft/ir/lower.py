@@ -96,7 +96,12 @@ def lower(
     Raises WeftError for errors that depend on the coordinates of a context (a remap of the time that reaches state, a
     program too large), and Unavailable for a source without a backend.
     """
-    return _Lowering(patch, graph, subgraph, contexts, pool, {} if elaborators is None else elaborators).lowered()
+    known = {} if elaborators is None else elaborators
+    try:
+        return _Lowering(patch, graph, subgraph, contexts, pool, known).lowered()
+    except WeftError:
+        known.clear()  # they are left in the middle of it
+        raise
 
 
 @dataclass
