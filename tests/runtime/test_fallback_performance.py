@@ -107,7 +107,8 @@ def test_what_cannot_become_machine_code_plays_on_the_next_machine(
     monkeypatch.setenv("PYTHONPATH", str(BROKEN))
     monkeypatch.setenv("WEFT_BROKEN", broken)
     path = tmp_path / "patch.weft"
-    sound, picture = "audio(prev(sin(me@time * 2000)) * 0.5)", "display(me@x, me@y, fract(me@time))"
+    # What remembers needs the compiler: other pictures have a first tier without it.
+    sound, picture = "audio(prev(sin(me@time * 2000)) * 0.5)", "display(prev(me@x), me@y, fract(me@time))"
     path.write_text(f"me<width> = 32\nme<height> = 18\n{sound}\n{picture}\n")
     with Performance(path, "--headless", "--backend", "native") as performance:
         for words in told:
