@@ -375,7 +375,7 @@ class Replacements(dict[Expr, Expr]):
 
 
 @dataclass(eq=False)
-class Rewritten:
+class KnownRewrites:
     """The results of one rewriting for the next one of the same kind. The result of an expression follows from the
     expression and the `facts` about all that it is made of."""
 
@@ -385,7 +385,7 @@ class Rewritten:
 
 def rewrite(
     lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
-    ordered: bool = False, known: Rewritten | None = None, facts: Callable[[Expr], object] = lambda _: None,
+    ordered: bool = False, known: KnownRewrites | None = None, facts: Callable[[Expr], object] = lambda _: None,
     nodes: Iterable[Expr] | None = None,
 ) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its

@@ -13,7 +13,7 @@ from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
 from weft.ir.expr import (
-    Expr, LoopShape, Lowered, Pool, Rewritten, SlotPlane, StateSlot, Update, found_below, topological
+    Expr, KnownRewrites, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
 )
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
@@ -143,12 +143,12 @@ class PassContext:
     samples: int = 1
     """The samples of a pixel, in each direction."""
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
-    _rewritten: dict[tuple[object, ...], Rewritten] | None = None
+    _rewritten: dict[tuple[object, ...], KnownRewrites] | None = None
     """What passes have found out in an earlier compile, by the pass and what its results depend on."""
 
-    def known(self, *of: object) -> Rewritten | None:
+    def known(self, *of: object) -> KnownRewrites | None:
         """What a pass found out earlier."""
-        return None if self._rewritten is None else self._rewritten.setdefault(of, Rewritten())
+        return None if self._rewritten is None else self._rewritten.setdefault(of, KnownRewrites())
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
         """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""

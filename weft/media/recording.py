@@ -148,7 +148,7 @@ class LiveEncoder:
         self._send("end", count)
 
     def poll(self, timeout: float = 0.0) -> None:
-        """Takes note of what the process has done; waits for that for at most so many seconds."""
+        """Takes note of what the process has done; waits for that for at most `timeout` seconds."""
         try:
             while not self.is_done and self._child.connection.poll(timeout):
                 kind, value = self._child.connection.recv()

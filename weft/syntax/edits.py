@@ -16,15 +16,15 @@ _PLACED = (OutputStatement, Parameter)
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _StatementLines:
     """A statement, and its first and last line, from 0."""
 
     statement: Statement
     first: int
     last: int
 
-    def moved(self, by: int) -> _Placed:
-        return _Placed(self.statement, self.first + by, self.last + by)
+    def moved(self, by: int) -> _StatementLines:
+        return _StatementLines(self.statement, self.first + by, self.last + by)
 
 
 @dataclass
@@ -37,7 +37,7 @@ class EditedText:
 
     _text: str = ""
     _lines: list[str] = field(default_factory=list)
-    _placed: list[_Placed] | None = None
+    _placed: list[_StatementLines] | None = None
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
         """The program of a text, as `parse` gives it, but for places. Errors go to the report."""
@@ -53,7 +53,7 @@ class EditedText:
         self._text, self._lines, self._placed = source.text, lines, found
         return Program(tuple(each.statement for each in found))
 
-    def _edited(self, source: Source, lines: list[str], names: Collection[str]) -> list[_Placed] | None:
+    def _edited(self, source: Source, lines: list[str], names: Collection[str]) -> list[_StatementLines] | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole."""
         placed = self._placed
         if placed is None or "/*" in self._text or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
@@ -69,7 +69,7 @@ class EditedText:
             return None
         known = {_words(each.statement): each.statement for each in placed[first:last]}
         middle = [replace(each, statement=known.get(_words(each.statement), each.statement)) for each in middle]
-        after: list[_Placed] = []
+        after: list[_StatementLines] = []
         for each in placed[last:]:
             moved = each.moved(by)
             if shifts and isinstance(each.statement, _PLACED):
@@ -81,9 +81,9 @@ class EditedText:
         return [*placed[:first], *middle, *after]
 
 
-def _placed(statement: Statement) -> _Placed:
-    span = statement.span
-    return _Placed(statement, span.source.position(span.start)[0] - 1, span.source.position(span.end - 1)[0] - 1)
+def _placed(statement: Statement) -> _StatementLines:
+    span, position = statement.span, statement.span.source.position
+    return _StatementLines(statement, position(span.start)[0] - 1, position(span.end - 1)[0] - 1)
 
 
 def _words(statement: Statement) -> object:
@@ -101,7 +101,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     return same, next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
 
 
-def _around(placed: Sequence[_Placed], same: int, changed: int) -> tuple[int, int]:
+def _around(placed: Sequence[_StatementLines], same: int, changed: int) -> tuple[int, int]:
     """The statements `first … last` that have to be parsed again: those that touch the lines `same … changed`, and one
     more on either side, since a line may continue the one before. Others that share a line with them are among them."""
     first = sum(each.last < same for each in placed)
@@ -115,7 +115,9 @@ def _around(placed: Sequence[_Placed], same: int, changed: int) -> tuple[int, in
     return first, last
 
 
-def _part(source: Source, lines: Sequence[str], top: int, bottom: int, names: Collection[str]) -> list[_Placed] | None:
+def _part(
+    source: Source, lines: Sequence[str], top: int, bottom: int, names: Collection[str]
+) -> list[_StatementLines] | None:
     """The statements in some lines of a text, at their places in it; None if there is anything to report."""
     before = "\n".join(" " * len(line) for line in lines[:top]) + "\n" * (top > 0)
     report = Report()
@@ -123,7 +125,7 @@ def _part(source: Source, lines: Sequence[str], top: int, bottom: int, names: Co
     return None if report.diagnostics else [_placed(statement) for statement in program.statements]
 
 
-def _ends_as(found: Sequence[_Placed], expected: _Placed) -> bool:
+def _ends_as(found: Sequence[_StatementLines], expected: _StatementLines) -> bool:
     """Whether the last statement is the same kind of statement at the same lines as before the edit."""
     if not found:
         return False

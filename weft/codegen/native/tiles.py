@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.graph import costs
-from weft.codegen.native.module import Level, plan_channels, sections_that_read
+from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import ImageCell, Isa, Layout, LlvmValue, Word, single
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable, LlvmLanes
 from weft.codegen.values import SIGNATURES, Line, Node, Section, needed
@@ -479,53 +479,13 @@ class _Program:
 def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
     """The program of a kernel that `suits_tiles`, with outputs as planes or `packed` as pixels; None if it needs too
     many slots. Raises ValueError if the outputs cannot be packed."""
-    table, section = ArgumentTable(), kernel.section(Rate.ELEMENT)
-    channels = plan_channels(section.outputs) if packed else None
-    bases = [level.base for level in channels.elements] if channels else section.outputs
-    elements = _Program(table, Rate.COLUMN, [*(store.value for store in section.stores), *bases], section)
-    elements.compute()
-    for store in section.stores:
-        elements.store(elements.real(store.value), table.fields[ImageCell(*store.place, 0)])
-    if channels is None:
-        for plane, node in enumerate(section.outputs):
-            elements.store(elements.real(node), table.fields[Word.OUT], plane)
-    else:
-        base = elements.kept()
-        elements.record(elements.once, "_base", base)
-        pixel = base
-        for rate in channels.lines:
-            line = channels.line(rate)
-            assert line is not None
-            part, both = elements.slot(Node("line", (), "u32", line)), elements.kept()
-            elements.record(elements.by_tile, "_or", both, pixel, part)
-            pixel = both
-        for level in channels.elements:
-            pixel = elements.pack(pixel, level)
-        elements.store(pixel, table.fields[Word.OUT])
-    programs = [(ELEMENTS, elements.finished(Word.WIDTH, False))]
+    table = ArgumentTable()
+    channels = plan_channels(kernel.section(Rate.ELEMENT).outputs) if packed else None
+    programs = [(ELEMENTS, _element_program(kernel, table, channels).finished(Word.WIDTH, False))]
     for rate, name, extent in ((Rate.COLUMN, COLUMNS, Word.WIDTH), (Rate.ROW, ROWS, Word.HEIGHT)):
-        section = kernel.section(rate)
-        wanted = [f for f in table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local"]
-        packing = channels.line(rate) if channels else None
-        if not wanted and packing is None:
-            continue
-        nodes = {line: section.locals[int(line.key)] for line in wanted}
-        levels: list[Level] = []
-        if channels and packing:
-            for factor, line in channels.lines[rate]:
-                value = section.locals[int(line.key)] if line.source == "local" else Node("line", (), line.kind, line)
-                levels.append(Level.of(factor, value, channels.opaque))
-        program = _Program(table, rate, [*nodes.values(), *(level.base for level in levels)], section)
-        program.compute()
-        for line, node in nodes.items():
-            program.store(program.slot(node), table.fields[line])
-        if packing is not None:
-            pixel = program.kept()
-            program.record(program.once, "_const", pixel, 0)
-            for level in levels:
-                pixel = program.pack(pixel, level)
-            program.store(pixel, table.fields[packing])
-        programs.append((name, program.finished(extent, True)))
+        program = _line_program(kernel, table, channels, rate)
+        if program is not None:
+            programs.append((name, program.finished(extent, True)))
     if any(struct.unpack_from("<q", words)[0] > MOST_SLOTS * TILE * 4 for _, words in programs):
         return None
     base_bits, constant = (channels.base, tuple(channels.levels)) if channels else (0, ())
@@ -534,3 +494,56 @@ def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
         work=costs(kernel.section(Rate.ELEMENT).nodes), base=base_bits, levels=constant,
     )  # fmt: skip
     return TileProgram(layout, tuple(programs))
+
+
+def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _Program:
+    """Computes the elements of a row: what is stored, and the outputs as planes, or as pixels by their `channels`."""
+    section = kernel.section(Rate.ELEMENT)
+    bases = [level.base for level in channels.elements] if channels else section.outputs
+    elements = _Program(table, Rate.COLUMN, [*(store.value for store in section.stores), *bases], section)
+    elements.compute()
+    for store in section.stores:
+        elements.store(elements.real(store.value), table.fields[ImageCell(*store.place, 0)])
+    if channels is None:
+        for plane, node in enumerate(section.outputs):
+            elements.store(elements.real(node), table.fields[Word.OUT], plane)
+        return elements
+    pixel = elements.kept()
+    elements.record(elements.once, "_base", pixel)
+    for rate in channels.lines:
+        line = channels.line(rate)
+        assert line is not None
+        part, both = elements.slot(Node("line", (), "u32", line)), elements.kept()
+        elements.record(elements.by_tile, "_or", both, pixel, part)
+        pixel = both
+    for level in channels.elements:
+        pixel = elements.pack(pixel, level)
+    elements.store(pixel, table.fields[Word.OUT])
+    return elements
+
+
+def _line_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None, rate: Rate) -> _Program | None:
+    """Computes what the elements need of each column or row, and the parts of pixels that change no more often; None if
+    there is nothing to compute."""
+    section = kernel.section(rate)
+    wanted = [f for f in table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local"]
+    packing = channels.line(rate) if channels else None
+    if not wanted and packing is None:
+        return None
+    nodes = {line: section.locals[int(line.key)] for line in wanted}
+    levels: list[Level] = []
+    if channels and packing:
+        for factor, line in channels.lines[rate]:
+            value = section.locals[int(line.key)] if line.source == "local" else Node("line", (), line.kind, line)
+            levels.append(Level.of(factor, value, channels.opaque))
+    program = _Program(table, rate, [*nodes.values(), *(level.base for level in levels)], section)
+    program.compute()
+    for line, node in nodes.items():
+        program.store(program.slot(node), table.fields[line])
+    if packing is not None:
+        pixel = program.kept()
+        program.record(program.once, "_const", pixel, 0)
+        for level in levels:
+            pixel = program.pack(pixel, level)
+        program.store(pixel, table.fields[packing])
+    return program
