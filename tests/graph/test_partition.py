@@ -143,8 +143,32 @@ def test_what_is_unconnected_is_apart():
 
 
 def test_what_shares_a_strand_is_together():
-    graph = graph_of('a = sin(me@x) display(a) display(a * 2, to: "left")')
-    assert [s.sinks for s in graph.subgraphs] == [("display", "display:left")]
+    graph = graph_of("a = sin(me@x) b = phasor(a) compute(b) compute(a)")
+    assert [s.sinks for s in graph.subgraphs] == [("compute", "compute.2")]
+
+
+def test_each_picture_is_apart_and_what_remembers_is_with_the_first_one_that_reads_it():
+    text = """
+    both = prev(me@x) + me@y
+    late = prev(me@y) * both
+    display(late, to: "left")
+    display(both * me@x)
+    display(late + both, to: "right")
+    """
+    graph = graph_of(text)
+    main, left, right = (next(s for s in graph.subgraphs if s.sinks == (label,))
+                         for label in ("display", "display:left", "display:right"))  # fmt: skip
+    assert (main.tied, main.reads, main.target) == ((ref("both"), ref("late")), (), "")
+    assert (left.tied, left.reads, left.target) == ((), (ref("late"),), "left")
+    assert (right.tied, set(right.reads), right.target) == ((), {ref("late"), ref("both")}, "right")
+    assert_runs_in_order(graph)
+
+
+def test_pictures_that_share_no_memory_read_nothing_across():
+    graph = graph_of('a = sin(me@x) b = prev(a) display(a) display(a * b, to: "left")')
+    main, left = graph.subgraphs
+    assert (main.tied, main.reads) == ((), ())
+    assert (left.tied, left.reads) == ((ref("b"),), ())
 
 
 def test_a_reader_runs_after_what_it_reads():

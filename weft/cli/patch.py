@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ import click
 import weft
 from weft.cli.console import Missing
 from weft.contexts import ContextTable, context_table
+from weft.errors import visible
 from weft.graph.domain import SETTINGS
+from weft.graph.nodes import Patch
 from weft.media.sampled import header_of
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
@@ -81,6 +83,15 @@ def compile_file(
 ) -> Build:
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
     return build(open_source(file), contexts or context_table(), settings, optimise, header_of)
+
+
+def check_windows(names: Iterable[str], patch: Patch) -> None:
+    """Raises UsageError for a name that no picture of a patch has."""
+    known = [sink.target for sink in patch.pictures() if sink.target is not None]
+    for name in names:
+        if name not in known:
+            there = f"it has {', '.join(map(visible, known))}" if known else "its pictures have no names"
+            raise click.UsageError(f'no display(…, to: "{visible(name)}") is in the patch; {there}')
 
 
 def comes_with_weft(path: Path) -> bool:

@@ -23,7 +23,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
-from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides
+from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
     missing_encoder, y4m_frame, y4m_header
@@ -63,6 +63,7 @@ class _RenderSpan:
 @click.option("--duration", type=NumberRange(0), metavar="S", help="How long it is, instead of --to.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@click.option("--window", metavar="NAME", default="", help='The picture of display(…, to: "NAME"); default: the first.')
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @SAMPLES
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
@@ -80,9 +81,9 @@ class _RenderSpan:
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
-    size: tuple[int, int] | None, fps: float | None, rate: int | None, samples: int | None, context: str | None,
-    codec: str | None, quality: int | None, form: str | None, sheet: tuple[int, int] | None, closes: bool,
-    backend: str | None, overwrite: bool, threads: int | None,
+    size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
+    context: str | None, codec: str | None, quality: int | None, form: str | None,
+    sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -99,7 +100,8 @@ def command(
     choices = _choices(registry, backend, unclamped=ending == ".npy")
     build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate, samples))
     show(build.warnings)
-    offline = Offline(build, choices, threads or cores(), clips=ending != ".npy")
+    check_windows([window] if window else [], build.patch)
+    offline = Offline(build, choices, threads or cores(), ending != ".npy", window)
     _report_changes(offline)
     frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]
     if codec is not None:
@@ -122,7 +124,7 @@ def command(
         _write_sequence(offline, span, frame_rate, out, overwrite)
     _report_changes(offline)
     show(offline.findings())
-    if closes and not _is_closed(Offline(build, choices, threads or cores()), span):
+    if closes and not _is_closed(Offline(build, choices, threads or cores(), window=window), span):
         sys.exit(ERRORS)
 
 

@@ -300,7 +300,7 @@ def build_graph(
     builder.elaborate()
     builder.settle_state()
     graph, facts = builder.untagged()
-    cut = partition(tag(graph, facts, contexts))
+    cut = partition(tag(graph, facts, contexts), contexts)
     if not cut.images:
         return cut
     planes = {spec.name for spec in contexts if spec.sweeps_plane}

@@ -286,7 +286,7 @@ class _NameCollector:
 def _target(statement: OutputStatement) -> str | None:
     for arg in statement.args:
         if arg.label == "to":
-            if not isinstance(arg.value, Text):
+            if not isinstance(arg.value, Text) or not arg.value.value:
                 raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
             return arg.value.value
     return None

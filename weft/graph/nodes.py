@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -78,6 +78,11 @@ class Subgraph:
     reads: tuple[StrandRef, ...] = ()
     depends_on: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The `to:` of its picture; empty if there is none."""
+        return self.sinks[0].partition(":")[2] if self.sinks else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +238,9 @@ class Patch:
     quantize: float | None = None
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
 
-    def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
-        """The output statements that draw pictures, or those of them with the given labels. A single window shows the
-        first."""
-        found = [s for s in self.sinks if s.spec.sweeps_plane and (labels is None or s.label in labels)]
+    def pictures(self) -> tuple[SinkStatement, ...]:
+        """The output statements that draw pictures; the first window shows the first of them."""
+        found = (sink for sink in self.sinks if sink.spec.sweeps_plane)
         return tuple(sorted(found, key=lambda sink: sink.target is not None))
 
     def parameter_values(self) -> dict[str, float]:

@@ -3,9 +3,9 @@ context computes as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias, TypeVar
 
 from weft.contexts import ContextTable
@@ -184,10 +184,11 @@ class _Units:
     evaluates: Mapping[Unit, tuple[StrandRef, ...]]
 
 
-def partition(graph: RenderGraph) -> RenderGraph:
+def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
     """The graph with its subgraphs, in an order in which they can run."""
     units = _units(graph)
-    groups = _connected(units, _grouped(units))
+    pictures = sorted((s for s in graph.sinks if contexts[s.context].sweeps_plane), key=lambda s: s.target is not None)
+    groups = _connected(units, _grouped(units), [picture.label for picture in pictures])
     of_unit = {unit: _name(group, units) for group in groups for unit in group}
     subgraphs = [_subgraph(group, of_unit, units) for group in groups]
     exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
@@ -267,20 +268,31 @@ def _grouped(units: _Units) -> list[list[Unit]]:
     return groups
 
 
-def _connected(units: _Units, groups: list[list[Unit]]) -> list[list[Unit]]:
-    """Splits each group into the parts that share strands or read one another."""
+def _connected(units: _Units, groups: list[list[Unit]], pictures: Sequence[str]) -> list[list[Unit]]:
+    """Splits each group into the parts that share strands or read one another. A kernel draws one picture, so each of
+    the `pictures` is in a part of its own: with what no earlier one has taken, while it reads the rest across."""
     parts: list[list[Unit]] = []
     for group in groups:
-        touches: dict[Unit, set[Unit]] = {unit: set() for unit in group}
+        drawn: dict[Unit, list[Unit]] = {unit: [unit] for unit in pictures if unit in group}
+        others = [unit for unit in group if unit not in drawn]
+        touches: dict[Unit, set[Unit]] = {unit: set() for unit in others}
         users: dict[StrandRef, list[Unit]] = {}
-        for unit in group:
+        for unit in others:
             for ref in (*units.evaluates[unit], *(r for r in units.reads[unit] if r in touches)):
                 users.setdefault(ref, []).append(unit)
         for sharing in users.values():
             for a, b in pairwise(sharing):
                 touches[a].add(b)
                 touches[b].add(a)
-        parts += components(group, touches)
+        free = components(others, touches)
+        # First what they read: computing a strand twice costs less than reading a picture across.
+        for touched in (units.reads, units.evaluates):
+            for picture, part in drawn.items():
+                found = frozenset(touched[picture])
+                taken = [each for each in free if any(not found.isdisjoint(units.evaluates[unit]) for unit in each)]
+                free = [each for each in free if each not in taken]
+                part.extend(chain.from_iterable(taken))
+        parts += [*drawn.values(), *free]
     text_order = {unit: i for i, unit in enumerate(units.context)}
     return [sorted(part, key=text_order.__getitem__) for part in parts]
 

@@ -263,10 +263,7 @@ def each_subgraph(
             left_out[subgraph.name] = subgraph
             continue
         try:
-            # A kernel draws one picture: the one that the window shows.
-            hidden = {sink.label for sink in found.patch.pictures(subgraph.sinks)[1:]}
-            shown = tuple(label for label in subgraph.sinks if label not in hidden)
-            made.append(make(replace(subgraph, sinks=shown)))
+            made.append(make(subgraph))
         except Unavailable as failure:
             left_out[subgraph.name] = subgraph
             report.add(failure.diagnostics)

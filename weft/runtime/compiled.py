@@ -67,6 +67,14 @@ class CompiledProgram:
         units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
         return replace(self, units=units)
 
+    def showing(self, first: str = "") -> CompiledProgram:
+        """The same with its first picture (see `pictures_of`), and without those of which nothing else is read."""
+        subgraphs = [unit.subgraph for unit in self.units if unit.subgraph.sinks]
+        pictures = [each for each in subgraphs if self.contexts[each.context].sweeps_plane]
+        pictures.sort(key=lambda each: each.target != first)
+        hidden = {each.name for each in pictures[1:] if not each.exposes}
+        return replace(self, units=tuple(unit for unit in self.units if unit.subgraph.name not in hidden))
+
     @property
     def views(self) -> tuple[str, ...]:
         """The pictures of strands that its kernels sample, by name."""

@@ -13,7 +13,7 @@ from weft.backends.base import Backend, Bindable, Compiled, Env, Reading, Values
 from weft.backends.launch import VIEW, Floats, Getter, Picture, Value
 from weft.backends.prologue import FilmTimes, Place, Prefetch, nowhere, prefetch_of, rows, tick
 from weft.codegen.kernel import Unit
-from weft.contexts import ContextTable
+from weft.contexts import VISUAL, ContextTable
 from weft.names import StrandRef, viewed
 
 
@@ -36,6 +36,8 @@ class TickResult:
     context: str
     labels: tuple[str, ...]
     values: Values
+    target: str = ""
+    """The `to:` of a picture."""
 
     @property
     def array(self) -> npt.NDArray[Any]:
@@ -43,10 +45,15 @@ class TickResult:
         return as_array(self.values)
 
 
-def main_picture(results: Iterable[TickResult]) -> TickResult | None:
-    """The picture of the window: that of the `display` without a target, else the first one."""
-    pictures = [result for result in results if result.context == "visual"]
-    return min(pictures, key=lambda result: ":" in result.labels[0], default=None)
+def pictures_of(results: Iterable[TickResult], first: str = "") -> list[TickResult]:
+    """The pictures among results. That of the target `first` is the first one if there is one: by default the one
+    without a target, for the first window."""
+    return sorted((each for each in results if each.context == VISUAL.name), key=lambda each: each.target != first)
+
+
+def main_picture(results: Iterable[TickResult], first: str = "") -> TickResult | None:
+    """The first picture; None if there is none."""
+    return next(iter(pictures_of(results, first)), None)
 
 
 class ProgramRunner:
@@ -246,4 +253,4 @@ def _results(part: RunningSubgraph, values: Values | None) -> list[TickResult]:
     subgraph, kernel = part.unit.subgraph, part.unit.kernel
     if values is None or not subgraph.sinks:
         return []
-    return [TickResult(subgraph.name, kernel.context, kernel.outputs, values)]
+    return [TickResult(subgraph.name, kernel.context, kernel.outputs, values, subgraph.target)]

@@ -30,8 +30,7 @@ from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import dark_outputs
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.findings import (
-    IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, other_windows, places_of,
-    silent
+    IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, places_of, silent
 )
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader
@@ -100,17 +99,19 @@ class FilmFrames(NamedTuple):
 class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
-    def __init__(self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True) -> None:
-        """Without `clips`, samples are not clipped. Raises WeftError for a program that a device cannot run, and for a
-        picture that cannot be read."""
+    def __init__(
+        self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True, window: str = ""
+    ) -> None:
+        """Without `clips`, samples are not clipped. The picture is that of a `window`, by default the first one. Raises
+        WeftError for a program that a device cannot run, and for a picture that cannot be read."""
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
         self._clips = clips
-        self._has_shown = False
+        self._window = window
         self._loader = loader = ProgramLoader(choices, offline=True)
         # The best tier for every frame: tiers may differ in how they round numbers.
-        compiled = loader.translate_best(build.compiled)
+        compiled = loader.translate_best(build.compiled.showing(window))
         inputs = initial_inputs(build.patch)
         streams = {unit.subgraph.context for unit in compiled.streaming.units}
         can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)
@@ -138,7 +139,7 @@ class Offline:
     def findings(self) -> list[Diagnostic]:
         """Warnings about all frames and samples so far."""
         places = places_of(self._build.patch)
-        found = [*self._program.left_out, *(other_windows(self._build.patch) if self._has_shown else ())]
+        found = [*self._program.left_out]
         loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
         if any(is_microphone(name) for unit in self._program.elsewhere for name, _ in unit.kernel.coords):
             words = "the microphone is silent here: it is heard in a performance only"
@@ -187,6 +188,7 @@ class Offline:
             "parameters": sorted(compiled.starts.items()),
             "media": [_hash_of(Path(path)) for path in self._build.media],
             "backends": sorted(backends),
+            **({"window": self._window} if self._window else {}),
         }
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
@@ -376,10 +378,9 @@ class Offline:
         if self._sound is not None and self._reads_sound and not is_first:
             for block in self._sound.until(self._sample_after(time) + self._ahead):
                 self._recorder(block)
-        shown = main_picture(self._run(number, time)) if self.shows else None
+        shown = main_picture(self._run(number, time), self._window) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
-        self._has_shown = True
         self._look(shown, number, time)
         picture = shown.array
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
