@@ -141,7 +141,11 @@ def test_what_this_version_lacks_is_said(weft):
         assert warned == (NOT_READABLE in topic.lacks), source.name
         assert warned == (f" {source.name}*" in overview), source.name
     assert not any("cannot be read" in words for _, words in find("load")[0].facts)
-    assert "one window" in " ".join(weft("help", "display").stdout.split())
+
+
+def test_where_to_sends_a_picture_is_said(weft):
+    assert 'display(…, to: "name") has a window of its own' in " ".join(weft("help", "display").stdout.split())
+    assert 'midi(…, to: "name")' in weft("help", "midi").stdout
 
 
 def test_it_is_wrapped_to_the_terminal(weft):

@@ -20,7 +20,11 @@ def test_without_a_file_it_plays_a_patch_and_says_how_to_copy_it(weft):
         ("--headless", "--terminal"),
         ("--headless", "--monitor", "0"),
         ("--headless", "--fullscreen"),
+        ("--headless", "--window", "a=8x8"),
+        ("--terminal", "--window", "a=:full"),
         ("--terminal", "--fullscreen"),
+        *(("--window", wrong) for wrong in ("a", "a=", "=8x8", "a=8", "a=0x8", "a=@x", "a=:half", "a=:full@1")),
+        ("--window", "a=8x8", "--window", "a=:full"),
         ("--terminal", "--events", "-"),
         ("--fps", "0"),
         ("--size", "640"),
@@ -29,6 +33,12 @@ def test_without_a_file_it_plays_a_patch_and_says_how_to_copy_it(weft):
 )
 def test_options_that_mean_nothing_together_are_refused(weft, options):
     assert "Error: " in weft("run", "plain.weft", *options, code=2).stderr
+
+
+def test_a_window_that_no_picture_is_for(weft):
+    weft.file("two.weft", 'display(me@x)\ndisplay(me@y, to: "side")\n')
+    said = weft("run", "two.weft", "--window", "side=8x8", "--window", "seite=:full", DISPLAY="", code=2).stderr
+    assert 'no display(…, to: "seite") is in the patch; it has side' in said
 
 
 def test_what_is_missing_is_one_line(weft):

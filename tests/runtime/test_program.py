@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from weft.backends.base import Env
+from weft.backends.base import Env, as_array
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import mistakes
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 
 SIZE = (8, 4)
@@ -85,3 +91,43 @@ def test_what_is_remembered_changes_hands_without_a_copy(player: Player) -> None
     first = player.enter(1)
     player.frame()
     assert ring(player.enter(10)) is ring(first)
+
+
+# --- several pictures -------------------------------------------------------------------------------------------------
+
+SIZED = """
+me<width> = 24; me<height> = 12
+t = prev(t) * 0.5 + me@x * 0.5
+display(t, me@width / 255, me@aspect / 4)
+display(t(me@x ~ 1 - me@x), me@width / 255, me@aspect / 4, to: "beamer")
+display(prev(t), me@px / 255, me@height / 255, to: "side")
+"""
+SIZES = {"beamer": (40, 10), "side": (9, 27)}
+
+
+@pytest.mark.parametrize("backend", ["vm", "vector", "native", "gl"])
+def test_a_picture_may_have_a_size_of_its_own(backend: str) -> None:
+    loader = ProgramLoader(choose(load_registry(), ["visual"], backend))
+    made = build(Source("patch.weft", SIZED), load_registry().contexts).compiled
+    loaded = loader.prepare(replace(made, sizes=SIZES), made.size)
+    for tick in range(5):
+        results = loaded.runner.run(Env(*made.size, tick=tick))
+    shown = {name: as_array(each.values).astype(float) for name, each in pictures_of(results).items()}
+    for name, (width, height) in {"": made.size, **SIZES}.items():
+        assert shown[name].shape == (height, width, 4)
+        x = (np.arange(width) + 0.5) / width
+        wanted = {"": x * (1 - 0.5**5), "beamer": (1 - x) * (1 - 0.5**5), "side": x * (1 - 0.5**4)}[name]
+        green, blue = (np.arange(width), height) if name == "side" else (width, width / height * 255 / 4)
+        for plane, value in enumerate((wanted * 255, green, blue)):
+            # What remembers has the size of the first picture, and is read between its pixels.
+            assert np.abs(shown[name][..., plane] - value).max() <= (12 if plane == 0 else 1)
+
+
+def test_pictures_of_their_own_size_are_tried_out_as_small_as_others() -> None:
+    loader = ProgramLoader(choose(load_registry(), ["visual"], "vector"))
+    made = build(Source("patch.weft", SIZED), load_registry().contexts).compiled
+    made = replace(made, sizes={"beamer": (4000, 1000)})
+    assert not mistakes(made, loader, Moment(0, 0.0, 1 / 60, {}), {})
+    small = loader.prepare(made, (6, 3))
+    shapes = {name: as_array(each.values).shape[:2] for name, each in pictures_of(small.runner.run(Env(6, 3))).items()}
+    assert shapes == {"": (3, 6), "beamer": (250, 1000), "side": (3, 6)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from numpy.typing import NDArray
 
-from weft.backends.base import Env
+from weft.backends.base import Env, as_array
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker
@@ -20,7 +20,7 @@ from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
-from weft.runtime.screens.screen import Picture, Screen
+from weft.runtime.screens.screen import Picture, Screen, Shown
 from weft.runtime.session import Limits, Session
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
@@ -147,6 +147,45 @@ class Steering(Screen):
 
     def redraw(self) -> None:
         self.redrawn += 1
+
+
+class Looking(Screen):
+    """Saves another text after some frames, and notes what all windows show in each."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        super().__init__()
+        self._path, self._text = path, text
+        self.shown: list[dict[str, int]] = [{}]
+
+    def poll(self) -> None:
+        if len(self.shown) == 5:
+            self._path.write_text(self._text)
+
+    def show_others(self, pictures: Mapping[str, Shown]) -> None:
+        self.shown[-1] |= {name: int(as_array(picture)[0, 0, 0]) for name, picture in pictures.items()}
+
+    def present(self, picture: Shown) -> None:
+        self.shown[-1][""] = int(as_array(picture)[0, 0, 0])
+        self.shown.append({})
+
+
+def test_all_windows_take_over_between_two_frames_with_what_is_remembered(tmp_path: Path) -> None:
+    text = "me<width> = 8; me<height> = 4; me<fps> = 200\nn = prev(n) + 1 + me@x * 0\ndisplay({}n / 255)\n"
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    before, after = (text.format(sign) + f'display({sign}n / 255, to: "side")\n' for sign in ("", "1 - "))
+    path.write_text(before)
+    session = _session(path, told, frames=120)
+    screen = Looking(path, after)
+    session.begin()
+    session.run(screen)
+    assert not told
+    counted = []
+    for number, shown in enumerate(screen.shown[:-1], 1):
+        assert shown[""] == shown["side"]
+        counted.append(shown[""] == number)
+        assert shown[""] in (number, 255 - number)
+    assert counted == sorted(counted, reverse=True)
+    assert len(set(counted)) == 2, "it was updated"
 
 
 def test_in_a_pause_all_stands_still(tmp_path: Path) -> None:

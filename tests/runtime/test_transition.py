@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.backends.base import Env
+from weft.backends.base import Env, Values, as_array
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.beats import Beats
@@ -21,7 +21,7 @@ from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import LoadResult
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
 from weft.runtime.sound.player import Sound
@@ -101,7 +101,7 @@ def pictures(*shape: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("share", [0, 1, 100, 255, 256])
 def test_each_weighs_its_share(shape: tuple[int, ...], share: int) -> None:
     before, after = pictures(*shape)
-    mixed = PictureFade(before, 5.0, 2.0).mixed(before, after, 5.0 + share / 128)
+    mixed = PictureFade({"": before}, 5.0, 2.0).mixed(before, after, 5.0 + share / 128)
     expected = (before.astype(int) * (256 - share) + after.astype(int) * share) // 256
     assert mixed.dtype == np.uint8
     np.testing.assert_array_equal(mixed, expected)
@@ -109,7 +109,7 @@ def test_each_weighs_its_share(shape: tuple[int, ...], share: int) -> None:
 
 def test_a_mixed_picture_stays_for_a_tick() -> None:
     before, after = pictures(48, 64, 4)
-    fade = PictureFade(before, 0.0, 1.0)
+    fade = PictureFade({"": before}, 0.0, 1.0)
     first = fade.mixed(before, after, 0.25)
     seen = first.copy()
     second = fade.mixed(before, after, 0.5)
@@ -120,7 +120,7 @@ def test_a_mixed_picture_stays_for_a_tick() -> None:
 
 def test_pictures_of_different_sizes_are_not_mixed() -> None:
     (before, _), (_, after) = pictures(4, 6, 4), pictures(6, 4, 4)
-    assert PictureFade(before, 0.0, 1.0).mixed(before, after, 0.5) is after
+    assert PictureFade({"": before}, 0.0, 1.0).mixed(before, after, 0.5) is after
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Performance:
         self.succession = TransitionScheduler(
             self.programs, policy or TransitionPolicy(), self.clock, Inputs(), NO_SOUND
         )
-        self.shown: Pixels | None = None
+        self.shown: dict[str, Values] = {}
         first = self.prepare(text)
         self.clock.tempo.begin(first.compiled.settings["bpm"])
         self.programs.enter(first)
@@ -174,11 +174,9 @@ class Performance:
         tick = self.clock.tick()
         env = Env(*loaded.size, tick=tick.number, abstime=tick.time, dt=tick.dt, pictures=loaded.pictures)
         done: dict[int, Pixels] = {}
-        shown = self.succession.visible(main_picture(loaded.runner.run(env, done)), env, done)
-        assert shown is not None
-        self.shown = shown.values
+        self.shown = self.succession.visible(pictures_of(loaded.runner.run(env, done)), env, done)
         self.seconds += 1 / FPS
-        return self.shown.copy()
+        return as_array(self.shown[""]).copy()
 
     def frames(self, count: int) -> Pixels:
         return np.stack([self.frame() for _ in range(count)])
@@ -283,13 +281,33 @@ def test_what_leaves_is_drawn_in_the_new_size_unless_it_remembers_a_picture(
     assert (seen[-1, ..., :3] == 90).all()
 
 
+def test_the_pictures_of_all_windows_fade_even_if_that_is_interrupted() -> None:
+    performance = Performance(f'{grey(200)}display(1, to: "side")\ndisplay(0.4, to: "gone")\n')
+    performance.frames(2)
+    seen = []
+    middle = LENGTH // 2
+    for side, others in ((55, 'display(1, to: "new")\n'), (155, "")):
+        performance.save(f'#fade {FADE}\n{grey(40)}display({side / 255}, to: "side")\n{others}')
+        for _ in range(middle + 1):
+            performance.frame()
+            seen.append({window: int(as_array(shown)[0, 0, 0]) for window, shown in performance.shown.items()})
+    share = middle / LENGTH
+    assert seen[0] == {"": 200, "side": 255, "new": 255}
+    # A window that was not there does not fade in from anything.
+    assert seen[middle] == pytest.approx({"": 200 - 160 * share, "side": 255 - 200 * share, "new": 255}, abs=LINEAR)
+    first, side = seen[middle][""], seen[middle]["side"]
+    assert seen[middle + 1] == {"": first, "side": side}
+    expected = {"": first + (40 - first) * share, "side": side + (155 - side) * share}
+    assert seen[-1] == pytest.approx(expected, abs=LINEAR)
+
+
 def test_a_program_that_only_shows_numbers_gives_way_at_once() -> None:
     performance = Performance(grey(250))
     performance.frames(2)
     loaded = performance.prepare("#fade 1\ncompute(1)\n")
     performance.succession.enter(loaded, performance.shown)
     env = Env(*loaded.size)
-    assert performance.succession.visible(main_picture(loaded.runner.run(env)), env, {}) is None
+    assert performance.succession.visible(pictures_of(loaded.runner.run(env)), env, {}) == {}
 
 
 def test_a_leaving_program_that_cannot_be_drawn_any_more_is_gone() -> None:

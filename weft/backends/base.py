@@ -185,6 +185,11 @@ class Env:
     loop_stopped: Callable[[str], None] = lambda kernel: None
     warn: Callable[[Diagnostic], None] = lambda problem: None
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture."""
+        return self.width, self.height
+
     def uniform(self, name: str) -> float:
         """The value of a uniform; 0 for an input that is absent, such as an unknown key, and the usual tempo if no
         beats are given. That of a sound is the number of its samples."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +37,9 @@ def executor_problem(name: str) -> str | None:
 
 # How many subgraphs are kept loaded. Each takes a few megabytes of scratch memory.
 _KEPT = 12
+
+# For how many sizes of pictures the places of the pixels are kept.
+_SIZES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,17 +208,18 @@ class CpuVisual(CpuBackend):
     name = "cpu_visual"
     context = "visual"
     packed = True
-    _shape = (0, 0)
-    _centres: Mapping[str, Value] = MappingProxyType({})
+
+    def __init__(self, executor: str = "vector") -> None:
+        super().__init__(executor)
+        # Each frame has the same arrays, which shows that nothing has changed.
+        self._centres: RecentlyUsed[tuple[int, int], Mapping[str, Value]] = RecentlyUsed(_SIZES)
 
     def shape(self, env: Env) -> tuple[int, int]:
         return env.height, env.width
 
     def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
-        if shape != self._shape:
-            # Each frame has the same arrays, which shows that nothing has changed.
-            self._shape, self._centres = shape, picture_coords(shape[1], shape[0])
-        return {**self._centres, "abstime": env.abstime}
+        centres = self._centres.get_or_make(shape, lambda: picture_coords(shape[1], shape[0]))
+        return {**centres, "abstime": env.abstime}
 
 
 @register_backend

@@ -159,15 +159,14 @@ def _of_context(context: ContextSpec) -> Topic:
     facts += [("labels", " ".join(f"{label}:" for label in labels))] if labels else []
     facts += [("always", "with their labels, in any order")] if context.labelled else []
     facts += [("optional", " ".join(f"{label}:" for label in context.optional))] if context.optional else []
-    facts += [("target", f'{name}(…, to: "name")')] if context.targets else []
+    targeted = f'{name}(…, to: "name")' + " has a window of its own" * context.sweeps_plane
+    facts += [("target", targeted)] if context.targets else []
     facts += [("several", "are added")] if context.merge == "sum" else []
     if context.labelled:
         layouts = [", ".join(f"{label}: e" for label in layout) for layout in context.layouts]
     shown = tuple(f"{name}({layout})" for layout in layouts)
     words = tuple(others) if context.name == name else (*others, context.name)
-    has_one = context.targets and context.sweeps_plane
-    lacks = f"this version opens one window: of several {name} statements, it shows one" if has_one else ""
-    return Topic("output statement", name, shown, context.doc, (context.example,), words, tuple(facts), lacks)
+    return Topic("output statement", name, shown, context.doc, (context.example,), words, tuple(facts))
 
 
 def _fields() -> Iterator[Topic]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from weft.cli.console import Missing
 from weft.contexts import ContextTable, context_table
 from weft.errors import visible
 from weft.graph.domain import SETTINGS
-from weft.graph.nodes import Patch
 from weft.media.sampled import header_of
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
@@ -85,9 +84,8 @@ def compile_file(
     return build(open_source(file), contexts or context_table(), settings, optimise, header_of)
 
 
-def check_windows(names: Iterable[str], patch: Patch) -> None:
-    """Raises UsageError for a name that no picture of a patch has."""
-    known = [sink.target for sink in patch.pictures() if sink.target is not None]
+def check_windows(names: Iterable[str], known: Sequence[str]) -> None:
+    """Raises UsageError for a name that is not among those of the pictures of a patch."""
     for name in names:
         if name not in known:
             there = f"it has {', '.join(map(visible, known))}" if known else "its pictures have no names"

@@ -100,7 +100,7 @@ def command(
     choices = _choices(registry, backend, unclamped=ending == ".npy")
     build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate, samples))
     show(build.warnings)
-    check_windows([window] if window else [], build.patch)
+    check_windows([window] if window else [], [each.target for each in build.compiled.pictures if each.target])
     offline = Offline(build, choices, threads or cores(), ending != ".npy", window)
     _report_changes(offline)
     frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]

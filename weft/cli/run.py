@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,7 +21,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, Missing, call, exit_code_of, say, show
-from weft.cli.patch import SAMPLES, SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
+from weft.cli.patch import (
+    SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
+)
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
@@ -36,7 +39,7 @@ from weft.runtime.midi import MidiController, MidiSender
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
-from weft.runtime.screens.screen import Screen
+from weft.runtime.screens.screen import Screen, WindowOptions
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
@@ -51,13 +54,16 @@ T = TypeVar("T")
 # Keys and commands that people know by other words.
 _WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pagedown": "PageDown"}
 
+_FOR_A_WINDOW = "--fullscreen, --monitor and --window"
+
 # The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
 
 if TYPE_CHECKING:
     _OscAddressType = click.ParamType[OscAddress]
+    _WindowType = click.ParamType[tuple[str, WindowOptions]]
 else:
-    _OscAddressType = click.ParamType  # not generic in every version of click that is allowed
+    _OscAddressType = _WindowType = click.ParamType  # not generic in every version of click that is allowed
 
 
 class _OscAddressParam(_OscAddressType):
@@ -75,6 +81,29 @@ class _OscAddressParam(_OscAddressType):
 _OSC_ADDRESS = _OscAddressParam()
 
 
+class _WindowParam(_WindowType):
+    """`beamer=1920x1080@1:full`: a name, and how the window of this name opens."""
+
+    name = "NAME=WxH@N:full"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, WindowOptions]:
+        match = re.fullmatch(r"(.+?)=([^=@:]+)?(?:@(\d+))?(:full)?", str(value), re.DOTALL)
+        if match is None or not any(match.groups()[1:]):
+            words = "is not a window; write it like beamer=1920x1080@1:full, and leave out what need not be said"
+            self.fail(f"{value!r} {words}", param, ctx)
+        name, size, monitor, full = match.groups()
+        options = WindowOptions(
+            None if size is None else SIZE.convert(size, param, ctx), None if monitor is None else int(monitor),
+            full is not None,
+        )  # fmt: skip
+        return name, options
+
+
+_WINDOW = _WindowParam()
+
+
 @click.command("run")
 @click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--watch-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
@@ -85,6 +114,8 @@ _OSC_ADDRESS = _OscAddressParam()
 @SAMPLES
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
+@click.option("--window", "windows", type=_WINDOW, multiple=True,
+              help='How the window of display(…, to: "NAME") opens; for each window once.')
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
 @click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
@@ -130,6 +161,7 @@ class _RunOptions:
     samples: int | None
     fullscreen: bool
     monitor: int | None
+    windows: tuple[tuple[str, WindowOptions], ...]
     threads: int | None
     headless: bool
     terminal: bool
@@ -161,7 +193,8 @@ class _RunOptions:
         path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps, samples=self.samples)
-            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
+            sizes = {name: window.size for name, window in self.windows if window.size is not None}
+            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)
         inputs = Inputs()
@@ -205,9 +238,11 @@ class _RunOptions:
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self._for_a_window):
-            raise click.UsageError("--headless shows nothing, so --terminal, --fullscreen and --monitor mean nothing")
+            raise click.UsageError(f"--headless shows nothing, so --terminal, {_FOR_A_WINDOW} mean nothing")
         if self.terminal and self._for_a_window:
-            raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
+            raise click.UsageError(f"--terminal opens no window, so {_FOR_A_WINDOW} mean nothing")
+        if len(dict(self.windows)) < len(self.windows):
+            raise click.UsageError("--window is given twice for one window")
         if self.midi_clock and (self.link or self.no_midi):
             raise click.UsageError("--midi-clock follows a device, so --link and --no-midi mean nothing")
         if self.record is not None:
@@ -241,6 +276,8 @@ class _RunOptions:
                 show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)
+            if session.programs.running is not None and len(session.patches.patches) == 1:
+                check_windows(dict(self.windows), [target for target in session.targets if target])
             # A script that waits for the end would not fix the patch.
             ends_by_itself = self.headless and (self.frames is not None or self.duration is not None)
             if session.programs.running is None and ends_by_itself:
@@ -286,11 +323,16 @@ class _RunOptions:
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
             # Imports GLFW and OpenGL: only for a window.
-            from weft.runtime.screens.window import Window
+            from weft.runtime.screens.window import Windows
 
-            window = Window(
-                session.title, *session.size, fullscreen=self.fullscreen,
-                monitor=self.monitor, inputs=session.inputs, on_command=session.command, display=display,
+            further = dict(self.windows)
+            # The first window may show a picture with a name.
+            first_of_all = further.get(next(iter(session.targets), ""), WindowOptions())
+            window = Windows(
+                session.title, *session.size, further=further, on_change=session.reporter.window,
+                fullscreen=self.fullscreen or first_of_all.fullscreen,
+                monitor=first_of_all.monitor if self.monitor is None else self.monitor,
+                inputs=session.inputs, on_command=session.command, display=display,
             )  # fmt: skip
         except WeftError as failure:
             terminal_will_do = sys.stdout.isatty() and self.events != "-"
@@ -311,7 +353,7 @@ class _RunOptions:
     @property
     def _for_a_window(self) -> bool:
         """Whether there are options that only a window can follow."""
-        return self.fullscreen or self.monitor is not None
+        return self.fullscreen or self.monitor is not None or bool(self.windows)
 
     def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal

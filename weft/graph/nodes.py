@@ -238,11 +238,6 @@ class Patch:
     quantize: float | None = None
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
 
-    def pictures(self) -> tuple[SinkStatement, ...]:
-        """The output statements that draw pictures; the first window shows the first of them."""
-        found = (sink for sink in self.sinks if sink.spec.sweeps_plane)
-        return tuple(sorted(found, key=lambda sink: sink.target is not None))
-
     def parameter_values(self) -> dict[str, float]:
         """The start value of every output of a parameter, by the name that kernels use: `name@output`."""
         return {

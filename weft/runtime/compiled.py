@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
+from weft.graph.nodes import Subgraph
 from weft.names import is_sent, is_view
 from weft.runtime.parameters import ParameterSpec
 
@@ -30,6 +31,8 @@ class CompiledProgram:
     quantize: float | None = None
     file: str = ""
     """The file of its text. Its state is not that of programs of other files."""
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The widths and heights of pictures that have others than the program, by their targets."""
     heard: tuple[str, ...] = ()
     """The pictures of what analyses hear in its sound, by name; any of its units may sample them."""
 
@@ -69,11 +72,16 @@ class CompiledProgram:
 
     def showing(self, first: str = "") -> CompiledProgram:
         """The same with its first picture (see `pictures_of`), and without those of which nothing else is read."""
-        subgraphs = [unit.subgraph for unit in self.units if unit.subgraph.sinks]
-        pictures = [each for each in subgraphs if self.contexts[each.context].sweeps_plane]
-        pictures.sort(key=lambda each: each.target != first)
+        pictures = sorted(self.pictures, key=lambda each: each.target != first)
         hidden = {each.name for each in pictures[1:] if not each.exposes}
         return replace(self, units=tuple(unit for unit in self.units if unit.subgraph.name not in hidden))
+
+    @property
+    def pictures(self) -> list[Subgraph]:
+        """The subgraphs that draw pictures; the first one, that of the first window, has no target if there is such."""
+        subgraphs = (unit.subgraph for unit in self.units if unit.subgraph.sinks)
+        pictures = [each for each in subgraphs if self.contexts[each.context].sweeps_plane]
+        return sorted(pictures, key=lambda each: each.target != "")
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -90,3 +98,11 @@ class CompiledProgram:
     def size(self) -> tuple[int, int]:
         """Width and height of the picture."""
         return int(self.settings["width"]), int(self.settings["height"])
+
+    def size_of(self, unit: Unit, size: tuple[int, int]) -> tuple[int, int]:
+        """Width and height of the picture of a unit, when those of the program are `size`: in a trial, less."""
+        own = self.sizes.get(unit.subgraph.target)
+        if own is None or not self.contexts[unit.subgraph.context].sweeps_plane:
+            return size
+        scale = size[0] / self.size[0]
+        return max(1, round(own[0] * scale)), max(1, round(own[1] * scale))

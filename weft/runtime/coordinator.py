@@ -45,15 +45,12 @@ class TickResult:
         return as_array(self.values)
 
 
-def pictures_of(results: Iterable[TickResult], first: str = "") -> list[TickResult]:
-    """The pictures among results. That of the target `first` is the first one if there is one: by default the one
-    without a target, for the first window."""
-    return sorted((each for each in results if each.context == VISUAL.name), key=lambda each: each.target != first)
-
-
-def main_picture(results: Iterable[TickResult], first: str = "") -> TickResult | None:
-    """The first picture; None if there is none."""
-    return next(iter(pictures_of(results, first)), None)
+def pictures_of(results: Iterable[TickResult]) -> dict[str, TickResult]:
+    """The pictures among results, by the windows that show them. The first window, which has no name, shows the picture
+    without a target; if there is none, the first one."""
+    pictures = [result for result in results if result.context == VISUAL.name]
+    first = min(pictures, key=lambda result: result.target != "", default=None)
+    return {"" if result is first else result.target: result for result in pictures}
 
 
 class ProgramRunner:
@@ -74,6 +71,8 @@ class ProgramRunner:
         """The parts that compute the feeds of subgraphs that are played elsewhere."""
         self.views: tuple[str, ...] = ()
         """The pictures of strands that those subgraphs sample."""
+        self.size_of: Callable[[Unit, tuple[int, int]], tuple[int, int]] = lambda unit, size: size
+        """Width and height of the picture of a unit, which may be others than those of the program."""
         self.film: Callable[[str, float], Picture] | None = None
         """The picture of a film at a time, by its name among pictures. Without it, films stand still."""
         self._films: dict[int, tuple[RunningSubgraph, FilmTimes]] = {}
@@ -124,19 +123,25 @@ class ProgramRunner:
     def _now(self, ref: StrandRef) -> Env:
         if self._env is None:
             raise RuntimeError(f"{ref} is read outside of a tick")
-        return self._env
+        return self.sized(self._exposed[ref][1].unit, self._env)
+
+    def sized(self, unit: Unit, env: Env) -> Env:
+        """The environment of a unit, given that of the program."""
+        width, height = size = self.size_of(unit, env.size)
+        return env if size == env.size else replace(env, width=width, height=height)
 
     def values(self, wanted: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
         """The values of several exposed strands, each at its own coordinates, after a tick."""
         self._env = self._with_films(env)
-        readings: dict[Backend, list[Reading]] = {}
+        readings: dict[tuple[Backend, tuple[int, int]], tuple[Env, list[Reading]]] = {}
         for ref, coords in wanted.items():
             backend, compiled = self._exposed[ref]
-            readings.setdefault(backend, []).append(Reading(ref, compiled, coords))
+            own = self.sized(compiled.unit, env)
+            readings.setdefault((backend, own.size), (own, []))[1].append(Reading(ref, compiled, coords))
         return {
             reading.ref: np.asarray(values)
-            for backend, reads in readings.items()
-            for reading, values in zip(reads, backend.get_values_at(reads, env, self), strict=True)
+            for (backend, _), (own, reads) in readings.items()
+            for reading, values in zip(reads, backend.get_values_at(reads, own, self), strict=True)
         }
 
     def _execute(self, part: RunningSubgraph, env: Env) -> Values:
@@ -163,7 +168,7 @@ class ProgramRunner:
     def _showing(self, part: RunningSubgraph, env: Env) -> Env:
         """The environment of a tick of a part, with the pictures of its films."""
         if self.film is None or part.unit.films is None:
-            return env
+            return self.sized(part.unit, env)
         if id(part) not in self._films:
             self._films[id(part)] = part, FilmTimes(part.unit.films)
         times = self._films[id(part)][1]
@@ -172,7 +177,7 @@ class ProgramRunner:
             self._shown[name] = self.film(name, seconds)
         # Others read its strands as the last tick left them.
         self._env = self._with_films(env)
-        return self._env
+        return self.sized(part.unit, self._env)
 
     def _prefetch_of(self, part: RunningSubgraph) -> Prefetch | None:
         if id(part) not in self._prefetches:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from weft.backends.base import Values, as_array
-from weft.errors import Diagnostic, error, event_fields, foremost
+from weft.errors import Diagnostic, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
@@ -366,6 +366,12 @@ class Reporter:
             self.restarted("sound", event.words)
         else:
             self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
+
+    def window(self, name: str, state: str, reason: str = "") -> None:
+        """Reports that a window was opened or closed, or that it failed for a reason. The first one has no name."""
+        self.events.emit("window", name=name, state=state, **({"reason": reason} if reason else {}))
+        if reason:
+            self.mention(f"the window {visible(name)} is not shown: {reason}")
 
     def restarted(self, process: str, words: str) -> None:
         """Reports that a process ended by itself and was started again."""

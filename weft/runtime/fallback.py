@@ -73,7 +73,7 @@ def stand_in(
         if found is None:
             raise failed or DeviceLostError(part.unit.subgraph.context, "nothing is left that could run it")
         try:
-            ready = found.backend.compile_at_once(found.coded(part.unit), env, runner)
+            ready = found.backend.compile_at_once(found.coded(part.unit), runner.sized(part.unit, env), runner)
         except DeviceLostError as failure:
             failed = failed or failure
             if not loader.assignment.lose(found.backend, failure.reason):
@@ -109,7 +109,7 @@ def moves(loader: ProgramLoader, loaded: LoadedProgram, units: Iterable[Unit]) -
 
 
 def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) -> RunningSubgraph | None:
-    env = Env(*loaded.size, pictures=loaded.pictures)
+    env = loaded.runner.sized(part.unit, Env(*loaded.size, pictures=loaded.pictures))
     for candidate in loader.candidates(part.unit, loaded.compiled):
         if candidate.choice.is_cpu:
             break

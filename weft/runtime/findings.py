@@ -30,13 +30,6 @@ def nothing_to_show(contexts: ContextTable) -> Diagnostic:
     return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
 
 
-def other_windows(patch: Patch) -> list[Diagnostic]:
-    """A warning for each picture that the one window does not show."""
-    words = "this version opens one window, so this picture is not shown"
-    others = patch.pictures()[1:]
-    return [Diagnostic("warning", "target-not-available", words, sink.statement.head) for sink in others]
-
-
 def places_of(patch: Patch) -> dict[str, Span]:
     """The places of the output statements by their labels."""
     return {sink.label: sink.statement.head for sink in patch.sinks}

@@ -24,7 +24,7 @@ from weft.ir.rates import long_loops
 from weft.ops import OPS, OpSpec, ieee
 from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
-    IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, other_windows, places_of
+    IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, places_of
 )
 from weft.runtime.inputs import InputState
 from weft.syntax.ast import SpindleDefinition
@@ -63,7 +63,7 @@ def check(source: Source, contexts: ContextTable, probe: Probe | None = None) ->
         if found.program.statements and only_spindles:
             return warnings
         return (*warnings, *as_warnings([nothing_to_show(contexts)]))
-    return (*warnings, *other_windows(found.patch), *chain.from_iterable(forecasts))
+    return (*warnings, *chain.from_iterable(forecasts))
 
 
 def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:

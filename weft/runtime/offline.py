@@ -28,7 +28,7 @@ from weft.runtime.assignment import Change
 from weft.runtime.build import Build
 from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import dark_outputs
-from weft.runtime.coordinator import TickResult, main_picture
+from weft.runtime.coordinator import TickResult, pictures_of
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, places_of, silent
 )
@@ -378,7 +378,8 @@ class Offline:
         if self._sound is not None and self._reads_sound and not is_first:
             for block in self._sound.until(self._sample_after(time) + self._ahead):
                 self._recorder(block)
-        shown = main_picture(self._run(number, time), self._window) if self.shows else None
+        pictures = pictures_of(self._run(number, time)) if self.shows else {}
+        shown = next((each for each in pictures.values() if each.target == self._window), pictures.get(""))
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
         self._look(shown, number, time)

@@ -232,6 +232,7 @@ class ProgramLoader:
         pictures = self._load_pictures(compiled)
         env = replace(env, pictures=pictures)
         runner = ProgramRunner(compiled.contexts)
+        runner.size_of = compiled.size_of
         played = {unit.hash for unit in before.compiled.units} if before else set[str]()
         parts, elsewhere = list[RunningSubgraph](), list[Unit]()
         changed, kept = list[str](), list[str]()
@@ -256,7 +257,7 @@ class ProgramLoader:
                 part = RunningSubgraph(unit, old.backend, old.compiled)
                 kept.append(name)
             else:
-                part = self._made(unit, compiled, env, runner)
+                part = self._made(unit, compiled, runner.sized(unit, env), runner)
                 changed.append(name)
             parts.append(part)
             for ref in unit.subgraph.exposes:
@@ -479,7 +480,8 @@ def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[
 
 def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
     """What a tick of a unit sweeps (height, width), given the size (width, height) of the picture."""
-    return size[::-1] if compiled.contexts[unit.subgraph.context].sweeps_plane else (1, 1)
+    sweeps = compiled.contexts[unit.subgraph.context].sweeps_plane
+    return compiled.size_of(unit, size)[::-1] if sweeps else (1, 1)
 
 
 # Seconds for which a program has to play well before the previous one is dropped.
@@ -565,14 +567,15 @@ class Programs:
 @dataclass(frozen=True)
 class Setup:
     """How the texts of a performance are compiled and run, for all its processes. `name` is the file; `asked` is
-    `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch. `choices` follow from these,
-    once for all processes."""
+    `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch, and `sizes` are those of
+    further pictures, by their targets. `choices` follow from these, once for all processes."""
 
     name: str
     asked: str | None = None
     environment: str | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     choices: Mapping[str, Choice] | None = None
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def decided(self) -> Setup:
         """The same with its choices made, so that no other process looks for devices or decides differently. Raises

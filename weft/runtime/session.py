@@ -27,7 +27,7 @@ from weft.names import shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
-from weft.runtime.coordinator import TickResult, main_picture
+from weft.runtime.coordinator import TickResult, pictures_of
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import FileState, SetList, read_text
@@ -171,6 +171,9 @@ class Session:
         self._recorder = Recorder(self.reporter, self.sound, self.folder, self.path.stem, self.record)
         self._screen = Screen()
         self._picture: Values | None = None
+        """The picture of the first window."""
+        self._others: Mapping[str, Values] = {}
+        """The pictures of further windows, by their names."""
         self._entered: LoadResult | None = None
         """The result of the program that plays."""
         self._previous: LoadResult | None = None
@@ -290,6 +293,12 @@ class Session:
         """Width and height of the picture."""
         running = self.programs.running
         return running.size if running else (1280, 720)
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets of the pictures of the program that plays, that of the first window first."""
+        running = self.programs.running
+        return [picture.target for picture in running.compiled.pictures] if running else []
 
     @property
     def recorded(self) -> list[str]:
@@ -416,7 +425,7 @@ class Session:
             if self.loader.assignment.has_lost:
                 self._ticker.repair(loaded, self._ticker.env(loaded))
                 self._note_moves()
-            self._transitions.enter(loaded, self._picture)
+            self._transitions.enter(loaded, {} if self._picture is None else {"": self._picture, **self._others})
         except Exception as failure:
             self._refuse(outcome, (fault("the program could not take over", failure),))
             self._transitions.restart_sound()
@@ -554,7 +563,7 @@ class Session:
             if (sender := self.senders.get(result.context)) is not None:
                 sender.send(result, time.monotonic())
         try:
-            if self._show(self._transitions.visible(main_picture(results), env, done)):
+            if self._show(self._transitions.visible(pictures_of(results), env, done)):
                 self._drew()
         except DeviceLostError as failure:
             self._ticker.recover(loaded, failure, env, {})
@@ -580,9 +589,13 @@ class Session:
             self._worker.change(setup)
             self.sound.change(setup)
 
-    def _show(self, shown: TickResult | None) -> bool:
-        """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
-        values = None if shown is None else shown.values
+    def _show(self, shown: dict[str, Values]) -> bool:
+        """Shows the pictures of a frame, by their windows; False if the first one cannot be shown. Raises WeftError
+        when the screen is lost."""
+        values = shown.pop("", None)
+        self._others = shown
+        # First, since the first window waits for its monitor.
+        self._screen.show_others(shown)
         # If no device is left that draws, the last picture stays.
         stays = values is None and (self._picture is None or self.loader.assignment.losses("visual"))
         if stays or (values is not None and values is self._picture):

@@ -18,7 +18,7 @@ from weft.errors import WeftError
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
-from weft.runtime.coordinator import TickResult, main_picture
+from weft.runtime.coordinator import TickResult, pictures_of
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs
 from weft.runtime.sound.player import Sound
@@ -59,46 +59,47 @@ Pixels = npt.NDArray[Any]
 
 
 class PictureFade:
-    """Fades out the picture of the previous program within `seconds`, while both programs go on. What they have in
+    """Fades out the pictures of the previous program within `seconds`, while both programs go on. What they have in
     common is computed once."""
 
     def __init__(
-        self, leaving: LoadedProgram | Pixels, began: float, seconds: float,
+        self, leaving: LoadedProgram | Mapping[str, Pixels], began: float, seconds: float,
         given: Callable[[str], Mapping[str, float]] = lambda file: {},
     ) -> None:
-        """What leaves is a program, or a still picture if another fade was interrupted. `began` is a time of the
-        performance; `given` has the parameters that were set in a patch."""
+        """What leaves is a program, or stills by their windows if another fade was interrupted. `began` is a time of
+        the performance; `given` has the parameters that were set in a patch."""
         self._given = given
-        self._leaving: LoadedProgram | Pixels | None = leaving
+        self._leaving: LoadedProgram | Mapping[str, Pixels] | None = leaving
         self._began = began
         self._seconds = seconds
-        self._mix: _Mix | None = None
+        self._mixes: dict[str, _Mix] = {}
 
     def is_over(self, now: float) -> bool:
         """Whether the fade has ended."""
         return self._leaving is None or not 0 <= now - self._began < self._seconds
 
-    def picture(self, env: Env, done: Mapping[int, Values]) -> Pixels | None:
-        """The leaving picture at this tick; None if it cannot be drawn any more. `done` is what the program that plays
-        has computed."""
+    def pictures(self, env: Env, done: Mapping[int, Values]) -> Mapping[str, Pixels]:
+        """The leaving pictures at this tick, by their windows; none if they cannot be drawn any more. `done` is what
+        the program that plays has computed."""
         leaving = self._leaving
         if not isinstance(leaving, LoadedProgram):
-            return leaving
-        with suppress(Exception):  # then it is gone at once
+            return leaving or {}
+        with suppress(Exception):  # then they are gone at once
             inputs = {**env.inputs, **leaving.compiled.starts, **self._given(leaving.compiled.file)}
             own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
-            shown = main_picture(leaving.runner.run_aside(own, done))
-            return None if shown is None else shown.array
+            shown = pictures_of(leaving.runner.run_aside(own, done))
+            return {window: result.array for window, result in shown.items()}
         self._leaving = None
-        return None
+        return {}
 
-    def mixed(self, before: Pixels, after: Pixels, now: float) -> Pixels:
-        """Both pictures [height, width, 4], mixed by their shares at this moment. If their sizes differ, only the
-        latter."""
+    def mixed(self, before: Pixels, after: Pixels, now: float, window: str = "") -> Pixels:
+        """Both pictures [height, width, 4] of a window, mixed by their shares at this moment. If their sizes differ,
+        only the latter."""
         if before.shape != after.shape:
             return after
-        self._mix = self._mix if self._mix and self._mix.shape == after.shape else _Mix(after.shape)
-        return self._mix.of(before, after, round(256 * (now - self._began) / self._seconds))
+        known = self._mixes.get(window)
+        mix = self._mixes[window] = known if known and known.shape == after.shape else _Mix(after.shape)
+        return mix.of(before, after, round(256 * (now - self._began) / self._seconds))
 
 
 # Bytes that are mixed at once: few enough for the cache, and enough to outweigh the calls.
@@ -233,17 +234,19 @@ class TransitionScheduler:
         self.waited_ms = max(0.0, now - waiting.since) * 1e3
         return waiting.outcome
 
-    def enter(self, loaded: LoadedProgram, shown: Values | None) -> None:
-        """Makes this the program that plays; `shown` is the visible picture. Raises any error of that."""
+    def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values]) -> None:
+        """Makes this the program that plays; `shown` are the visible pictures, by their windows. Raises any error of
+        that."""
         before = self._programs.running
         fade = self._policy.requested_fade(loaded.compiled)
-        if not fade or before is None or shown is None:
+        if not fade or before is None or not shown:
             self._programs.enter(loaded)
             self._fading = None
             return
         self._programs.enter(loaded, fades=True)
-        # A program that is still fading in leaves as a still of the mixed picture.
-        leaving = before if self._fading is None else as_array(shown).copy()
+        # A program that is still fading in leaves as stills of the mixed pictures.
+        stills = {window: as_array(values).copy() for window, values in shown.items()} if self._fading else {}
+        leaving = stills or before
         self._fading = PictureFade(leaving, self._clock.now(), fade, self._inputs.parameters.given)
 
     def restart_sound(self) -> None:
@@ -268,17 +271,16 @@ class TransitionScheduler:
         self.restart_sound()
         return waiting.outcome
 
-    def visible(self, shown: TickResult | None, env: Env, done: Mapping[int, Values]) -> TickResult | None:
-        """The visible picture: that of the program that plays, mixed with the previous one during a fade. `done` is
-        what the former has computed in this tick."""
-        if self._fading is not None and self._fading.is_over(env.abstime):
-            self._fading = None
-        if self._fading is None or shown is None:
-            return shown
-        leaving = self._fading.picture(env, done)
-        if leaving is None:
-            return shown
-        return replace(shown, values=self._fading.mixed(leaving, shown.array, env.abstime))
+    def visible(self, shown: Mapping[str, TickResult], env: Env, done: Mapping[int, Values]) -> dict[str, Values]:
+        """The visible pictures by their windows: those of the program that plays, mixed with the previous ones during a
+        fade. `done` is what the former has computed in this tick."""
+        fading = self._fading = None if self._fading is None or self._fading.is_over(env.abstime) else self._fading
+        leaving = fading.pictures(env, done) if fading is not None and shown else {}
+        return {
+            window: result.values if fading is None or window not in leaving
+            else fading.mixed(leaving[window], result.array, env.abstime, window)
+            for window, result in shown.items()
+        }
 
     def _release(self) -> None:
         """Lets the clock go on when there is sound, or when it was resumed."""

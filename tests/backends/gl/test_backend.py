@@ -32,7 +32,7 @@ from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import LoadedProgram, ProgramLoader
 
 __all__ = ["graphics", "that_computes"]
@@ -63,7 +63,7 @@ def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:
 
 
 def frame(loaded: LoadedProgram, number: int, **inputs: float) -> NDArray[Any]:
-    shown = main_picture(loaded.runner.run(env_of(loaded, number, **inputs)))
+    shown = pictures_of(loaded.runner.run(env_of(loaded, number, **inputs))).get("")
     assert shown is not None
     return shown.array
 
@@ -132,7 +132,7 @@ def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
 
 def test_a_picture_stays_on_the_card_until_somebody_reads_it() -> None:
     loaded = loader_of("gl").prepare(built(MOVING), SIZE)
-    shown = main_picture(loaded.runner.run(env_of(loaded, 3)))
+    shown = pictures_of(loaded.runner.run(env_of(loaded, 3))).get("")
     assert shown is not None
     assert isinstance(shown.values, PictureHandle)
     assert shown.values.shape == (SIZE[1], SIZE[0], 4)
@@ -141,7 +141,7 @@ def test_a_picture_stays_on_the_card_until_somebody_reads_it() -> None:
 
 def test_a_picture_stays_as_it_is_while_the_next_one_is_drawn() -> None:
     loaded = loader_of("gl").prepare(built(MOVING), SIZE)
-    kept, other = (main_picture(loaded.runner.run(env_of(loaded, number))) for number in (1, 2))
+    kept, other = (pictures_of(loaded.runner.run(env_of(loaded, number))).get("") for number in (1, 2))
     assert kept is not None
     assert other is not None
     assert same(kept.array, frame(loader_of("vm").prepare(built(MOVING), SIZE), 1))
@@ -152,7 +152,7 @@ def test_pictures_are_read_a_tick_later_while_the_next_ones_are_drawn() -> None:
     drawing, expected = (loader_of(asked).prepare(built(MOVING), SIZE) for asked in ("gl", "vm"))
     copies, found = [], []
     for number in range(6):
-        shown = main_picture(drawing.runner.run(env_of(drawing, number)))
+        shown = pictures_of(drawing.runner.run(env_of(drawing, number))).get("")
         assert shown is not None
         assert isinstance(shown.values, PictureHandle)
         copies.append(shown.values.copier())
@@ -167,7 +167,7 @@ def test_pictures_are_read_a_tick_later_while_the_next_ones_are_drawn() -> None:
 def test_a_picture_in_which_nothing_moves_is_drawn_once() -> None:
     loaded = loader_of("gl").prepare(built("display(me@x, mouse@x, 0.5)\n"), SIZE)
     first, second, third = (
-        main_picture(loaded.runner.run(env_of(loaded, number, **{"mouse@x": x})))
+        pictures_of(loaded.runner.run(env_of(loaded, number, **{"mouse@x": x}))).get("")
         for number, x in ((0, 0.25), (1, 0.25), (2, 0.75))
     )
     assert first is not None

@@ -15,7 +15,7 @@ from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import ProgramLoader
 
 WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\ncompute(me@time)\n"
@@ -69,7 +69,7 @@ def test_a_stage_improves_what_runs() -> None:
     loaded = loader.prepare(loader.translate(made.compiled), made.compiled.size)
     pictures = []
     for tick in range(2):
-        result = main_picture(loaded.runner.run(Env(96, 54, tick, 1.5, 1 / 60)))
+        result = pictures_of(loaded.runner.run(Env(96, 54, tick, 1.5, 1 / 60))).get("")
         assert result is not None
         pictures.append(result.values.copy())
         assert loaded.tier() == tick + 1

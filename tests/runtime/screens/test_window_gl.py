@@ -17,7 +17,7 @@ from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import LoadedProgram, ProgramLoader
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
 
 
 def drawn(loaded: LoadedProgram, number: int) -> Any:
-    shown = main_picture(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+    shown = pictures_of(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60))).get("")
     assert shown is not None
     return shown.values
 

@@ -25,7 +25,7 @@ from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.screens.screen import Overlay
 
@@ -82,7 +82,7 @@ def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
 
 
 def drawn(loaded: LoadedProgram, number: int) -> Any:
-    shown = main_picture(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+    shown = pictures_of(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60))).get("")
     assert shown is not None
     return shown.values
 

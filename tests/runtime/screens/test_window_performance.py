@@ -91,6 +91,33 @@ def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_p
         assert performance.events[-1]["reason"] == "closed"
 
 
+def test_two_windows_of_one_program_are_seen_side_by_side(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    side = SIZE + "display(me@y, hash(me@py, me@px), 0)\n"
+
+    def together(text: str, other: str) -> str:
+        return text + other.removeprefix(SIZE).replace("0)\n", '0, to: "side")\n')
+
+    def is_seen(left: int, top: int, wanted: np.ndarray) -> bool:
+        seen = screen(tmp_path)[top : top + HEIGHT, left : left + WIDTH].astype(int)
+        return int(np.abs(seen - wanted).max()) <= 1
+
+    patch.write_text(together(STILL, side))
+    with Performance(patch) as performance:
+        assert performance.wait_for("window")["name"] == "side"
+        move = ["xdotool", "search", "--name", "^side", "windowmove", "--sync", "400", "300"]
+        subprocess.run(move, check=True, timeout=30)
+        for text, other in ((STILL, side), (STILL.replace("0.2)", "0.35)"), side.replace("me@y,", "1 - me@y,"))):
+            performance.save(together(text, other))
+            deadline = time.monotonic() + 20
+            while not (is_seen(0, 0, reference(text)) and is_seen(400, 300, reference(other))):
+                assert time.monotonic() < deadline, "the two pictures are not on the screen"
+                time.sleep(0.05)
+        performance.save(STILL)
+        performance.wait_for("window", when=lambda event: event["state"] == "closed")
+        wait_for_picture(tmp_path, reference(STILL))
+
+
 def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     kept = SIZE + "kept<v> = prev(kept@v) * 0 + hash(me@px, me@py)\ndisplay(kept@v, me@x, me@y)\n"

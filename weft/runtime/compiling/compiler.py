@@ -28,7 +28,7 @@ from weft.runtime.build import Build, KeptBuild, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
-from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
+from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, places_of
 from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.mixer import BLOCK, Rendering
 from weft.sources import MediaHeader
@@ -308,9 +308,8 @@ class Compiler:
             made = self._built(Source(name, decode(saved.data)), saved.room, reader)
             if not made.patch.sinks:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
-            compiled = replace(self.loader.translate(made.compiled), file=name)
-            warnings = (*made.warnings, *other_windows(made.patch))
-            return CompileResult(compiled, warnings, reader.files, places_of(made.patch))
+            compiled = self.loader.translate(replace(made.compiled, file=name, sizes=self.setup.sizes))
+            return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch))
         except UnreadableError as failure:
             words = f"{name} cannot be read: {failure}"
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))

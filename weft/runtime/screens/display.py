@@ -112,6 +112,11 @@ class Display:
         graphics.draw_in(self.context(window or hidden))
         return graphics
 
+    @property
+    def shared(self) -> Graphics | None:
+        """The graphics of backends, if they have any: what they draw can be shown in every window."""
+        return self._drawer[1] if self._drawer is not None else None
+
     def create(self, width: int, height: int, title: str) -> Any:
         """A hidden window, which shares its objects with the graphics of this display; None if GLFW makes none."""
         glfw.default_window_hints()

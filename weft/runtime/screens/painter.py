@@ -13,7 +13,9 @@ from weft.backends.base import as_array
 from weft.backends.gl.graphics import GL, is_software, linked, plain
 from weft.backends.gl.textures import Texture
 from weft.errors import error
-from weft.runtime.screens.display import Display, DriverError, GlPicture, GraphicsError, glfw, lost, no_display
+from weft.runtime.screens.display import (
+    Display, DriverError, GlPicture, Graphics, GraphicsError, glfw, lost, no_display
+)
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
 
 Filter: TypeAlias = Literal["nearest", "linear"]
@@ -67,13 +69,16 @@ void main() {
 
 class GlSurface:
     """The inside of a window, drawn with OpenGL: one picture, and labels over it. The context of the window is current
-    in its thread from the beginning. All methods raise `WeftError` (`display-lost`) if nothing can be drawn any
-    more."""
+    in its thread from the beginning. Backends draw in that of the window that `leads`. All methods raise `WeftError`
+    (`display-lost`) if nothing can be drawn any more."""
 
-    def __init__(self, display: Display, handle: Any, filtering: Filter, upload: Upload | None = None) -> None:
+    def __init__(
+        self, display: Display, handle: Any, filtering: Filter, upload: Upload | None = None, leads: bool = True
+    ) -> None:
         """`handle` is the window, `filtering` how pictures are scaled, `upload` how they are sent to the card; None:
         `upload_for` the card. Raises `WeftError` (`no-display`)."""
         self._display = display
+        self._leads = leads
         self._handle = handle
         self._filter = GL.GL_NEAREST if filtering == "nearest" else GL.GL_LINEAR
         self._size = (0, 0)
@@ -83,7 +88,7 @@ class GlSurface:
         self._lent: Texture | None = None
         self._labels: list[tuple[Label, Any]] = []
         glfw.make_context_current(handle)
-        self._graphics = display.lend(handle)
+        self._graphics = display.lend(handle) if leads else display.shared
         try:
             self._most = int(GL.glGetIntegerv(GL.GL_MAX_TEXTURE_SIZE))
             shaders = (GL.GL_VERTEX_SHADER, _VERTEX_SHADER), (GL.GL_FRAGMENT_SHADER, _FRAGMENT_SHADER)
@@ -102,7 +107,7 @@ class GlSurface:
             self._paint((side, side))
             self._annotate(())
         except (DriverError, GraphicsError) as problem:
-            display.lend(None)
+            self.close()
             raise no_display(f"the graphics driver does not draw ({problem})") from problem
 
     def keep_pace(self, vsync: bool) -> None:
@@ -116,8 +121,13 @@ class GlSurface:
         display is not copied; an array may change afterwards. Raises `WeftError` (`picture-too-large`) for one that the
         graphics card cannot hold."""
         width, height = size = picture.shape[1], picture.shape[0]
+        is_lent = isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics
+        drawn = None if self._leads or self._graphics is None or not is_lent else self._drawn(self._graphics)
         with self._drawing():
-            if isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics:
+            if isinstance(picture, GlPicture) and is_lent:
+                if drawn is not None:
+                    GL.glWaitSync(drawn, 0, GL.GL_TIMEOUT_IGNORED)
+                    GL.glDeleteSync(drawn)
                 self._lent = picture.texture  # keeps it alive
                 self._shown, self._shown_size = picture.texture.number, size
                 return
@@ -157,8 +167,9 @@ class GlSurface:
         return np.ascontiguousarray(pixels[::-1])
 
     def close(self) -> None:
-        """Gives the graphics of the display back to it."""
-        self._display.lend(None)
+        """Gives the graphics of the display back to it, if they were lent."""
+        if self._leads:
+            self._display.lend(None)
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
@@ -174,6 +185,16 @@ class GlSurface:
             reason = str(problem)
         if reason is not None:
             raise lost(reason)
+
+    def _drawn(self, graphics: Graphics) -> Any:
+        """What tells, in another context, that what was drawn so far is finished."""
+        try:
+            with graphics.drawing():
+                fence = GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0)
+                GL.glFlush()
+                return fence
+        except GraphicsError as problem:
+            raise lost(str(problem)) from problem
 
     def _send_by_buffer(self, picture: Picture) -> bool:
         """Puts the picture into the next buffer, from which the card fetches it; False if that fails."""

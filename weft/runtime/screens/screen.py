@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -71,6 +71,10 @@ class Screen:
         """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing is under it. An array may
         change afterwards; a handle must stay valid until the next but one. Does nothing after `close`."""
 
+    def show_others(self, pictures: Mapping[str, Shown]) -> None:
+        """Shows the pictures of further windows, by their names, if it has windows; otherwise they are not shown. The
+        same holds for them as in `present`."""
+
     def redraw(self) -> None:
         """Shows the last picture again, or black if there was none, with the current overlay."""
 
@@ -106,6 +110,16 @@ class Screen:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    """How a window opens: the size (width, height) in which its picture is computed, if it is not that of the program;
+    the number of its monitor, from 0; and whether it fills that."""
+
+    size: tuple[int, int] | None = None
+    monitor: int | None = None
+    fullscreen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ All of it is for the main thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from weft.apple import AppleDevice, AppleError
-from weft.errors import WeftError, error
+from weft.backends.base import DeviceLostError
+from weft.errors import WeftError, error, visible
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, no_display
@@ -19,14 +21,18 @@ from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
 from weft.runtime.screens.panel_painter import PanelPainter, PanelPlace
-from weft.runtime.screens.screen import Label, Picture, Rect, Screen, Shown, fitted, letterbox, shared
+from weft.runtime.screens.screen import (
+    Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, fitted, letterbox, shared
+)
 from weft.runtime.stderr import suppress_stderr
 
 
-def surface_of(display: Display, handle: Any, filtering: Filter) -> GlSurface | MetalSurface:
-    """The surface of a window of a display. Raises `WeftError` (`no-display`)."""
+def surface_of(
+    display: Display, handle: Any, filtering: Filter, leads: bool = True
+) -> GlSurface | MetalSurface:
+    """The surface of a window of a display; see `GlSurface`. Raises `WeftError` (`no-display`)."""
     if display.device is None:
-        return GlSurface(display, handle, filtering)
+        return GlSurface(display, handle, filtering, leads=leads)
     try:
         return MetalSurface(display.device, handle, filtering)
     except AppleError as problem:
@@ -61,12 +67,13 @@ class Window(Screen):
     def __init__(
         self, title: str, width: int, height: int, *, vsync: bool = True, fullscreen: bool = False,
         monitor: int | None = None, filtering: Filter = "linear", inputs: Inputs | None = None,
-        on_command: Callable[[str], None] = lambda command: None, display: Display | None = None,
+        on_command: Callable[[str], None] = lambda command: None, display: Display | None = None, leads: bool = True,
     ) -> None:
         """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. `monitor` counts from 0.
 
-        `filtering` is how pictures are scaled. Raises `WeftError`: `no-display` if no window can be opened,
-        `no-monitor` for an unknown monitor.
+        `filtering` is how pictures are scaled. Of several windows, gamepads and the backends that draw belong to the
+        one that `leads`. Raises `WeftError`: `no-display` if no window can be opened, `no-monitor` for an unknown
+        monitor.
         """
         super().__init__(inputs, on_command)
         self._commands: list[str] = []
@@ -88,7 +95,7 @@ class Window(Screen):
             self._monitor_number = self._check_monitor(monitor)
             self._handle = self._open(title, width, height)
             stack.callback(glfw.destroy_window, self._handle)
-            self._surface = surface_of(display, self._handle, filtering)
+            self._surface = surface_of(display, self._handle, filtering, leads)
             stack.callback(self._surface.close)
             with suppress_stderr():
                 self._surface.keep_pace(vsync)
@@ -105,7 +112,8 @@ class Window(Screen):
             if fullscreen:
                 self.toggle_fullscreen()
             self.redraw()
-            self.inputs.connect(Gamepads())
+            if leads:
+                self.inputs.connect(Gamepads())
             self._resources = stack.pop_all()
 
     def _check_monitor(self, number: int | None) -> int | None:
@@ -222,6 +230,20 @@ class Window(Screen):
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
 
+    def come_back(self) -> None:
+        """Moves the window to the first monitor if it is on none, as when its own was unplugged."""
+        area, below = _work_area(glfw.get_primary_monitor()), self._monitor_below()
+        if self.fullscreen or area is None or (below and shared(self._place, Rect(*glfw.get_monitor_workarea(below)))):
+            return
+        width, height = self._place.width, self._place.height
+        left, top = area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
+        glfw.set_window_pos(self._handle, max(left, area.left), max(top, area.top))
+
+    @property
+    def _place(self) -> Rect:
+        """Where it is on the desktop."""
+        return Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
+
     def _follow_picture(self) -> None:
         """Gives the window the size of its picture, or a smaller one that fits, unless the user has resized it."""
         if self.fullscreen or self._sized_by_user:
@@ -240,7 +262,7 @@ class Window(Screen):
 
     def _monitor_below(self) -> Any:
         """The monitor under most of the window; None if there is none."""
-        own = Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
+        own = self._place
 
         def covered(monitor: Any) -> int:
             return shared(own, Rect(*glfw.get_monitor_workarea(monitor)))
@@ -314,6 +336,152 @@ class Window(Screen):
     def _pointed_cell(self) -> tuple[float, float]:
         """The place of the pointer in cells of the panel."""
         return self._panel_place.cell(*self._pointed())
+
+
+class Windows(Window):
+    """The first window of a performance, and beside it one for each further picture, which shows nothing else. Keys and
+    the mouse work in all of them, and F fills the monitor with the one that has the focus.
+
+    A further window opens with its first picture, and closes when its picture is gone. If the player closes a window,
+    the others go on, and it stays closed until its picture is gone; when all are closed, the performance ends. What is
+    written over pictures is in the first window, or in another one if that is closed. Only the first one waits for its
+    monitor: otherwise several waits would follow each other in a frame.
+    """
+
+    def __init__(
+        self, title: str, width: int, height: int, *, further: Mapping[str, WindowOptions] = MappingProxyType({}),
+        on_change: Callable[[str, str, str], None] = lambda name, state, reason: None, **options: Any,
+    ) -> None:
+        """`further` says how windows open, by their names. `on_change` gets a name, `opened`, `closed` or `failed`, and
+        in the last case the reason. All other arguments are those of `Window`, with the errors, which may be about a
+        further window."""
+        self._options = further
+        self._on_change = on_change
+        self._title = title
+        self._further: dict[str, Window] = {}
+        self._shown_last: dict[str, Shown] = {}
+        self._stays_closed: set[str] = set()
+        self._is_hidden = False
+        self._has_new_monitors = False
+        super().__init__(title, width, height, **options)
+        try:
+            for wanted in further.values():
+                self._check_monitor(wanted.monitor)
+        except WeftError:
+            self.close()
+            raise
+        glfw.set_monitor_callback(self._on_monitors)
+        self._resources.callback(glfw.set_monitor_callback, None)  # type: ignore[arg-type]  # as above
+
+    @property
+    def should_close(self) -> bool:
+        return super().should_close or (self._is_hidden and not self._further)
+
+    def show_others(self, pictures: Mapping[str, Shown]) -> None:
+        """See `Screen.show_others`. A window that cannot be opened, or drawn into any more, is reported and left out.
+        Raises DeviceLostError if the device of a picture fails."""
+        self._stays_closed &= pictures.keys()
+        for name in [name for name in self._further if name not in pictures]:
+            self._close_further(name, "closed")
+            if self._is_hidden and not self._further:
+                self._is_hidden = False
+                glfw.show_window(self._handle)
+        for name, picture in pictures.items():
+            if name in self._stays_closed or self._shown_last.get(name) is picture:
+                continue
+            try:
+                if name not in self._further:
+                    self._open_further(name, picture)
+                self._further[name].present(picture)
+                self._shown_last[name] = picture
+            except DeviceLostError:
+                raise
+            except WeftError as failure:
+                self._stays_closed.add(name)
+                self._close_further(name, "failed", failure.diagnostics[0].message)
+
+    def _open_further(self, name: str, picture: Shown) -> None:
+        wanted = self._options.get(name, WindowOptions())
+
+        def on_command(command: str) -> None:
+            if command == "fullscreen":
+                window.toggle_fullscreen()
+            else:
+                self._on_command(command)
+
+        window = Window(
+            self._titled(name), picture.shape[1], picture.shape[0], vsync=False, fullscreen=wanted.fullscreen,
+            monitor=wanted.monitor, inputs=self.inputs, on_command=on_command, display=self.display, leads=False,
+        )  # fmt: skip
+        window.set_patch_keys(self._patch_keys)
+        self._further[name] = window
+        self._on_change(name, "opened", "")
+        self.annotate(self._overlay)
+
+    def _close_further(self, name: str, state: str, reason: str = "") -> None:
+        self._shown_last.pop(name, None)
+        if name in self._further:
+            self._further.pop(name).close()
+        self._on_change(name, state, reason)
+        self.annotate(self._overlay)
+
+    @property
+    def _leading(self) -> Window | None:
+        """The further window over whose picture something is written; None if that is in the first one."""
+        return next(iter(self._further.values()), None) if self._is_hidden else None
+
+    def redraw(self) -> None:
+        if self._leading is not None:
+            self._leading.redraw()
+        elif not self._is_hidden:
+            super().redraw()
+
+    def annotate(self, overlay: Overlay) -> None:
+        super().annotate(overlay)
+        for window in self._further.values():
+            window.annotate(overlay if window is self._leading else Overlay())
+
+    def set_title(self, title: str) -> None:
+        super().set_title(title)
+        self._title = title
+        for name, window in self._further.items():
+            window.set_title(self._titled(name))
+
+    def _titled(self, name: str) -> str:
+        return f"{visible(name)} · {self._title}"
+
+    def set_patch_keys(self, names: frozenset[str]) -> None:
+        super().set_patch_keys(names)
+        for window in self._further.values():
+            window.set_patch_keys(names)
+
+    def poll(self) -> None:
+        super().poll()
+        for name, window in [*self._further.items()]:
+            window.poll()
+            if window.should_close:
+                self._stays_closed.add(name)
+                self._close_further(name, "closed")
+        if self._further and glfw.window_should_close(self._handle):
+            # Not destroyed, as backends draw in its context.
+            glfw.set_window_should_close(self._handle, False)
+            glfw.hide_window(self._handle)
+            self._is_hidden = True
+            self._on_change("", "closed", "")
+            self.annotate(self._overlay)
+        if self._has_new_monitors:
+            self._has_new_monitors = False
+            for window in (self, *self._further.values()):
+                window.come_back()
+
+    def _on_monitors(self, _monitor: Any, _event: int) -> None:
+        self._has_new_monitors = True
+
+    def close(self) -> None:
+        for window in self._further.values():
+            window.close()
+        self._further.clear()
+        super().close()
 
 
 def _work_area(monitor: Any) -> Rect | None:
