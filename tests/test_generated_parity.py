@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.support.kernels import kernel_of
+from tests.support.kernels import TileExecutor, kernel_of
 from tests.support.parity.author import program, sound, voice
 from tests.support.parity.cases import (  # fmt: skip
     EACH_LONG, SHORT_MOMENTS, Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
@@ -36,7 +36,6 @@ from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import is_improvable
-from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.ops import STATE
 
 
@@ -47,16 +46,8 @@ class SecondTier(NativeExecutor):
         return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
 
 
-class Tiles(NativeExecutor):
-    """Pictures as lists of calls, where they can be such lists."""
-
-    def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode | TileProgram:  # type: ignore[override]
-        tiles = emit_tiles(kernel, packed) if suits_tiles(kernel) else None
-        return tiles or super().code(kernel, packed, tier, narrow)
-
-
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
-    "native": NativeExecutor, "second tier": SecondTier, "tiles": Tiles, "vector": VectorExecutor
+    "native": NativeExecutor, "second tier": SecondTier, "tiles": TileExecutor, "vector": VectorExecutor
 }  # fmt: skip
 
 CHUNK = 100

@@ -254,7 +254,7 @@ def remainder(lanes: Lanes[V], a: V, b: V) -> V:
     if known == 1:
         # The product keeps the sum from being fused with the operations that make a.
         return _below(lanes, lanes.real(1), lanes.fma(lanes.floor(a), lanes.real(-1), a))
-    if known is None or not _LEAST_PERIOD <= abs(known) <= _LARGEST_PERIOD:
+    if known is None or not LEAST_PERIOD <= abs(known) <= LARGEST_PERIOD:
         is_negative = lanes.lt(b, lanes.real(0))
         rest = _rest(lanes, lanes.select(is_negative, lanes.neg(a), a), lanes.abs(b), None)
         return lanes.select(is_negative, lanes.neg(rest), rest)
@@ -263,7 +263,7 @@ def remainder(lanes: Lanes[V], a: V, b: V) -> V:
 
 
 # A division by constant periods in this range can be a product.
-_LEAST_PERIOD, _LARGEST_PERIOD = 2.0**-100, 2.0**100
+LEAST_PERIOD, LARGEST_PERIOD = 2.0**-100, 2.0**100
 
 # The turns that are taken at a time if their number might be too large, by the digits of reals.
 _MANY_TURNS: Mapping[int, float] = MappingProxyType({24: 2.0**100, 53: 2.0**800})
@@ -278,11 +278,23 @@ def _rest(lanes: Lanes[V], x: V, size: V, known: float | None) -> V:
         rest = lanes.fma(lanes.neg(turns), size, x)
         # A negative number may be so small that its quotient is 0.
         return _below(lanes, size, lanes.select(lanes.lt(rest, zero), size, rest))
-    turns = lanes.nearest(lanes.div(x, size) if known is None else lanes.mul(x, lanes.real(1 / known)))
-    rest = _less_turns(lanes, x, turns, size)
-    if known is None:
-        # The size may be infinite; the sum turns -0 into 0.
-        rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), rest)
+    if known is not None:
+        return remainder_by(lanes, x, size, lanes.real(1 / known))
+    turns = lanes.nearest(lanes.div(x, size))
+    # The size may be infinite; the sum turns -0 into 0.
+    rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), _less_turns(lanes, x, turns, size))
+    return _completed(lanes, x, size, turns, rest)
+
+
+def remainder_by(lanes: Lanes[V], x: V, size: V, reciprocal: V) -> V:
+    """The exact remainder for a period from `LEAST_PERIOD` to `LARGEST_PERIOD`, whose reciprocal is known."""
+    turns = lanes.nearest(lanes.mul(x, reciprocal))
+    return _completed(lanes, x, size, turns, _less_turns(lanes, x, turns, size))
+
+
+def _completed(lanes: Lanes[V], x: V, size: V, turns: V, rest: V) -> V:
+    """The remainder, from the rest after that many turns, which may be negative. There may be too many turns."""
+    zero = lanes.real(0)
     too_many = lanes.le(lanes.real(2.0 ** (lanes.digits - 4)), lanes.abs(turns))
     rest = lanes.where(too_many, lambda: _rest_of_many(lanes, x, size), rest)
     if not lanes.fused:

@@ -27,6 +27,7 @@ from weft.backends.native.llvm import ArgumentBlock, NativeCode
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS, TIERS, Layout, Word
+from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import Lowered
@@ -267,7 +268,8 @@ def test_better_code_is_taken_into_use_under_running_launches():
     """Code is exchanged again and again while threads are inside of it."""
     made, executor, shape = compiled(waves()), NativeExecutor(), (360, 640)
     codes = {tier: executor.translate(made, True, tier) for tier in TIERS}
-    assert all(isinstance(code, NativeCode) and code.tier == tier for tier, code in codes.items())
+    assert [type(code) for code in codes.values()] == [TileProgram, NativeCode]
+    assert [code.tier for code in codes.values()] == list(TIERS)
     executable = executor.load(made, {True: codes[1]})
     memory, out = StateMemory(made.slots, shape), np.zeros((*shape, 4), np.uint8)
     executable.rgba8(memory, launch_of(shape), out)

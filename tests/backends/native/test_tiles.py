@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.support.kernels import kernel_by, launch_of
+from tests.support.exprs import Exprs, lowered
+from tests.support.kernels import agree, compiled, kernel, kernel_by, launch_of, run
 from weft.backends.launch import StateMemory
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.native.llvm import NativeCode, handlers_object, host
-from weft.backends.vm import ReferenceExecutable
-from weft.codegen.native.tiles import TILE, TileProgram
+from weft.backends.native.llvm import NativeCode, handlers_object, host, plainest, runs_here
+from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
+from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, handler_names
+from weft.codegen.native.module import is_huge
+from weft.codegen.native.target import ISAS
+from weft.codegen.native.tiles import TileProgram, emit_tiles
+from weft.codegen.values import SIGNATURES, Line, Node, Section
+from weft.ir.rates import Rate
 
 BENCH = Path(__file__).parents[3] / "patches" / "bench"
 
@@ -20,24 +28,112 @@ TEXTS = {
     **{name: (BENCH / f"{name}.weft").read_text() for name in ("v1", "v2", "v3")},
     "lines": "display(<me@x, me@y, 0.5>)",
     "bools": "display(<(me@x > 0.5 and me@y < 0.3), select((me@x > me@y), me@x, 1 - me@y), (me@x > 0.2)>)",
+    "once": "display(<me@time, 0.5, 0.25>)",
+    "remainders": "display(<me@x * 9 % 2.5, me@x * 9 % 1, (me@x + me@y * 9) % (me@x + 0.1)>)",
+    "past": """a = fract(me@x * 3 + me@y * me@time)
+        display(<delay(a, 3, 4), delay(a, me@x * 4, 5), delay(me@time, me@x * 9, 9)>)""",
+    "sampled": """a<v> = fract(me@x * 3 + me@y * me@time)
+        cache(a@v, 4)::c<v>
+        one = prev(a@v)(me@x ~ me@x + 0.3, me@y ~ me@y * 0.7)
+        two = prev(a@v)(me@x ~ me@y, me@y ~ me@x)
+        display(<one, two, c@v(c@k ~ me@x * 4, me@x ~ me@y)>)""",
+    "loops": """spindle sums(x, y) :: <a, b, c> {
+          a = 0
+          for i in (1 to 9 + floor(me@time)) { a += sin(x * i + y) / i }
+          b = 0
+          for i in (1 to 3) { for j in (i to 5) { b += x * j } }
+          for i in (1 to 1 + x * 7) { for j in (1 to y * 5) { b += i / (j + y) } }
+          c = x
+          next = y
+          for i in (1 to 5) { before = c
+            c = next + 0.1 * i
+            next = before * 0.5 }
+        }
+        sums(me@x, me@y)::s<a, b, c>
+        display(<s@a, fract(s@b), fract(s@c)>)""",
     "functions": "display(<exp(me@x) / 3, log(1 + me@x * me@y), fract(me@x * 9) ^ 2.2>)",
 }
 
 
-def drawn(executable, kernel, shape):
-    found = np.zeros((*shape, 4), np.uint8)
-    executable.rgba8(StateMemory(kernel.slots, shape), launch_of(shape, 1.5), found)
+HERE = [name for name, isa in ISAS.items() if runs_here(isa)]
+
+
+def drawn(executable, made, shape):
+    """The last of a few frames."""
+    found, memory = np.zeros((*shape, 4), np.uint8), StateMemory(made.slots, shape)
+    for frame in range(6):
+        executable.rgba8(memory, launch_of(shape, 1.5 + frame / 7), found)
     return found.astype(int)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("shape", [(3, 1), (2, TILE + 17)], ids=str)
-def test_a_list_of_calls_draws_what_the_reference_machine_draws(name, shape):
-    kernel, executor = kernel_by(TEXTS[name]), NativeExecutor()
+@pytest.mark.parametrize(("shape", "isa"), [((3, 1), None), *(((2, TILE + 17), isa) for isa in HERE)], ids=str)
+def test_a_list_of_calls_draws_what_the_reference_machine_draws(name, shape, isa):
+    kernel, executor = kernel_by(TEXTS[name]), NativeExecutor(isa and plainest(ISAS[isa]))
     code = executor.translate(kernel, True)
     assert isinstance(code, TileProgram)
     found = drawn(executor.load(kernel, {True: code}), kernel, shape)
     assert np.abs(found - drawn(ReferenceExecutable(kernel), kernel, shape)).max() <= 1
+
+
+def test_the_texts_need_every_kind_of_handler():
+    """All but those that read pictures and sounds, which other tests do, and those of several operations."""
+    special = {name for name in handler_names() if name.startswith("_") and not name.startswith("_fused")}
+    used = set[str]().union(*(names_of(emit_tiles(kernel_by(text), packed=True)) for text in TEXTS.values()))
+    assert special - used == {"_picture", "_fetch"}
+
+
+def names_of(code):
+    """The handlers that a program calls."""
+    records = [np.frombuffer(words, np.int64).reshape(-1, RECORD)[1:, 0] for _, words in code.programs]
+    return {handler_names()[place] for place in np.concatenate(records)}
+
+
+WIDTH = 50
+
+
+@pytest.mark.parametrize("at", range(len(FUSIONS)))
+def test_several_operations_are_one_call(at):
+    made = pattern_kernel(FUSIONS[at])
+    assert f"_fused{at}" in names_of(emit_tiles(made, packed=False))
+    found, expected = (run(made, machine, (3, WIDTH)) for machine in ("tiles", "vm"))
+    assert agree("tiles", found, expected)
+    assert expected.std() > 0
+
+
+def pattern_kernel(pattern):
+    """A kernel of one output, which a pattern computes from the coordinates and constants."""
+    places = (("x", Rate.COLUMN), ("y", Rate.ROW))
+    x, y = (Node("line", (), "float", Line("coord", name, rate, "float")) for name, rate in places)
+    nodes = []
+
+    def add(op, *args):
+        nodes.append(Node(op, args, SIGNATURES[op][1]))
+        return nodes[-1]
+
+    @functools.cache
+    def leaf(at, kind, is_shift):
+        if kind == "float":
+            return (x, y)[at] if at < 2 else Node("const", (), "float", 0.3 + at / 9)
+        if at:
+            return Node("u32", (), "u32", 7 + at if is_shift else 0x9E37_79B1 >> at)
+        return add("bits_of", add("mul", x, Node("const", (), "float", float(WIDTH))))
+
+    @functools.cache
+    def made(part):
+        op, *operands = part
+        kinds = SIGNATURES[op][0]
+        args = [
+            Node("const", (), "float", each) if isinstance(each, float)
+            else leaf(each, kind, op == "bits_shr" and each > 0) if isinstance(each, int) else made(each)
+            for each, kind in zip(operands, kinds, strict=True)
+        ]  # fmt: skip
+        return add(op, *args)
+
+    value = made(pattern)
+    if value.kind == "u32":
+        value = add("bits_top", add("bits_add", value, Node("u32", (), "u32", 77)))
+    return replace(kernel([("PUSH", 0.0)]), sections=(Section(Rate.ELEMENT, tuple(nodes), (value,)),))
 
 
 def test_the_second_tier_takes_over():
@@ -48,6 +144,19 @@ def test_the_second_tier_takes_over():
     assert isinstance(better, NativeCode)
     executable.upgrade(better)
     assert executable.tier == 2
+
+
+def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
+    e = Exprs()
+    total = sum((e("exp", e.coord("x") * e.coord("y") / -n) for n in range(1, 500)), e.coord("y"))
+    made, executor = compiled(lowered(total)), NativeExecutor()
+    assert is_huge(made)
+    assert isinstance(executor.translate(made, True), TileProgram)
+    assert executor.translate(made, True, 2) is None
+    found, expected = (
+        each.load(made).planes(StateMemory(()), launch_of((3, 40))) for each in (executor, ReferenceExecutor())
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_the_cache_takes_only_whole_files_of_this_user(tmp_path):

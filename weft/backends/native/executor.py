@@ -25,9 +25,9 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
+from weft.codegen.native.module import FRAME, Module, emit, is_huge, is_improvable, suits
 from weft.codegen.native.series import SERIES, emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Word
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Tier, Word
 from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
@@ -404,6 +404,11 @@ class Listing:
         return assembly(self.llvm, self.processor, self.level)
 
 
+def _settings(kernel: Kernel, tier: int) -> Tier:
+    """How a kernel is compiled. For a large one, the second tier is what LLVM makes quickly."""
+    return TIERS[tier if is_improvable(kernel) else 1]
+
+
 class NativeExecutor:
     """Compiles kernels to machine code. Those that it cannot compile run on the vector machine."""
 
@@ -429,28 +434,46 @@ class NativeExecutor:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
         is_series = suits_series(kernel)
-        if not is_series and not suits(kernel):
+        if not is_series and not self._draws(kernel):
             return self._vector.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
         if packed == is_series and kernel.tick != "never":
             return None
-        if tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+        if tier not in TIERS or (tier > 1 and not self._has_second(kernel)):
             return None
         if packed:
             channels(len(kernel.outputs))
         try:
-            tiles = self._tiles(kernel) if packed and tier == 1 else None
-            return tiles or self.code(kernel, packed, tier)
+            return self.first(kernel, packed) if tier == 1 else self.code(kernel, packed, tier)
         except RefusedError as failure:
             return Refused(str(failure), self._vector.translate(kernel, packed, tier))
 
-    def _tiles(self, kernel: Kernel) -> TileProgram | None:
-        """A picture as a list of calls, if it can be one, and if the second tier soon takes its place."""
-        plain = self._processor is None and self._lanes is None
-        if not plain or not is_improvable(kernel) or not suits_tiles(kernel):
-            return None
-        with making("list of calls"):
-            return emit_tiles(kernel, packed=True)
+    def _draws(self, kernel: Kernel) -> bool:
+        """Whether a picture can be native code. One that is too large for LLVM has to be a list of calls."""
+        return suits(kernel) and (not is_huge(kernel) or self._calls(kernel))
+
+    def _calls(self, kernel: Kernel) -> bool:
+        """Whether the first tier of a kernel is a list of calls."""
+        return self._lanes is None and not suits_series(kernel) and suits_tiles(kernel)
+
+    def _has_second(self, kernel: Kernel) -> bool:
+        """Whether code of the second tier is better than that of the first."""
+        return is_improvable(kernel) or (self._calls(kernel) and not is_huge(kernel))
+
+    def first(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram:
+        """The first tier: a list of calls if the kernel can be one, else machine code. Raises RefusedError."""
+        if self._calls(kernel):
+            with making("list of calls"):
+                tiles = emit_tiles(kernel, packed)
+            if tiles is not None:
+                return tiles
+        if is_huge(kernel):
+            raise RefusedError("it has too many values at once")
+        return self.code(kernel, packed, 1)
+
+    def late(self, kernel: Kernel, packed: bool, narrow: bool) -> NativeCode | TileProgram:
+        """Code of the first tier that is made when a launch needs it; see `code`. Raises RefusedError."""
+        return self.first(kernel, packed) if is_huge(kernel) else self.code(kernel, packed, 1, narrow)
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
@@ -460,12 +483,12 @@ class NativeExecutor:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
         module = self._module(kernel, packed, tier, narrow)
-        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+        return NativeCode(module.layout, machine_code(module.text, self.processor, _settings(kernel, tier).level), tier)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, is_series = self.processor.isa, suits_series(kernel)
         values, floats = len(kernel.section(Rate.ELEMENT)), DOUBLE if is_series else SINGLE
-        lanes = 1 if narrow else self._lanes or TIERS[tier].lanes(isa, values, floats)
+        lanes = 1 if narrow else self._lanes or _settings(kernel, tier).lanes(isa, values, floats)
         with making("machine code"):
             if is_series:
                 return emit_series(kernel, isa, lanes, tier == 1)
@@ -474,9 +497,10 @@ class NativeExecutor:
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
-        text = f"; {kernel.name}: runs on the vector machine\n"
+        runs = "as a list of calls" if self._draws(kernel) else "on the vector machine"
+        text = f"; {kernel.name}: runs {runs}\n"
         try:
-            if suits_series(kernel) or suits(kernel):
+            if suits_series(kernel) or (suits(kernel) and not is_huge(kernel)):
                 text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
@@ -496,7 +520,7 @@ class NativeExecutor:
             return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
         if suits_series(kernel) and not isinstance(codes.get(False), Code):
             return SeriesExecutable(kernel, self, codes)
-        if not suits(kernel) or isinstance(codes.get(True), Code):
+        if not self._draws(kernel) or isinstance(codes.get(True), Code):
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)
 
@@ -523,7 +547,7 @@ class NativeExecutable(Executable):
         """The forms of output (packed or not) that are left to the vector machine."""
         for packed, code in codes.items():
             if isinstance(code, (NativeCode, TileProgram)):
-                self._programs[packed, False] = linked(code)
+                self._programs[packed, False] = linked(code, executor.processor)
 
     @property
     def tier(self) -> int | None:
@@ -532,8 +556,8 @@ class NativeExecutable(Executable):
         return program.tier if program else None
 
     def upgrade(self, code: object) -> None:
-        if isinstance(code, NativeCode):
-            program = Functions(code)
+        if isinstance(code, (NativeCode, TileProgram)):
+            program = linked(code, self._executor.processor)
             with self._lock:
                 self._programs[self._packs, False] = program
                 self._buffers = RecentlyUsed(_SIZES)
@@ -606,5 +630,6 @@ class NativeExecutable(Executable):
 
     def _made(self, packed: bool, narrow: bool) -> Functions | TileFunctions:
         if (packed, narrow) not in self._programs:
-            self._programs[packed, narrow] = linked(self._executor.code(self.kernel, packed, 1, narrow))
+            code = self._executor.late(self.kernel, packed, narrow)
+            self._programs[packed, narrow] = linked(code, self._executor.processor)
         return self._programs[packed, narrow]

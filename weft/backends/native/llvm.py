@@ -24,10 +24,11 @@ import numpy.typing as npt
 from weft.backends.executor import RefusedError
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
+from weft.codegen.native.handlers import RECORD, handler_names, handlers
 from weft.codegen.native.target import (
     CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
 )
-from weft.codegen.native.tiles import RECORD, TileProgram, handler_names, handlers
+from weft.codegen.native.tiles import TileProgram
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
 from weft.media.sounds import cache_folder
@@ -154,9 +155,9 @@ class Functions:
 class TileFunctions:
     """The functions of a `TileProgram`, which take a block of arguments."""
 
-    def __init__(self, code: TileProgram) -> None:
+    def __init__(self, code: TileProgram, processor: Processor) -> None:
         self.layout, self.tier = code.layout, code.tier
-        self._engine, self._run, places = _handlers()
+        self._engine, self._run, places = _handlers(processor)
         self._programs = {name: _linked(words, places) for name, words in code.programs}
 
     def __contains__(self, name: str) -> bool:
@@ -175,16 +176,15 @@ def _linked(words: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
     return program
 
 
-def linked(code: NativeCode | TileProgram) -> Functions | TileFunctions:
-    """Code, ready to be called."""
-    return TileFunctions(code) if isinstance(code, TileProgram) else Functions(code)
+def linked(code: NativeCode | TileProgram, processor: Processor) -> Functions | TileFunctions:
+    """Code, ready to be called. `processor` is the one that lists of calls are for."""
+    return TileFunctions(code, processor) if isinstance(code, TileProgram) else Functions(code)
 
 
 @functools.cache
-def _handlers() -> tuple[Any, Any, npt.NDArray[np.int64]]:
+def _handlers(processor: Processor) -> tuple[Any, Any, npt.NDArray[np.int64]]:
     """The engine that holds them, the function that runs programs, and the addresses of all handlers."""
-    processor, llvm = host(), _llvm()
-    assert processor is not None, "checked before a native executor is made"
+    llvm = _llvm()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(handlers_object(processor, cache_folder() / "code")))

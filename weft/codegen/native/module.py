@@ -270,10 +270,10 @@ _MOST_TO_IMPROVE = 1180
 
 
 def suits(kernel: Kernel) -> bool:
-    """Whether a kernel should become a module: that of a picture whose elements do not depend on each other and have no
-    external reads, unless it is huge."""
+    """Whether a kernel can be native code: that of a picture whose elements do not depend on each other and have no
+    external reads."""
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
-    return kernel.sweep == "grid" and not by_element and not is_huge(kernel) and reads_strands(kernel)
+    return kernel.sweep == "grid" and not by_element and reads_strands(kernel)
 
 
 def is_huge(kernel: Kernel) -> bool:
@@ -282,7 +282,7 @@ def is_huge(kernel: Kernel) -> bool:
 
 
 def is_improvable(kernel: Kernel) -> bool:
-    """Whether a kernel that `suits` is small enough for the second tier."""
+    """Whether a kernel is small enough for all that LLVM can do in the second tier."""
     return sum(map(len, kernel.sections)) <= _MOST_TO_IMPROVE
 
 

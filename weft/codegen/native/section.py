@@ -13,7 +13,7 @@ from weft.codegen.native.graph import cost
 from weft.codegen.native.target import (
     CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
 )
-from weft.codegen.native.writer import FunctionWriter
+from weft.codegen.native.writer import FunctionWriter, ValueWriter
 from weft.codegen.values import Line, LoopBody, Node, operands
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -159,7 +159,7 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     """An image slot k ticks ago, sampled."""
     slot, plane, (k, x, y) = w.kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
-    raster = _Raster(Word.WIDTH, Word.HEIGHT, 1)
+    raster = Raster(Word.WIDTH, Word.HEIGHT, 1)
     if address is not None and w.lanes > 1 and w.graph.section.rate == Rate.ELEMENT:
         # Along an axis that no remap moves, the pixel itself is read: half as many values.
         if y.op == "line" and y.attr == _OWN_ROW:
@@ -171,12 +171,12 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
             upper, lower = (w.load(place, "%x", "float") for place in places)
             return _mix(w, upper, lower, rows.across)
     if address is not None and y not in w.graph.varying and w.lanes > 1:
-        return _between_rows(w, raster, x, y, address)
+        return between_rows(w, raster, x, y, address)
 
     def read(at: LlvmValue) -> LlvmValue:
         return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
 
-    return _between_four(w, raster, x, y, read)
+    return between_four(w, raster, x, y, read)
 
 
 _OWN_COLUMN = Line("coord", "x", Rate.COLUMN, "float")
@@ -186,38 +186,72 @@ _OWN_ROW = Line("coord", "y", Rate.ROW, "float")
 def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
     """A channel of a picture, sampled."""
     path, channel = node.attr
-    raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
+    raster = Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
     address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
     x, y = node.args
-    return _between_four(w, raster, x, y, lambda at: w.gather(address, at))
+    return between_four(w, raster, x, y, lambda at: w.gather(address, at))
 
 
 def write_fetch(w: FunctionWriter, node: Node) -> LlvmValue:
-    """A sample of a sound by its number. Numbers are compared as floats, because what does not fit into 32 bits is
-    converted to anything. That is right in single precision too: no float is between the count of samples and the
-    nearest float to it."""
+    """A sample of a sound by its number."""
     sound, channel = node.attr
-    number = w.value(node.args[0])
+    return fetch(w, sound, w.value(node.args[0]), w.bits(channel))
+
+
+def fetch(w: ValueWriter, sound: str, number: LlvmValue, channel: LlvmValue) -> LlvmValue:
+    """A sample of a channel; 0 outside of the sound. Numbers are compared as floats, because what does not fit into 32
+    bits is converted to anything. That is right in single precision too: no float is between the count of samples and
+    the nearest float to it."""
     inside = w.both(w.le(w.real(0), number), w.lt(number, w.word_as_real(PictureWord(sound, "width"))))
-    place = w.bits_add(w.bits_mul(w.whole(w.select(inside, number, w.real(0))), w.bits(SIDES)), w.bits(channel))
+    place = w.bits_add(w.bits_mul(w.whole(w.select(inside, number, w.real(0))), w.bits(SIDES)), channel)
     return w.select(inside, w.gather(w.word(PictureWord(sound, "pixels")), place), w.real(0))
 
 
 # Ticks.
 
 
-def _ticks_back(w: FunctionWriter, slot: StateSlot, k: Node) -> LlvmValue:
+class RingShape(NamedTuple):
+    """How far back a slot can be read, how many ticks its ring holds (one more), and the planes of each."""
+
+    depth: LlvmValue
+    cells: LlvmValue
+    planes: LlvmValue
+
+    @classmethod
+    def of(cls, w: ValueWriter, slot: StateSlot) -> RingShape:
+        return cls(w.real(slot.depth), w.bits(slot.depth + 1), w.bits(slot.planes))
+
+
+def _ticks_back(w: ValueWriter, depth: LlvmValue, k: LlvmValue) -> LlvmValue:
     """The whole ticks that a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
-    return w.whole(w.lesser(w.greater(w.value(k), w.real(1)), w.real(slot.depth)))
+    return w.whole(w.lesser(w.greater(k, w.real(1)), depth))
+
+
+def cell_numbers(w: ValueWriter, ring: RingShape, head: str, plane: LlvmValue, k: LlvmValue) -> LlvmValue:
+    """The number of the plane in a ring as it was k ticks ago, for each lane. `head` is the cell of this tick."""
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {head} to i32"), "u32"), _ticks_back(w, ring.depth, k))
+    is_before = LlvmValue(w.put(f"icmp slt {w.types['u32']} {cell.text}, zeroinitializer"), "bool")
+    cell = w.select(is_before, w.bits_add(cell, ring.cells), cell)
+    return w.bits_add(w.bits_mul(cell, ring.planes), plane)
+
+
+def far_gather(w: ValueWriter, address: str, number: LlvmValue, at: LlvmValue) -> LlvmValue:
+    """Elements of the planes of a ring, with a plane for each lane. The index has 64 bits, as a ring of pictures can
+    have more elements than 32 bits count."""
+    wide, bits = f"<{w.lanes} x i64>", w.types["u32"]
+    size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
+    number, size, at = (LlvmValue(w.put(f"sext {bits} {each.text} to {wide}"), "u32") for each in (number, size, at))
+    start = w.put(f"mul {wide} {number.text}, {size.text}")
+    return w.gather(address, LlvmValue(w.put(f"add {wide} {start}, {at.text}"), "u32"), wide)
 
 
 def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | None:
     """The address of an image slot k ticks ago; None if k differs between lanes."""
     if k.op == "const":
-        return w.word(ImageCell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
+        return w.word(ImageCell.back(slot, plane, k.attr))
     if k in w.graph.varying:
         return None
-    ticks = _as_index(w, _ticks_back(w, slot, k))
+    ticks = _as_index(w, _ticks_back(w, w.real(slot.depth), w.value(k)))
     cell = w.put(f"sub i64 {w.head(slot.key)}, {ticks}")
     wrapped = w.put(f"add i64 {cell}, {slot.depth + 1}")
     is_before = w.put(f"icmp slt i64 {cell}, 0")
@@ -228,28 +262,18 @@ def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | Non
 
 
 def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
-    """Elements of an image slot k ticks ago, with a k for each lane. The index has 64 bits, as a ring of pictures can
-    have more elements than 32 bits count."""
-    wide, bits = f"<{w.lanes} x i64>", w.types["u32"]
-    number = _cell_numbers(w, slot, plane, k)
-    size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
-    number, size, at = (LlvmValue(w.put(f"sext {bits} {each.text} to {wide}"), "u32") for each in (number, size, at))
-    start = w.put(f"mul {wide} {number.text}, {size.text}")
-    return w.gather(w.word(Ring(slot.key)), LlvmValue(w.put(f"add {wide} {start}, {at.text}"), "u32"), wide)
+    """Elements of an image slot k ticks ago, with a k for each lane."""
+    return far_gather(w, w.word(Ring(slot.key)), _cell_numbers(w, slot, plane, k), at)
 
 
 def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:
-    """The number of the plane in a ring as it was k ticks ago, for each lane."""
-    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "u32"), _ticks_back(w, slot, k))
-    is_before = LlvmValue(w.put(f"icmp slt {w.types['u32']} {cell.text}, zeroinitializer"), "bool")
-    cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
-    return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
+    return cell_numbers(w, RingShape.of(w, slot), w.head(slot.key), w.bits(plane), w.value(k))
 
 
 # Places.
 
 
-class _Raster(NamedTuple):
+class Raster(NamedTuple):
     """The words that hold the extents of a picture, and the distance between neighbours in a row, in floats."""
 
     width: Field
@@ -265,8 +289,8 @@ class _Located(NamedTuple):
     across: LlvmValue
 
 
-def _between_four(
-    w: FunctionWriter, raster: _Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]
+def between_four(
+    w: ValueWriter, raster: Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]
 ) -> LlvmValue:
     """Interpolates between the four pixels around a place."""
     columns, rows = _locate_both(w, raster, x, y)
@@ -277,7 +301,7 @@ def _between_four(
     return _mix(w, upper, lower, rows.across)
 
 
-def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address: str) -> LlvmValue:
+def between_rows(w: ValueWriter, raster: Raster, x: Node, y: Node, address: str) -> LlvmValue:
     """The same where all lanes are between the same two rows. Neighbouring lanes then usually read neighbouring pixels,
     and a plain load replaces the gather."""
     columns, rows = _locate_both(w, raster, x, y)
@@ -286,7 +310,7 @@ def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address:
     return _mix(w, upper, lower, rows.across)
 
 
-def _across(w: FunctionWriter, x: Node, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
+def _across(w: ValueWriter, x: Node, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
     """The values between two columns, in each of these rows."""
     number = w.number()
     side, apart, after = f"side{number}", f"apart{number}", f"after{number}"
@@ -308,12 +332,12 @@ def _across(w: FunctionWriter, x: Node, columns: _Located, places: Sequence[str]
     return [_mix(w, left, right, columns.across) for left, right in zip(found[::2], found[1::2], strict=True)]
 
 
-def _as_index(w: FunctionWriter, offset: LlvmValue) -> str:
+def _as_index(w: ValueWriter, offset: LlvmValue) -> str:
     """The offset in the first lane, as an index."""
     return w.put(f"sext i32 {w.lane(offset)} to i64")
 
 
-def _are_consecutive(w: FunctionWriter, x: Node, columns: _Located) -> str:
+def _are_consecutive(w: ValueWriter, x: Node, columns: _Located) -> str:
     """Whether each lane reads the pixel after that of the lane before it, and no lane reads the last of a row."""
     found: str | None = w.find((x, "consecutive"))
     if found is None:
@@ -326,11 +350,11 @@ def _are_consecutive(w: FunctionWriter, x: Node, columns: _Located) -> str:
     return found
 
 
-def _mix(w: FunctionWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmValue:
+def _mix(w: ValueWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmValue:
     return w.add(a, w.mul(w.sub(b, a), t))
 
 
-def _locate_both(w: FunctionWriter, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
+def _locate_both(w: ValueWriter, raster: Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
     """Locates a place across and down."""
     step = w.word_as_bits(raster.width)
     if raster.stride > 1:
@@ -338,7 +362,7 @@ def _locate_both(w: FunctionWriter, raster: _Raster, x: Node, y: Node) -> tuple[
     return _locate(w, x, raster.width, w.bits(raster.stride)), _locate(w, y, raster.height, step)
 
 
-def _locate(w: FunctionWriter, coordinate: Node, size: Field, stride: LlvmValue) -> _Located:
+def _locate(w: ValueWriter, coordinate: Node, size: Field, stride: LlvmValue) -> _Located:
     # The planes of one picture are sampled at the same places.
     found: _Located | None = w.find((coordinate, size))
     if found is None:

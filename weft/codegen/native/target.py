@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.values import Line, Scalar
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
@@ -196,6 +197,11 @@ class ImageCell:
     slot: str
     plane: int
     k: int
+
+    @classmethod
+    def back(cls, slot: StateSlot, plane: int, ticks: float) -> ImageCell:
+        """The cell that a read of a constant count of ticks finds."""
+        return cls(slot.key, plane, int(min(ticks, slot.depth)) if ticks >= 1 else 1)
 
 
 @dataclass(frozen=True, slots=True)

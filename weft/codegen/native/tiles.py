@@ -1,325 +1,42 @@
-"""Kernels as lists of calls: each operation is a ready function over a tile of lanes, so no compiler is needed.
+"""Kernels as lists of calls of ready functions (`handlers`), which need no compiler.
 
-`handlers` writes these functions once for a processor, from the native forms of the table of operations. `emit_tiles`
-turns a kernel into records, which the function `run` of the same module follows tile by tile. A record is `WIDTH`
-words: the address of a function, the offset of its result in the slots, and the operands that its kind takes. Each slot
-holds a tile of values of 4 bytes; a bool is 0 or 1.
+The element section and each section of lines become a program. Operations that often follow one another are one call.
+A value has a slot from its call to the last call that uses it; what does not change within a row has a slot of its own.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeAlias
 
-from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import costs
+from weft.codegen.kernel import NEST_STEPS, Kernel
+from weft.codegen.native.graph import Graph, costs
+from weft.codegen.native.handlers import FUSIONS, MIXED, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
-from weft.codegen.native.target import ImageCell, Isa, Layout, LlvmValue, Word, single
-from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable, LlvmLanes
-from weft.codegen.values import SIGNATURES, Line, Node, Section, needed
+from weft.codegen.native.target import Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word, single
+from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
+from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, needed, operands
 from weft.ir.rates import Rate
 from weft.ops import OPS
-from weft.ops.spec import ValueType
+from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 
-TILE = 256
-"""The most lanes of a tile."""
+_MOST_ROOM = 192 * TILE * 4
+"""A program whose slots take more would need more of a thread's stack than every system grants."""
 
-MOST_SLOTS = 192
-"""A program with more slots would need more of a thread's stack than every system grants."""
-
-RECORD = 8
-"""The words of a record."""
-
-_SPECIAL = ("_const", "_scalar", "_row", "_column", "_base", "_pack", "_or", "_store")
-
-Pattern: TypeAlias = "tuple[str | int | Pattern, ...]"
-
-# Several operations as one: an operation of operands, which are numbers or other patterns, the largest pattern first.
-# What a tile costs is mostly its loads and stores, and a pattern has one store.
-_HASH: Pattern = ("bits_mul", ("bits_xor", 0, ("bits_shr", 0, 1)), 2)
-_MIXED: Pattern = ("bits_mul", ("bits_xor", 0, 1), 2)
-_TWICE: Pattern = ("bits_mul", ("bits_xor", _MIXED, ("bits_shr", _MIXED, 3)), 4)
-FUSIONS: tuple[Pattern, ...] = (
-    ("bits_top", _TWICE),
-    _TWICE,
-    ("bits_top", _HASH),
-    _HASH,
-    _MIXED,
-    ("add", 0, ("mul", ("sub", 1, 0), 2)),
-    ("add", ("mul", 0, 1), 2),
-    ("sub", ("mul", 0, 1), 2),
-    ("sub", 2, ("mul", 0, 1)),
-)
-_COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
-
-
-def handler_names() -> tuple[str, ...]:
-    """The functions of the module, without `run`; records name them by their places."""
-    fused = (f"_fused{at}" for at in range(len(FUSIONS)))
-    return (*_SPECIAL, *fused, *(name for name in SIGNATURES if OPS[name].native is not None))
-
-
-# The handlers, in LLVM IR.
-
-_HEADER = "(ptr %slots, ptr %record, ptr %block, i64 %x, i64 %y, i64 %count)"
-
-
-class _Handler(LlvmLanes):
-    """One handler: a loop over the vectors of a tile. Its loop may read and write whole vectors of slots."""
-
-    def __init__(self, isa: Isa) -> None:
-        super().__init__(isa, isa.bits // 32 * 4)
-        self.block = "vector"
-        self.entry: list[str] = []
-
-    def operand(self, at: int) -> str:
-        """A word of the record, as a number."""
-        before, self.text = self.text, self.entry
-        place = self.put(f"getelementptr i64, ptr %record, i64 {at}")
-        found = self.put(f"load i64, ptr {place}")
-        self.text = before
-        return found
-
-    def slot(self, at: int) -> str:
-        """The address of the vector in the slot that a word of the record names."""
-        offset = self.operand(at)
-        tile = self.put(f"getelementptr i8, ptr %slots, i64 {offset}")
-        return self.put(f"getelementptr i32, ptr {tile}, i64 %at")
-
-    def read(self, at: int, kind: ValueType) -> LlvmValue:
-        stored: ValueType = "u32" if kind == "bool" else kind
-        found = self.put(f"load {self.types[stored]}, ptr {self.slot(at)}, align 4")
-        if kind == "bool":
-            return LlvmValue(self.put(f"icmp ne {self.types['u32']} {found}, zeroinitializer"), "bool")
-        return LlvmValue(found, kind)
-
-    def write(self, value: LlvmValue) -> None:
-        text, of = value.text, self.types[value.kind]
-        if value.kind == "bool":
-            text, of = self.put(f"zext {of} {text} to {self.types['u32']}"), self.types["u32"]
-        self.do(f"store {of} {text}, ptr {self.slot(1)}, align 4")
-
-    def splat(self, bits: str) -> LlvmValue:
-        """32 bits in every lane."""
-        of = self.types["u32"]
-        first = self.put(f"insertelement {of} poison, i32 {bits}, i64 0")
-        every = f"<{self.lanes} x i32> zeroinitializer"
-        return LlvmValue(self.put(f"shufflevector {of} {first}, {of} poison, {every}"), "u32")
-
-    def constant(self, at: int, kind: ValueType) -> LlvmValue:
-        found = self.splat(self.put(f"trunc i64 {self.operand(at)} to i32"))
-        return self.real_in(found) if kind == "float" else found
-
-    def word(self, at: int | str) -> str:
-        """The address or number in a word of the block, whose place a word of the record gives."""
-        place = self.put(f"getelementptr i64, ptr %block, i64 {at}")
-        return self.put(f"load i64, ptr {place}")
-
-    def element(self, word: str, index: str) -> str:
-        address = self.put(f"inttoptr i64 {word} to ptr")
-        return self.put(f"getelementptr i32, ptr {address}, i64 {index}")
-
-    def function(self, name: str) -> list[str]:
-        return [
-            f'define void @"tile{name}"{_HEADER} #0 {{', "entry:", *self.entry, "  br label %vector", "vector:",
-            f"  %at = phi i64 [ 0, %entry ], [ %next, %{self.block} ]", *self.text,
-            f"  %next = add i64 %at, {self.lanes}", "  %more = icmp slt i64 %next, %count",
-            "  br i1 %more, label %vector, label %done", "done:", "  ret void", "}",
-        ]  # fmt: skip
-
-
-def _write_handler(w: _Handler, name: str) -> None:
-    if name in SIGNATURES:
-        form, kinds = OPS[name].native, SIGNATURES[name][0]
-        args = [w.read(2 + at, kind) for at, kind in enumerate(kinds)]
-        assert form is not None
-        w.write(getattr(w, form)(*args) if isinstance(form, str) else partial(form, w)(*args))
-        return
-    match name:
-        case "_const":
-            w.write(w.constant(2, "u32"))
-        case "_scalar":
-            place = w.element(w.word(list(Word).index(Word.SCALARS)), w.operand(2))
-            w.write(w.splat(w.put(f"load i32, ptr {place}")))
-        case "_row":
-            w.write(w.splat(w.put(f"load i32, ptr {w.element(w.word(w.operand(2)), '%y')}")))
-        case "_base":
-            w.write(w.splat(w.put(f"trunc i64 {w.word(list(Word).index(Word.BASE))} to i32")))
-        case "_pack":
-            level = w.fma(w.read(3, "float"), w.constant(4, "float"), w.constant(5, "float"))
-            level = w.lesser(w.greater(level, w.real(0)), w.real(255))
-            w.write(w.bits_or(w.read(2, "u32"), w.bits_mul(w.whole(level), w.constant(6, "u32"))))
-        case "_or":
-            w.write(w.bits_or(w.read(2, "u32"), w.read(3, "u32")))
-        case _:
-            w.write(_fused(w, FUSIONS[int(name.removeprefix("_fused"))], {}))
-
-
-def _fused(w: _Handler, pattern: Pattern, known: dict[int | Pattern, LlvmValue]) -> LlvmValue:
-    """The value of a pattern, whose operands are in the slots of the record."""
-    op, *operands = pattern
-    values = []
-    for operand, kind in zip(operands, SIGNATURES[str(op)][0], strict=True):
-        assert not isinstance(operand, str)
-        if operand not in known:
-            known[operand] = w.read(2 + operand, kind) if isinstance(operand, int) else _fused(w, operand, known)
-        values.append(known[operand])
-    form = OPS[str(op)].native
-    assert form is not None
-    found: LlvmValue = getattr(w, form)(*values) if isinstance(form, str) else form(w, *values)
-    return found
-
-
-_COPIES = f"""
-define void @"tile_column"{_HEADER} #0 {{
-  %p1 = getelementptr i64, ptr %record, i64 1
-  %to = load i64, ptr %p1
-  %p2 = getelementptr i64, ptr %record, i64 2
-  %field = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %block, i64 %field
-  %line = load ptr, ptr %p3
-  %from = getelementptr i32, ptr %line, i64 %x
-  %slot = getelementptr i8, ptr %slots, i64 %to
-  %bytes = mul i64 %count, 4
-  call void @llvm.memcpy.p0.p0.i64(ptr %slot, ptr %from, i64 %bytes, i1 false)
-  ret void
-}}
-define void @"tile_store"{_HEADER} #0 {{
-  %p1 = getelementptr i64, ptr %record, i64 2
-  %from = load i64, ptr %p1
-  %p2 = getelementptr i64, ptr %record, i64 3
-  %field = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %record, i64 4
-  %plane = load i64, ptr %p3
-  %p4 = getelementptr i64, ptr %block, i64 %field
-  %start = load ptr, ptr %p4
-  %p5 = getelementptr i64, ptr %block, i64 {list(Word).index(Word.WIDTH)}
-  %width = load i64, ptr %p5
-  %p6 = getelementptr i64, ptr %block, i64 {list(Word).index(Word.HEIGHT)}
-  %height = load i64, ptr %p6
-  %rows = mul i64 %plane, %height
-  %row = add i64 %rows, %y
-  %before = mul i64 %row, %width
-  %index = add i64 %before, %x
-  %to = getelementptr i32, ptr %start, i64 %index
-  %slot = getelementptr i8, ptr %slots, i64 %from
-  %bytes = mul i64 %count, 4
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %slot, i64 %bytes, i1 false)
-  ret void
-}}
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-define void @tile_list(ptr %slots, ptr %first, i64 %records, ptr %block, i64 %x, i64 %y, i64 %count) #0 {{
-entry:
-  %none = icmp eq i64 %records, 0
-  br i1 %none, label %done, label %next
-next:
-  %n = phi i64 [ 0, %entry ], [ %n.next, %next ]
-  %at = mul i64 %n, {RECORD}
-  %record = getelementptr i64, ptr %first, i64 %at
-  %handler = load ptr, ptr %record
-  call void %handler(ptr %slots, ptr %record, ptr %block, i64 %x, i64 %y, i64 %count)
-  %n.next = add i64 %n, 1
-  %more = icmp ult i64 %n.next, %records
-  br i1 %more, label %next, label %done
-done:
-  ret void
-}}
-"""
-
-# A program is a header and its records: those that run once, once a row, and for each tile. A line is a picture of one
-# row, of which band 0 is all.
-_RUN = f"""
-define void @tile_run(ptr %block, ptr %program) #0 {{
-entry:
-  %h1 = getelementptr i64, ptr %program, i64 1
-  %h2 = getelementptr i64, ptr %program, i64 2
-  %h3 = getelementptr i64, ptr %program, i64 3
-  %h4 = getelementptr i64, ptr %program, i64 4
-  %room = load i64, ptr %program
-  %once = load i64, ptr %h1
-  %by.row = load i64, ptr %h2
-  %by.tile = load i64, ptr %h3
-  %extent = load i64, ptr %h4
-  %first = getelementptr i64, ptr %program, i64 {RECORD}
-  %once.words = mul i64 %once, {RECORD}
-  %first.row = getelementptr i64, ptr %first, i64 %once.words
-  %row.words = mul i64 %by.row, {RECORD}
-  %first.tile = getelementptr i64, ptr %first.row, i64 %row.words
-  %slots = alloca i8, i64 %room, align 64
-  %extent.place = getelementptr i64, ptr %block, i64 %extent
-  %width = load i64, ptr %extent.place
-  %height.place = getelementptr i64, ptr %block, i64 {list(Word).index(Word.HEIGHT)}
-  %height = load i64, ptr %height.place
-  %band.place = getelementptr i64, ptr %block, i64 {list(Word).index(Word.BAND)}
-  %band = load i64, ptr %band.place
-  %taken = getelementptr i64, ptr %block, i64 {list(Word).index(Word.NEXT)}
-  %h5 = getelementptr i64, ptr %program, i64 5
-  %is.line = load i64, ptr %h5
-  %line = icmp ne i64 %is.line, 0
-  call void @tile_list(ptr %slots, ptr %first, i64 %once, ptr %block, i64 0, i64 0, i64 {TILE})
-  br i1 %line, label %row, label %band.next
-band.next:
-  %number = atomicrmw add ptr %taken, i64 1 monotonic
-  %band.first = mul i64 %number, %band
-  %band.full = add i64 %band.first, %band
-  %band.cut = icmp slt i64 %band.full, %height
-  %band.end = select i1 %band.cut, i64 %band.full, i64 %height
-  %band.none = icmp sge i64 %band.first, %height
-  br i1 %band.none, label %done, label %row
-row:
-  %y = phi i64 [ 0, %entry ], [ %band.first, %band.next ], [ %y.next, %row.end ]
-  %end = phi i64 [ 1, %entry ], [ %band.end, %band.next ], [ %end, %row.end ]
-  call void @tile_list(ptr %slots, ptr %first.row, i64 %by.row, ptr %block, i64 0, i64 %y, i64 {TILE})
-  br label %tile
-tile:
-  %x = phi i64 [ 0, %row ], [ %x.next, %tile ]
-  %left = sub i64 %width, %x
-  %is.last = icmp sle i64 %left, {TILE}
-  %count = select i1 %is.last, i64 %left, i64 {TILE}
-  call void @tile_list(ptr %slots, ptr %first.tile, i64 %by.tile, ptr %block, i64 %x, i64 %y, i64 %count)
-  %x.next = add i64 %x, {TILE}
-  br i1 %is.last, label %row.end, label %tile
-row.end:
-  %y.next = add i64 %y, 1
-  %y.left = icmp slt i64 %y.next, %end
-  br i1 %y.left, label %row, label %band.done
-band.done:
-  br i1 %line, label %done, label %band.next
-done:
-  ret void
-}}
-"""
-
-
-def handlers(isa: Isa) -> str:
-    """The module of all handlers, and of `run`, which takes the block of arguments and a program."""
-    text, declared = [_COPIES, _RUN], set[str]()
-    for name in handler_names():
-        if name in ("_column", "_store"):
-            continue
-        w = _Handler(isa)
-        _write_handler(w, name)
-        text += w.function(name)
-        declared |= w.declared
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    return "\n".join([*sorted(declared), *text, attributes, ""])
-
-
-# Programs.
+_READS = frozenset({"state", "sample", "picture", "fetch"})
+_LOOPS = frozenset({"loop", "loop_out"})
 
 
 def suits_tiles(kernel: Kernel) -> bool:
-    """Whether all that a picture computes are operations of elements."""
-    if kernel.sweep != "grid" or kernel.tick == "element" or kernel.stages or sections_that_read(kernel):
-        return False
-    if any(rate == Rate.ELEMENT for _, rate in kernel.coords):
-        return False
-    sections = (kernel.section(rate) for rate in (Rate.COLUMN, Rate.ROW, Rate.ELEMENT))
-    return all(node.op in SIGNATURES and OPS[node.op].native is not None for s in sections for node in s.nodes)
+    """Whether there are functions for all that a picture computes. It has to be one of which a module can be made."""
+    rates = {Rate.COLUMN, Rate.ROW, Rate.ELEMENT} - sections_that_read(kernel)
+    return all(_has_handler(node) for rate in rates for node in kernel.section(rate).walk())
+
+
+def _has_handler(node: Node) -> bool:
+    row = OPS.get(node.op)
+    return node.op in _READS or node.op in _LOOPS if row is None else node.op in SIGNATURES and row.native is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,97 +49,59 @@ class TileProgram:
     tier: int = 1
 
 
-_FUSIONS_OF: dict[str, list[int]] = {}
-for _at, _pattern in enumerate(FUSIONS):
-    _FUSIONS_OF.setdefault(str(_pattern[0]), []).append(_at)
+# The patterns of an operation: the number of each, and what one of its operands has to be, if that is an operation.
+_FUSIONS_OF: dict[str, list[tuple[int, str | None]]] = {}
+for _at, (_op, *_operands) in enumerate(FUSIONS):
+    _part = next((str(each[0]) for each in _operands if isinstance(each, tuple)), None)
+    _FUSIONS_OF.setdefault(str(_op), []).append((_at, _part))
+
+_COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
 
 _PLACES = {name: at for at, name in enumerate(handler_names())}
+
+_TILE_WORD = 1 << 32
+"""What the word of a slot lacks if the slot is a tile."""
+
+
 
 
 def _bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", single(value)))[0])
 
 
-class _Program:
-    """The records of one section, and the slots of its values."""
+class _Fusing:
+    """Finds operations of a list that are one call together. `uses` are the uses of each value of the list."""
 
-    def __init__(self, table: ArgumentTable, along: Rate, roots: Iterable[Node], section: Section) -> None:
-        self.table, self.along = table, along
-        self.once: list[int] = []
-        self.by_row: list[int] = []
-        self.by_tile: list[int] = []
-        self._slots: dict[Node | str, int] = {}
-        self._free: list[int] = []
-        self._count = 0
-        self._roots = list(roots)
-        wanted = needed(self._roots)
-        self._nodes = [node for node in section.nodes if node in wanted]
-        self._uses = Counter(arg for node in self._nodes for arg in node.args)
-        self._uses.update(self._roots)
+    def __init__(self, nodes: Sequence[Node], uses: dict[Node, int]) -> None:
+        self._uses = uses
+        self.inside: set[Node] = set()
+        """What is computed within another value."""
+        self.found: dict[Node, tuple[str, tuple[Node, ...]]] = {}
+        """The handler of a value, and its operands."""
+        for node in reversed(nodes):
+            if node.op in _FUSIONS_OF and node not in self.inside:
+                self._fuse(node)
 
-    def record(self, where: list[int], name: str, *operands: int) -> None:
-        where += (_PLACES[name], *operands, *(0,) * (RECORD - 1 - len(operands)))
-
-    def new(self) -> int:
-        if self._free:
-            return self._free.pop()
-        self._count += 1
-        return (self._count - 1) * TILE * 4
-
-    def kept(self) -> int:
-        """A slot that no value takes over."""
-        self._count += 1
-        return (self._count - 1) * TILE * 4
-
-    def slot(self, node: Node) -> int:
-        found = self._slots.get(node)
-        if found is not None:
-            return found
-        at = self._slots[node] = self.kept()
-        match node.op:
-            case "const":
-                self.record(self.once, "_const", at, _bits(node.attr))
-            case "u32":
-                self.record(self.once, "_const", at, node.attr & 0xFFFF_FFFF)
-            case "scalar":
-                self.record(self.once, "_scalar", at, self.table.scalars[node.attr])
-            case "line" if node.attr.rate == self.along:
-                self.record(self.by_tile, "_column", at, self.table.fields[node.attr])
-            case "line":
-                self.record(self.by_row, "_row", at, self.table.fields[node.attr])
-        return at
-
-    def compute(self) -> None:
-        inside: set[Node] = set()
-        found: dict[Node, tuple[int, tuple[Node, ...]]] = {}
-        for node in reversed(self._nodes):
-            if node in inside:
+    def _fuse(self, node: Node) -> None:
+        parts_of = {arg.op for arg in node.args if self._uses.get(arg) == 1}
+        for at, part in _FUSIONS_OF[node.op]:
+            if part is not None and part not in parts_of:
                 continue
-            for at in _FUSIONS_OF.get(node.op, ()):
-                bound: dict[int, Node] = {}
-                parts: list[Node] = []
-                if self._matches(FUSIONS[at], node, bound, parts):
-                    found[node] = at, tuple(bound[each] for each in range(len(bound)))
-                    inside.update(parts)
-                    for part in parts:
-                        self._uses.subtract(part.args)
-                    self._uses.subtract(node.args)
-                    self._uses.update(found[node][1])
-                    break
-        for node in self._nodes:
-            if node in inside:
-                continue
-            args, name = node.args, node.op
-            if node in found:
-                at, args = found[node]
-                name = f"_fused{at}"
-            places = [self.slot(arg) for arg in args]
-            for arg in args:
-                self._uses[arg] -= 1
-                if not self._uses[arg] and arg.args:
-                    self._free.append(self._slots[arg])
-            at = self._slots[node] = self.new()
-            self.record(self.by_tile, name, at, *places)
+            bound: dict[int, Node] = {}
+            parts: list[Node] = []
+            if self._matches(FUSIONS[at], node, bound, parts):
+                args = tuple([bound[each] for each in range(len(bound))])
+                for each in (*parts, node):
+                    self._count(each.args, -1)
+                self._count(args, 1)
+                self.found[node] = f"_fused{at}", args
+                self.inside.update(parts)
+                return
+
+    def _count(self, args: Iterable[Node], by: int) -> None:
+        for arg in args:
+            if arg in self._uses:
+                self._uses[arg] += by
 
     def _matches(self, pattern: Pattern, node: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
         """Whether a value is of a pattern; adds the operands of the pattern, and the values that nothing else uses."""
@@ -438,111 +117,312 @@ class _Program:
                 return True
         return False
 
-    def _fits(self, operand: str | int | Pattern, arg: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
+    def _fits(self, operand: str | float | Pattern, arg: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
         if isinstance(operand, int):
             return bound.setdefault(operand, arg) is arg
+        if isinstance(operand, float):
+            return arg.op == "const" and arg.attr == operand
         assert not isinstance(operand, str)
         if arg in parts:
-            return operand is _MIXED and arg.op == _MIXED[0]
-        # The only value that a pattern mentions twice.
-        uses = 2 if operand is _MIXED else 1
-        if self._uses[arg] != uses or not arg.args or not self._matches(operand, arg, bound, parts):
+            return operand is MIXED and arg.op == MIXED[0]
+        uses = 2 if operand is MIXED else 1
+        if self._uses.get(arg) != uses or not self._matches(operand, arg, bound, parts):
             return False
         parts.append(arg)
         return True
 
+
+class _Program:
+    """The records of one section, and the slots of its values."""
+
+    def __init__(self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node]) -> None:
+        section = kernel.section(rate)
+        self._kernel, self._table = kernel, table
+        self._along = Rate.COLUMN if rate == Rate.ELEMENT else rate
+        self.once: list[int] = []
+        self.by_row: list[int] = []
+        self.by_tile: list[int] = []
+        self._bodies: list[tuple[list[int], int, list[int]]] = []
+        """The body of each loop: the list with the record of the loop, where in it the record begins, and the body."""
+        self._slots: dict[Node, int] = {}
+        self._free: list[int] = []
+        self._passing: set[Node] = set()
+        """The values whose slots are free for others after their last use."""
+        self._carried: dict[Node, list[int]] = {}
+        self.room = 0
+        self._graph = Graph(kernel, section) if any(node.op == "loop" for node in section.nodes) else None
+        self._loop_slots: list[tuple[int, int | None]] = []
+        """The budget and the lanes of the loops around this place."""
+        roots = list(roots)
+        wanted = needed(roots)
+        self._compute([node for node in section.nodes if node in wanted], roots, self.by_tile)
+
+    # Slots and records.
+
+    def record(self, to: list[int], name: str, *words: int) -> None:
+        to += (_PLACES[name], *words, *(0,) * (RECORD - 1 - len(words)))
+
+    def _kept(self, lanes: int) -> int:
+        """A slot that no other value takes over."""
+        at = self.room
+        self.room += lanes * 4
+        return at if lanes == UNIFORM else at - _TILE_WORD
+
+    def tile(self) -> int:
+        """A slot that changes from tile to tile."""
+        return self._free.pop() if self._free else self._kept(TILE)
+
+    def uniform(self, to: list[int], name: str, *words: int) -> int:
+        """The slot of a number that is the same in all lanes, written once or `by_row`."""
+        at = self._kept(UNIFORM)
+        self.record(to, name, at, *words)
+        return at
+
+    def slot(self, node: Node) -> int:
+        found = self._slots.get(node)
+        if found is None:
+            found = self._slots[node] = self._leaf(node)
+        return found
+
+    def _leaf(self, node: Node) -> int:
+        fields = self._table.fields
+        match node.op:
+            case "const":
+                return self.uniform(self.once, "_const", _bits(node.attr))
+            case "u32":
+                return self.uniform(self.once, "_const", node.attr & 0xFFFF_FFFF)
+            case "scalar":
+                return self.uniform(self.once, "_scalar", self._table.scalars[node.attr])
+            case "line" if node.attr.rate != self._along:
+                return self.uniform(self.by_row, "_row", fields[node.attr])
+            case "line":
+                at = self._kept(TILE)
+                self.record(self.by_tile, "_column", at, fields[node.attr])
+                return at
+        raise LookupError(f"{node.op} is used before it is computed")
+
+    # Values.
+
+    def _compute(self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int]) -> None:
+        """Appends the records of a section, or of the body of a loop. Values from outside keep their slots."""
+        uses = dict.fromkeys(nodes, 0)
+        for node in nodes:
+            for arg in operands(node):
+                if arg in uses:
+                    uses[arg] += 1
+        for root in roots:
+            if root in uses:
+                uses[root] += 1
+        fusing = _Fusing(nodes, uses)
+        for node in nodes:
+            if node in fusing.inside:
+                continue
+            if node.op == "loop_out":
+                self._slots[node] = self._carried[node.args[0]][node.attr]
+                continue
+            if node.op == "loop":
+                self._loop(node, to)
+                self._release(operands(node), uses)
+                continue
+            name, args = fusing.found.get(node) or (node.op, node.args)
+            more: list[int] = []
+            if name == "mod" and args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
+                period = args[1].attr
+                name, args, more = "_modulo", args[:1], [_bits(period), _bits(1 / period)]
+            words = [*(self.slot(arg) for arg in args), *more]
+            if node.op in _READS:
+                name, words = self._read(node, words, to)
+            self._release(args, uses)
+            at = self._slots[node] = self.tile()
+            self._passing.add(node)
+            self.record(to, name, at, *words)
+
+    def _release(self, args: Iterable[Node], uses: dict[Node, int]) -> None:
+        """Counts down the uses of values, and frees the slots of those that have none left."""
+        for arg in args:
+            if arg in uses:
+                uses[arg] -= 1
+                if not uses[arg] and arg in self._passing:
+                    self._free.append(self._slots[arg])
+
+    def _read(self, node: Node, words: list[int], to: list[int]) -> tuple[str, list[int]]:
+        """The handler of a read, and its operands after its result."""
+        fields = self._table.fields
+        if node.op in ("picture", "fetch"):
+            path, channel = node.attr
+            places = [fields[PictureWord(path, "pixels")], fields[PictureWord(path, "width")]]
+            if node.op == "picture":
+                places.append(fields[PictureWord(path, "height")])
+            return f"_{node.op}", [*places, channel, *words]
+        slot, plane, (k, *where) = self._kernel.slot(node.attr.slot), node.attr.plane, words
+        ticks, name = node.args[0], "_sample" if where else "_past"
+        if slot.image and ticks.op == "const":
+            name += "_row" * (bool(where) and where[1] >= 0)
+            return name, [fields[ImageCell.back(slot, plane, ticks.attr)], *where]
+        cells = self.tile()
+        self._free.append(cells)
+        self.record(to, "_cells", cells, k, fields[Head(slot.key)], slot.depth, slot.planes, plane)
+        ring: Field = Ring(slot.key) if slot.image else History(slot.key)
+        return f"{name}_at" if slot.image else "_history", [fields[ring], cells, *where]
+
+    # Loops.
+
+    def _loop(self, node: Node, to: list[int]) -> None:
+        body: LoopBody = node.attr
+        assert self._graph is not None
+        masked = body in self._graph.masked
+        first, last, *starts = map(self.slot, node.args)
+        carried = self._carried[node] = [self._kept(TILE) for _ in starts]
+        for at, start in zip(carried, starts, strict=True):
+            self.record(to, "_copy", at, start)
+        around = self._loop_slots[-1] if self._loop_slots else None
+        budget = around[0] if around else self._kept(TILE)
+        if around is None:
+            self.record(to, "_const", budget, NEST_STEPS)
+        active = self._kept(TILE) if masked else None
+        if active is not None:
+            outside = around[1] if around else None
+            self.record(to, *(("_inside", active) if outside is None else ("_copy", active, outside)))
+        index = self._kept(TILE if masked else UNIFORM)
+        if body.index is not None:
+            self._slots[body.index] = index
+        self._slots.update(zip(body.carried, carried, strict=True))
+        steps: list[int] = []
+        self._loop_slots.append((budget, active))
+        self._compute(body.nodes, body.following, steps)
+        self._loop_slots.pop()
+        self._carry(body, carried, active, steps)
+        self._bodies.append((to, len(to), steps))
+        name = "_loop" if active is None else "_masked"
+        self.record(to, name, index, first, last, 0, len(steps) // RECORD, budget, active or 0)
+
+    def _carry(self, body: LoopBody, carried: Sequence[int], active: int | None, to: list[int]) -> None:
+        """Appends the end of a step: the carried values become those that follow, in the lanes that are `active`."""
+        following = list(map(self.slot, body.following))
+        local = self._passing.intersection(body.nodes)
+        done = {at for node, at in zip(body.following, following, strict=True) if node in local}
+        for k, at in enumerate(following):
+            # A carried value that becomes another one must be read before it is written.
+            if at in carried and at != carried[k]:
+                following[k] = self.tile()
+                done.add(following[k])
+                self.record(to, "_copy", following[k], at)
+        for at, new in zip(carried, following, strict=True):
+            if at != new:
+                self.record(to, *(("_copy", at, new) if active is None else ("select", at, active, new, at)))
+        self._free += done
+
+    # Results.
+
     def store(self, slot: int, field: int, plane: int = 0) -> None:
+        if slot >= 0:
+            uniform, slot = slot, self._kept(TILE)
+            self.record(self.by_tile, "_copy", slot, uniform)
         self.record(self.by_tile, "_store", 0, slot, field, plane)
 
     def real(self, node: Node) -> int:
         """The slot of a value as a float."""
-        if node.kind != "bool":
-            return self.slot(node)
-        source, at = self.slot(node), self.kept()
-        self.record(self.by_tile, "to_float", at, source)
+        return self.slot(node) if node.kind != "bool" else self.kept("to_float", self.slot(node))
+
+    def kept(self, name: str, *words: int) -> int:
+        """The slot of a result, for good."""
+        at = self._kept(TILE)
+        self.record(self.by_tile, name, at, *words)
         return at
 
     def pack(self, parts: int, level: Level) -> int:
-        at = self.kept()
-        scale, offset = _bits(level.scale), _bits(level.offset)
-        self.record(self.by_tile, "_pack", at, parts, self.real(level.base), scale, offset, level.factor)
-        return at
+        return self.kept("_pack", parts, self.real(level.base), _bits(level.scale), _bits(level.offset), level.factor)
 
     def finished(self, extent: Word, is_line: bool) -> bytes:
-        lists = (self.once, self.by_row, self.by_tile)
-        counts = (len(each) // RECORD for each in lists)
-        header = (self._count * TILE * 4, *counts, self.table.fields[extent], int(is_line), 0, 0)
-        words = [*header, *(word for each in lists for word in each)]
+        """The words of the program."""
+        lists = [self.once, self.by_row, self.by_tile]
+        counts = [len(each) // RECORD for each in lists]
+        lists += [body for _, _, body in self._bodies]
+        starts, end = {}, 0
+        for each in lists:
+            starts[id(each)] = end
+            end += len(each)
+        for around, at, body in self._bodies:
+            around[at + _BODY] = (starts[id(body)] - starts[id(around)] - at) * 8
+        words = [self.room, *counts, self._table.fields[extent], int(is_line), 0, 0]
+        for each in lists:
+            words += each
         return struct.pack(f"<{len(words)}q", *words)
+
+
+_BODY = 4
+"""The word of a loop's record that says where its body is."""
 
 
 def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
     """The program of a kernel that `suits_tiles`, with outputs as planes or `packed` as pixels; None if it needs too
     many slots. Raises ValueError if the outputs cannot be packed."""
-    table = ArgumentTable()
+    table, reading = ArgumentTable(), sections_that_read(kernel)
     channels = plan_channels(kernel.section(Rate.ELEMENT).outputs) if packed else None
-    programs = [(ELEMENTS, _element_program(kernel, table, channels).finished(Word.WIDTH, False))]
+    elements = _element_program(kernel, table, channels)
+    programs = [(ELEMENTS, elements, Word.WIDTH)]
     for rate, name, extent in ((Rate.COLUMN, COLUMNS, Word.WIDTH), (Rate.ROW, ROWS, Word.HEIGHT)):
-        program = _line_program(kernel, table, channels, rate)
+        program = _line_program(kernel, table, channels, rate, rate in reading)
         if program is not None:
-            programs.append((name, program.finished(extent, True)))
-    if any(struct.unpack_from("<q", words)[0] > MOST_SLOTS * TILE * 4 for _, words in programs):
+            programs.append((name, program, extent))
+    if any(program.room > _MOST_ROOM for _, program, _ in programs):
         return None
-    base_bits, constant = (channels.base, tuple(channels.levels)) if channels else (0, ())
+    words = tuple((name, program.finished(extent, name != ELEMENTS)) for name, program, extent in programs)
+    base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
     layout = Layout(
-        tuple(table.fields), tuple(table.scalars), tuple(table.numbers), tuple(name for name, _ in programs),
-        work=costs(kernel.section(Rate.ELEMENT).nodes), base=base_bits, levels=constant,
+        tuple(table.fields), tuple(table.scalars), tuple(table.numbers), tuple(name for name, _ in words),
+        work=costs(kernel.section(Rate.ELEMENT).nodes), base=base, levels=levels, sections_that_read=reading,
     )  # fmt: skip
-    return TileProgram(layout, tuple(programs))
+    return TileProgram(layout, words)
 
 
 def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _Program:
     """Computes the elements of a row: what is stored, and the outputs as planes, or as pixels by their `channels`."""
     section = kernel.section(Rate.ELEMENT)
     bases = [level.base for level in channels.elements] if channels else section.outputs
-    elements = _Program(table, Rate.COLUMN, [*(store.value for store in section.stores), *bases], section)
-    elements.compute()
+    program = _Program(kernel, table, Rate.ELEMENT, [*(store.value for store in section.stores), *bases])
     for store in section.stores:
-        elements.store(elements.real(store.value), table.fields[ImageCell(*store.place, 0)])
+        program.store(program.real(store.value), table.fields[ImageCell(*store.place, 0)])
     if channels is None:
         for plane, node in enumerate(section.outputs):
-            elements.store(elements.real(node), table.fields[Word.OUT], plane)
-        return elements
-    pixel = elements.kept()
-    elements.record(elements.once, "_base", pixel)
-    for rate in channels.lines:
-        line = channels.line(rate)
-        assert line is not None
-        part, both = elements.slot(Node("line", (), "u32", line)), elements.kept()
-        elements.record(elements.by_tile, "_or", both, pixel, part)
-        pixel = both
+            program.store(program.real(node), table.fields[Word.OUT], plane)
+        return program
+    pixel = program.uniform(program.once, "_base")
+    for line in filter(None, map(channels.line, channels.lines)):
+        pixel = program.kept("_or", pixel, program.slot(Node("line", (), "u32", line)))
     for level in channels.elements:
-        pixel = elements.pack(pixel, level)
-    elements.store(pixel, table.fields[Word.OUT])
-    return elements
+        pixel = program.pack(pixel, level)
+    program.store(pixel, table.fields[Word.OUT])
+    return program
 
 
-def _line_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None, rate: Rate) -> _Program | None:
+def _line_program(
+    kernel: Kernel, table: ArgumentTable, channels: Channels | None, rate: Rate, is_given: bool
+) -> _Program | None:
     """Computes what the elements need of each column or row, and the parts of pixels that change no more often; None if
-    there is nothing to compute."""
+    there is nothing to compute. If the section `is_given`, the caller computes what the elements need."""
     section = kernel.section(rate)
     wanted = [f for f in table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local"]
     packing = channels.line(rate) if channels else None
+    if is_given:
+        wanted.clear()
     if not wanted and packing is None:
         return None
-    nodes = {line: section.locals[int(line.key)] for line in wanted}
-    levels: list[Level] = []
-    if channels and packing:
-        for factor, line in channels.lines[rate]:
-            value = section.locals[int(line.key)] if line.source == "local" else Node("line", (), line.kind, line)
-            levels.append(Level.of(factor, value, channels.opaque))
-    program = _Program(table, rate, [*nodes.values(), *(level.base for level in levels)], section)
-    program.compute()
+
+    def source(line: Line) -> Node:
+        """The value of a line."""
+        if line.source == "local" and not is_given:
+            return section.locals[int(line.key)]
+        return Node("line", (), line.kind, line)
+
+    packed = channels.lines[rate] if channels and packing else []
+    levels = [Level.of(factor, source(line), bool(channels and channels.opaque)) for factor, line in packed]
+    nodes = {line: source(line) for line in wanted}
+    program = _Program(kernel, table, rate, [*nodes.values(), *(level.base for level in levels)])
     for line, node in nodes.items():
         program.store(program.slot(node), table.fields[line])
     if packing is not None:
-        pixel = program.kept()
-        program.record(program.once, "_const", pixel, 0)
+        pixel = program.uniform(program.once, "_const", 0)
         for level in levels:
             pixel = program.pack(pixel, level)
         program.store(pixel, table.fields[packing])

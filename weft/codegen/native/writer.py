@@ -22,6 +22,9 @@ from weft.ops.spec import OpSpec, ValueType
 
 _KINDS: tuple[ValueType, ...] = ("float", "bool", "u32")
 
+# In memory, a bool takes as much as the others.
+_STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
+
 # Lets LLVM fuse a product and a sum, and nothing more: other fast-math flags would break the reduction of phases, or
 # the meaning of NaN and infinity.
 _FUSE = "contract "
@@ -194,6 +197,85 @@ class LlvmLanes:
         self.label(after)
         return value
 
+    # Memory.
+
+    def splat(self, number: str, kind: ValueType) -> LlvmValue:
+        """A number in every lane."""
+        of = self.types[kind]
+        first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
+        every = f"<{self.lanes} x i32> zeroinitializer"
+        return LlvmValue(self.put(f"shufflevector {of} {first}, {of} poison, {every}"), kind)
+
+    def lane(self, value: LlvmValue, lane: int = 0) -> str:
+        """The number in one lane."""
+        return self.put(f"extractelement {self.types[value.kind]} {value.text}, i64 {lane}")
+
+    def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
+        """The address of an element of 4 bytes, or of a float."""
+        return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
+
+    def load(self, address: str, index: str, kind: ValueType) -> LlvmValue:
+        """The vector from an element on."""
+        stored = _STORED[kind]
+        place = self.element(address, index, kind)
+        return self._read(LlvmValue(self.put(f"load {self.types[stored]}, ptr {place}, align 4"), stored), kind)
+
+    def load_splat(self, address: str, index: str, kind: ValueType) -> LlvmValue:
+        """One element, in every lane."""
+        stored = _STORED[kind]
+        number = self.put(f"load {self.scalar(stored)}, ptr {self.element(address, index, kind)}, align 4")
+        return self._read(self.splat(number, stored), kind)
+
+    def _read(self, stored: LlvmValue, kind: ValueType) -> LlvmValue:
+        return self.is_set(stored) if kind == "bool" else stored
+
+    def is_set(self, bits: LlvmValue) -> LlvmValue:
+        """Whether bits are not 0."""
+        return LlvmValue(self.put(f"icmp ne {self.types['u32']} {bits.text}, zeroinitializer"), "bool")
+
+    def extended(self, how: str, condition: LlvmValue) -> LlvmValue:
+        """A bool as bits: with `zext` 0 or 1, with `sext` in all 32 bits."""
+        return LlvmValue(self.put(f"{how} {self.types['bool']} {condition.text} to {self.types['u32']}"), "u32")
+
+    def store(self, value: LlvmValue, address: str, index: str) -> None:
+        """Writes a vector from an element on."""
+        if value.kind == "bool":
+            value = self.extended("zext", value)
+        place = self.element(address, index, value.kind)
+        self.do(f"store {self.types[value.kind]} {value.text}, ptr {place}, align 4")
+
+    def gather(self, address: str, index: LlvmValue, of: str = "", source: Precision = SINGLE) -> LlvmValue:
+        """Numbers of the `source` precision, from an element for each lane. `of` is the type of the index, if it is not
+        u32."""
+        found_as = source.vector(self.lanes, "float")
+        instruction = None if of else self.isa.gather(source.bytes, self.lanes)
+        if instruction is not None:
+            found = self._gathered_by(instruction, source, address, index)
+        else:
+            found = self._gathered_by_lane(source, address, index, of or self.types["u32"])
+        if source.bytes != self.floats.bytes:
+            convert = "fptrunc" if source.bytes > self.floats.bytes else "fpext"
+            found = self.put(f"{convert} {found_as} {found} to {self.types['float']}")
+        return LlvmValue(found, "float")
+
+    def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
+        """Gathers by one instruction of the processor. LLVM by itself prefers a load for each lane, and takes half a
+        millisecond to write these, which matters where compile time does."""
+        floats, bits = source.vector(self.lanes, "float"), self.types["u32"]
+        name = f"@llvm.{instruction}"
+        self.declared.add(f"declare {floats} {name}({floats}, ptr, {bits}, {floats}, i8)")
+        every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign enables a lane
+        args = f"{floats} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
+        return self.put(f"call {floats} {name}({args})")
+
+    def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str) -> str:
+        places = self.put(f"getelementptr {source.name}, ptr {address}, {of} {index.text}")
+        found_as, pointers, bools = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.types["bool"]
+        name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
+        self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {bools}, {found_as})")
+        args = f"{pointers} {places}, i32 4, {bools} splat (i1 true), {found_as} poison"
+        return self.put(f"call {found_as} {name}({args})")
+
     # Constants.
 
     def real(self, value: float, /) -> LlvmValue:
@@ -310,9 +392,6 @@ def _has_exact_reciprocal(x: float) -> bool:
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-# In memory, a bool takes as much as the others.
-_STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
-
 
 class _Numbering(dict[K, int]):
     """Numbers for keys, in the order in which they are first asked for."""
@@ -332,37 +411,22 @@ class ArgumentTable:
         self.numbers = _Numbering[Scalar]()
 
 
-class FunctionWriter(LlvmLanes):
-    """One function over a picture, or over a line of it. It computes values of the section of `graph`.
+class ValueWriter(LlvmLanes):
+    """Writes code that takes a block of arguments, and keeps the values that it has computed.
 
-    Its text has three parts: `entry` runs once, `outer` once a row, and `text` for each vector. Lines of the rate
-    `along` are read a vector at a time, at `index`; those of rows are read at `%y`.
+    `entry` is the part of the text that runs once, `text` the part for each vector. `places` are the numbers of the
+    words of the block, as text or as numbers.
     """
 
-    def __init__(
-        self, kernel: Kernel, graph: Graph, isa: Isa, lanes: int, table: ArgumentTable, along: Rate,
-        floats: Precision = SINGLE,
-    ) -> None:  # fmt: skip
+    def __init__(self, isa: Isa, lanes: int, places: Mapping[Field, int | str], floats: Precision = SINGLE) -> None:
         super().__init__(isa, lanes, floats)
-        self.kernel = kernel
-        self.graph = graph
-        self.table = table
-        self.along = along
+        self.places = places
         self.entry: list[str] = []
-        self.outer: list[str] = []
-        self.index = "%x"
-        """Where the vector begins in the lines along which the function runs."""
-        self.heads: dict[str, str] = {}
-        """The cell of a ring that this tick writes, by its slot, where the block of arguments does not hold it."""
-        self.registers: dict[SlotPlane, LlvmValue] = {}
-        """The values one tick ago of slots that are kept in registers."""
         self.block = "vector"
-        self.budget = ""
-        """The address of the steps that the nest of loops around this place may still make."""
         self._words: dict[Field, str] = {}
         self._forms: dict[str, Callable[..., LlvmValue]] = {}
         self._hoisted: dict[object, LlvmValue] = {}
-        """The constants, and the values that were computed in `entry` or `outer`."""
+        """The constants, and the values that were computed in `entry` or once a row."""
         self._scopes: list[dict[object, Any]] = [{}]
         """The values that were computed for this vector, in the blocks around this place, the innermost last."""
 
@@ -404,21 +468,10 @@ class FunctionWriter(LlvmLanes):
         return value
 
     def value(self, node: Node) -> LlvmValue:
-        """The value of a node. Raises LookupError if it is no leaf and has not been computed."""
+        """The value of a node. Raises LookupError if it has not been computed."""
         found: LlvmValue | None = self.find(node) or self._hoisted.get(node)
-        if found is not None:
-            return found
-        match node.op:
-            case "const":
-                found = self._hoisted[node] = self.real(node.attr)
-            case "u32":
-                found = self._hoisted[node] = self.bits(node.attr)
-            case "scalar":
-                found = self._scalar(node.attr)
-            case "line":
-                found = self._line(node.attr)
-            case _:
-                raise LookupError(f"{node.op} is used before it is computed")
+        if found is None:
+            raise LookupError(f"{node.op} is used before it is computed")
         return found
 
     def computed(self, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
@@ -440,7 +493,7 @@ class FunctionWriter(LlvmLanes):
 
     def place(self, field: Field) -> str:
         """The address of a word of the block."""
-        return self.put(f"getelementptr i64, ptr %block, i64 {self.table.fields[field]}")
+        return self.put(f"getelementptr i64, ptr %block, i64 {self.places[field]}")
 
     def word(self, field: Field) -> str:
         """The content of a word of the block, loaded once: an address or a number of 64 bits."""
@@ -462,6 +515,55 @@ class FunctionWriter(LlvmLanes):
     def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> LlvmValue:
         return self.splat(self.put(f"{convert} i64 {self.word(field)} to {self.scalar(kind)}"), kind)
 
+    def _hoist(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
+        """A value that is computed in `entry` when it is first used."""
+        if key not in self._hoisted:
+            self._hoisted[key] = self.in_entry(compute)
+        return self._hoisted[key]
+
+
+class FunctionWriter(ValueWriter):
+    """One function over a picture, or over a line of it. It computes values of the section of `graph`.
+
+    Its text has three parts: `entry` runs once, `outer` once a row, and `text` for each vector. Lines of the rate
+    `along` are read a vector at a time, at `index`; those of rows are read at `%y`.
+    """
+
+    def __init__(
+        self, kernel: Kernel, graph: Graph, isa: Isa, lanes: int, table: ArgumentTable, along: Rate,
+        floats: Precision = SINGLE,
+    ) -> None:  # fmt: skip
+        super().__init__(isa, lanes, table.fields, floats)
+        self.kernel = kernel
+        self.graph = graph
+        self.table = table
+        self.along = along
+        self.outer: list[str] = []
+        self.index = "%x"
+        """Where the vector begins in the lines along which the function runs."""
+        self.heads: dict[str, str] = {}
+        """The cell of a ring that this tick writes, by its slot, where the block of arguments does not hold it."""
+        self.registers: dict[SlotPlane, LlvmValue] = {}
+        """The values one tick ago of slots that are kept in registers."""
+        self.budget = ""
+        """The address of the steps that the nest of loops around this place may still make."""
+
+    # Values.
+
+    def value(self, node: Node) -> LlvmValue:
+        match node.op:
+            case "const" if node not in self._hoisted:
+                self._hoisted[node] = self.real(node.attr)
+            case "u32" if node not in self._hoisted:
+                self._hoisted[node] = self.bits(node.attr)
+            case "scalar":
+                return self._scalar(node.attr)
+            case "line":
+                return self.find(node) or self._line(node.attr)
+        return super().value(node)
+
+    # Arguments.
+
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         def load() -> LlvmValue:
             # What is no float is counted in 4 bytes.
@@ -479,94 +581,9 @@ class FunctionWriter(LlvmLanes):
                 self._hoisted[line] = self.load_splat(address, "%y", line.kind)
         return self._hoisted[line]
 
-    def _hoist(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
-        """A value that is computed in `entry` when it is first used."""
-        if key not in self._hoisted:
-            self._hoisted[key] = self.in_entry(compute)
-        return self._hoisted[key]
-
-    # Memory.
-
     def head(self, slot: str) -> str:
         """The cell of a ring that this tick writes."""
         return self.heads.get(slot) or self.word(Head(slot))
-
-    def splat(self, number: str, kind: ValueType) -> LlvmValue:
-        """A number in every lane."""
-        of = self.types[kind]
-        first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
-        every = f"<{self.lanes} x i32> zeroinitializer"
-        return LlvmValue(self.put(f"shufflevector {of} {first}, {of} poison, {every}"), kind)
-
-    def lane(self, value: LlvmValue, lane: int = 0) -> str:
-        """The number in one lane."""
-        return self.put(f"extractelement {self.types[value.kind]} {value.text}, i64 {lane}")
-
-    def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
-        """The address of an element of 4 bytes, or of a float."""
-        return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
-
-    def load(self, address: str, index: str, kind: ValueType) -> LlvmValue:
-        """The vector from an element on."""
-        stored = _STORED[kind]
-        place = self.element(address, index, kind)
-        return self._read(LlvmValue(self.put(f"load {self.types[stored]}, ptr {place}, align 4"), stored), kind)
-
-    def load_splat(self, address: str, index: str, kind: ValueType) -> LlvmValue:
-        """One element, in every lane."""
-        stored = _STORED[kind]
-        number = self.put(f"load {self.scalar(stored)}, ptr {self.element(address, index, kind)}, align 4")
-        return self._read(self.splat(number, stored), kind)
-
-    def _read(self, stored: LlvmValue, kind: ValueType) -> LlvmValue:
-        return self.is_set(stored) if kind == "bool" else stored
-
-    def is_set(self, bits: LlvmValue) -> LlvmValue:
-        """Whether bits are not 0."""
-        return LlvmValue(self.put(f"icmp ne {self.types['u32']} {bits.text}, zeroinitializer"), "bool")
-
-    def extended(self, how: str, condition: LlvmValue) -> LlvmValue:
-        """A bool as bits: with `zext` 0 or 1, with `sext` in all 32 bits."""
-        return LlvmValue(self.put(f"{how} {self.types['bool']} {condition.text} to {self.types['u32']}"), "u32")
-
-    def store(self, value: LlvmValue, address: str, index: str) -> None:
-        """Writes a vector from an element on."""
-        if value.kind == "bool":
-            value = self.extended("zext", value)
-        place = self.element(address, index, value.kind)
-        self.do(f"store {self.types[value.kind]} {value.text}, ptr {place}, align 4")
-
-    def gather(self, address: str, index: LlvmValue, of: str = "", source: Precision = SINGLE) -> LlvmValue:
-        """Numbers of the `source` precision, from an element for each lane. `of` is the type of the index, if it is not
-        u32."""
-        found_as = source.vector(self.lanes, "float")
-        instruction = None if of else self.isa.gather(source.bytes, self.lanes)
-        if instruction is not None:
-            found = self._gathered_by(instruction, source, address, index)
-        else:
-            found = self._gathered_by_lane(source, address, index, of or self.types["u32"])
-        if source.bytes != self.floats.bytes:
-            convert = "fptrunc" if source.bytes > self.floats.bytes else "fpext"
-            found = self.put(f"{convert} {found_as} {found} to {self.types['float']}")
-        return LlvmValue(found, "float")
-
-    def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
-        """Gathers by one instruction of the processor. LLVM by itself prefers a load for each lane, and takes half a
-        millisecond to write these, which matters where compile time does."""
-        floats, bits = source.vector(self.lanes, "float"), self.types["u32"]
-        name = f"@llvm.{instruction}"
-        self.declared.add(f"declare {floats} {name}({floats}, ptr, {bits}, {floats}, i8)")
-        every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign enables a lane
-        args = f"{floats} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
-        return self.put(f"call {floats} {name}({args})")
-
-    def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str) -> str:
-        places = self.put(f"getelementptr {source.name}, ptr {address}, {of} {index.text}")
-        found_as, pointers, bools = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.types["bool"]
-        name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
-        self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {bools}, {found_as})")
-        args = f"{pointers} {places}, i32 4, {bools} splat (i1 true), {found_as} poison"
-        return self.put(f"call {found_as} {name}({args})")
 
 
 # The functions of a kernel: one for its columns, one for its rows, and one for its elements. Several threads call the
