@@ -289,3 +289,20 @@ def file_of(picture: str) -> str | None:
     if is_levels(picture):
         return levelled(picture)
     return letters_of(picture).font if is_letters(picture) else picture
+
+
+# --- outlets: what `to:` names that is no window ---
+
+OUTLETS = ("pipe", "v4l2")
+"""The kinds of outlets, which stand before a path: a named pipe, and a loopback camera of Linux."""
+
+
+def outlet_of(target: str) -> tuple[str, str] | None:
+    """The kind and the path of an outlet, such as `pipe:beam.y4m`; None for the name of a window."""
+    kind, colon, path = target.partition(":")
+    return (kind, path) if colon and kind in OUTLETS else None
+
+
+def order_of_target(target: str) -> int:
+    """Which picture the first window shows: that with the lowest number, and of several the first."""
+    return 2 if outlet_of(target) else 1 if target else 0

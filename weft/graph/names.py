@@ -21,6 +21,7 @@ from weft.graph.nodes import (
 from weft.graph.partition import components
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import PoisonedError, Scope, StrandGroup, is_swizzle, strands
+from weft.names import outlet_of
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES, MediaHeader, SourceSpec
 from weft.syntax.ast import (
@@ -268,7 +269,7 @@ class _NameCollector:
             message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
             hint = did_you_mean(statement.name, known) or hint_for(statement.name) or hint
             raise error("unknown-statement", message, statement.head, hint)
-        target = _target(statement) if spec.targets else _address(statement, spec) if spec.addressed else None
+        target = _target(statement, spec) if spec.targets else _address(statement, spec) if spec.addressed else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
         same = self._same_target.setdefault((spec.name, target), [])
@@ -283,11 +284,15 @@ class _NameCollector:
         self.sinks.append(same[-1])
 
 
-def _target(statement: OutputStatement) -> str | None:
+def _target(statement: OutputStatement, spec: ContextSpec) -> str | None:
     for arg in statement.args:
         if arg.label == "to":
             if not isinstance(arg.value, Text) or not arg.value.value:
                 raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
+            outlet = outlet_of(arg.value.value) if spec.sweeps_plane else None
+            if outlet is not None and not outlet[1]:
+                example = 'for example to: "pipe:beam" or to: "v4l2:/dev/video2"'
+                raise error("needs-a-path", f"{outlet[0]} needs a path that takes the picture", arg.value.span, example)
             return arg.value.value
     return None
 

@@ -215,17 +215,21 @@ def missing_encoder() -> str | None:
 # --- frames for other programs ----------------------------------------------------------------------------------------
 
 
-def y4m_header(size: tuple[int, int], fps: float) -> bytes:
-    """The header of frames as `y4m_frame` makes them."""
+Y4M_FRAME = b"FRAME\n"
+"""What each frame of a y4m begins with."""
+
+
+def y4m_header(size: tuple[int, int], fps: float, chroma: str = "444") -> bytes:
+    """The header of a y4m, by default of frames as `y4m_frame` makes them."""
     rate = _fraction(fps)
-    words = f"W{size[0]} H{size[1]} F{rate.numerator}:{rate.denominator} Ip A1:1 C444 XCOLORRANGE=LIMITED"
+    words = f"W{size[0]} H{size[1]} F{rate.numerator}:{rate.denominator} Ip A1:1 C{chroma} XCOLORRANGE=LIMITED"
     return f"YUV4MPEG2 {words}\n".encode()
 
 
 def y4m_frame(pixels: Pixels) -> bytes:
     """Pixels [height, width, RGBA] as a frame of a y4m: Y, Cb and Cr in full resolution, BT.709 with limited range."""
     planes = pixels[..., :3].astype(np.float32) @ _BT709.T + _OFFSETS
-    return b"FRAME\n" + np.moveaxis(np.rint(planes).astype(np.uint8), -1, 0).tobytes()
+    return Y4M_FRAME + np.moveaxis(np.rint(planes).astype(np.uint8), -1, 0).tobytes()
 
 
 # ITU-R BT.709-6, 3.2–3.4: luma from red and blue, and the ranges of 8 bits.

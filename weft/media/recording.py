@@ -1,4 +1,5 @@
-"""Films of what is played: the process that encodes frames and sound as they come, and the memory that it shares.
+"""Films of what is played, and pictures for other programs: the process that encodes frames and sound as they come, and
+the memory that it shares.
 
 The file can be read at any time up to the last second: MP4 and QuickTime are written in fragments, and become an
 ordinary file at the end; Matroska needs nothing for that. While it is written it has another name. PyAV is imported in
@@ -7,11 +8,16 @@ the process that encodes.
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
+import select
+import shlex
 import signal
+import stat
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,9 +30,11 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Child, Pulse
 from weft.media.encoding import (
-    CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec, reason_of
+    CODECS, FORMATS, MAX_CHANNELS, Y4M_FRAME, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec,
+    reason_of, y4m_header
 )
 from weft.media.frames import Pixels, shared_file
+from weft.names import outlet_of
 
 LEAD = 0.05
 """Seconds of a film before its first picture, at least. Encoders need some of them to begin with the sound."""
@@ -54,6 +62,7 @@ class RecordingSpec:
     rate: int
     """Samples of sound a second."""
     path: str
+    """The name of a file, or of an outlet."""
 
 
 def recording_spec(path: Path, size: tuple[int, int], fps: float, rate: int) -> RecordingSpec:
@@ -62,6 +71,13 @@ def recording_spec(path: Path, size: tuple[int, int], fps: float, rate: int) -> 
     ending = path.suffix.lower()
     even = size[0] + size[0] % 2, size[1] + size[1] % 2
     return RecordingSpec(film_spec(ending, LIVE_CODECS[ending], None, even, fps), rate, str(path))
+
+
+def outlet_spec(outlet: str, size: tuple[int, int], fps: float) -> RecordingSpec:
+    """The pictures of this size for another program: `outlet` is a name as `is_outlet` knows them. Raises
+    EncodingError."""
+    even = size[0] + size[0] % 2, size[1] + size[1] % 2
+    return RecordingSpec(film_spec(".mkv", LIVE_CODECS[".mkv"], None, even, fps), 0, outlet)
 
 
 class _RecordingMemory:
@@ -188,7 +204,7 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             shared = _RecordingMemory(int(memory), recording.film)
-            film = _FilmWriter(recording, shared)
+            film = _writer(recording, shared, pulse)
             parent.send(("ready", None))
             kind = ""
             while kind != "end":
@@ -205,6 +221,8 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
                     film.end(arguments[0])
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
+        except EncodingError as problem:
+            failure = str(problem)
         except Exception as problem:  # FFmpeg has many
             failure = reason_of(recording.film, problem)
         parent.send(("end", failure))
@@ -282,3 +300,114 @@ class _FilmWriter:
         for packet in self._stream.encode(frame):
             packet.duration = 1  # the last one of a fragment has no successor that would tell
             self._container.mux(packet)
+
+
+def _writer(spec: RecordingSpec, shared: _RecordingMemory, pulse: Pulse) -> _FilmWriter | _OutletWriter:
+    """What writes the frames. Raises EncodingError, and any error of FFmpeg."""
+    match outlet_of(spec.path):
+        case "pipe", path:
+            return _PipeWriter(spec, shared, path, pulse)
+        case "v4l2", path:
+            return _CameraWriter(spec, shared, path)
+    return _FilmWriter(spec, shared)
+
+
+class _OutletWriter(ABC):
+    """Gives frames to another program, each as soon as it comes."""
+
+    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory) -> None:
+        self._memory = shared
+        self._pixels = PixelFormat(spec.film, is_live=True)
+
+    def add(self, slot: int, number: int) -> None:
+        """Gives the frame in a place."""
+        self._write(self._pixels.convert(self._memory.frames[slot], number))
+
+    def repeat(self, end: int) -> None:
+        """Does nothing: a program that reads has its own pace."""
+
+    def hear(self) -> None:
+        """Does nothing: there is no sound."""
+
+    @abstractmethod
+    def _write(self, frame: Any) -> None:
+        """Gives a frame in YUV 4:2:0."""
+
+    @abstractmethod
+    def end(self, count: int) -> None:
+        """Gives nothing any more."""
+
+
+class _PipeWriter(_OutletWriter):
+    """Writes a y4m to a named pipe, from its header on for each program that opens it."""
+
+    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory, path: str, pulse: Pulse) -> None:
+        """Raises EncodingError if there is no pipe of this name."""
+        super().__init__(spec, shared)
+        self._path, self._pulse = path, pulse
+        self._header = y4m_header((spec.film.width, spec.film.height), float(spec.film.fps), "420mpeg2")
+        self._pipe: int | None = None
+        try:
+            is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        except OSError as problem:
+            is_pipe = False
+            if problem.errno != errno.ENOENT:
+                raise EncodingError(f"{path} cannot be opened: {problem.strerror}") from None
+        if not is_pipe:
+            raise EncodingError(f"{path} is no pipe (mkfifo {shlex.quote(path)} makes one)")
+
+    def _write(self, frame: Any) -> None:
+        parts = [Y4M_FRAME]
+        for plane in frame.planes:
+            rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+            parts.append(rows[:, : plane.width].tobytes())
+        try:
+            if self._pipe is None:
+                self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+                parts.insert(0, self._header)
+            self._send(self._pipe, b"".join(parts))
+        except OSError as problem:
+            # Nobody reads it yet, or any more.
+            if problem.errno not in (errno.ENXIO, errno.EPIPE):
+                raise EncodingError(f"{self._path} cannot be written: {problem.strerror}") from None
+            self.end(0)
+
+    def _send(self, pipe: int, data: bytes) -> None:
+        """Waits for the reader as long as it takes."""
+        rest = memoryview(data)
+        while rest:
+            self._pulse.beat()
+            if select.select((), (pipe,), (), BEAT)[1]:
+                rest = rest[os.write(pipe, rest) :]
+
+    def end(self, count: int) -> None:
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
+
+
+class _CameraWriter(_OutletWriter):
+    """Gives frames to a loopback camera of Linux, which other programs open as a camera."""
+
+    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory, path: str) -> None:
+        """Raises EncodingError if it takes no pictures."""
+        import av
+
+        super().__init__(spec, shared)
+        try:
+            self._container: Any = av.open(path, "w", format="v4l2")
+            self._stream: Any = self._container.add_stream("rawvideo", rate=spec.film.fps)
+            self._stream.width, self._stream.height = spec.film.width, spec.film.height
+            self._stream.pix_fmt = CODECS[spec.film.codec].pixels
+            self._container.start_encoding()
+        except Exception as problem:  # FFmpeg has many
+            reason = getattr(problem, "strerror", None) or problem
+            words = f"{path} takes no pictures: {reason} (the kernel module v4l2loopback makes cameras that do)"
+            raise EncodingError(words) from None
+
+    def _write(self, frame: Any) -> None:
+        for packet in self._stream.encode(frame):
+            self._container.mux(packet)
+
+    def end(self, count: int) -> None:
+        self._container.close()

@@ -10,7 +10,7 @@ from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.graph.nodes import Subgraph
-from weft.names import is_sent, is_view
+from weft.names import is_sent, is_view, order_of_target
 from weft.runtime.parameters import ParameterSpec
 
 
@@ -72,16 +72,16 @@ class CompiledProgram:
 
     def showing(self, first: str = "") -> CompiledProgram:
         """The same with its first picture (see `pictures_of`), and without those of which nothing else is read."""
-        pictures = sorted(self.pictures, key=lambda each: each.target != first)
+        pictures = sorted(self.pictures, key=lambda each: each.target != first) if first else self.pictures
         hidden = {each.name for each in pictures[1:] if not each.exposes}
         return replace(self, units=tuple(unit for unit in self.units if unit.subgraph.name not in hidden))
 
     @property
     def pictures(self) -> list[Subgraph]:
-        """The subgraphs that draw pictures; the first one, that of the first window, has no target if there is such."""
+        """The subgraphs that draw pictures, that of the first window first."""
         subgraphs = (unit.subgraph for unit in self.units if unit.subgraph.sinks)
         pictures = [each for each in subgraphs if self.contexts[each.context].sweeps_plane]
-        return sorted(pictures, key=lambda each: each.target != "")
+        return sorted(pictures, key=lambda each: order_of_target(each.target))
 
     @property
     def views(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from weft.backends.launch import VIEW, Floats, Getter, Picture, Value
 from weft.backends.prologue import FilmTimes, Place, Prefetch, nowhere, prefetch_of, rows, tick
 from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, ContextTable
-from weft.names import StrandRef, viewed
+from weft.names import StrandRef, order_of_target, viewed
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class TickResult:
 
 
 def pictures_of(results: Iterable[TickResult]) -> dict[str, TickResult]:
-    """The pictures among results, by the windows that show them. The first window, which has no name, shows the picture
-    without a target; if there is none, the first one."""
+    """The pictures among results, by their targets. The picture of the first window, which has no name, is that without
+    a target; if there is none, the first one, with one of a window if there is such."""
     pictures = [result for result in results if result.context == VISUAL.name]
-    first = min(pictures, key=lambda result: result.target != "", default=None)
+    first = min(pictures, key=lambda result: order_of_target(result.target), default=None)
     return {"" if result is first else result.target: result for result in pictures}
 
 

@@ -368,10 +368,11 @@ class Reporter:
             self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
 
     def window(self, name: str, state: str, reason: str = "") -> None:
-        """Reports that a window was opened or closed, or that it failed for a reason. The first one has no name."""
+        """Reports that a window or an outlet was opened or closed, or that it failed for a reason. The first window has
+        no name."""
         self.events.emit("window", name=name, state=state, **({"reason": reason} if reason else {}))
         if reason:
-            self.mention(f"the window {visible(name)} is not shown: {reason}")
+            self.mention(f"{visible(name)} is not shown: {reason}")
 
     def restarted(self, process: str, words: str) -> None:
         """Reports that a process ended by itself and was started again."""

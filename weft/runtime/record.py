@@ -113,6 +113,39 @@ def _silence(count: int) -> Samples:
     return np.zeros((count, SoundTape.CHANNELS), np.float32)
 
 
+class PictureSender:
+    """Sends pictures to an encoder. A device is asked for its pixels, which it delivers for the next frame."""
+
+    def __init__(self, encoder: LiveEncoder) -> None:
+        self.encoder = encoder
+        self._under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = []
+        """The place, the number, the shape and the copier of each picture that a device was asked for."""
+
+    def send(self, picture: Values, number: int) -> bool:
+        """Sends a picture as the frame with this number; False if there is no room, as the encoder is behind. That of a
+        device that is lost is left out."""
+        slot = self.encoder.slot()
+        if slot is None:
+            return False
+        if isinstance(picture, PictureHandle):
+            try:
+                self._under_way.append((slot, number, picture.shape, picture.copier()))
+            except DeviceLostError:
+                self.encoder.give_back(slot)
+        else:
+            self.encoder.add(slot, number, picture.shape, lambda place: np.copyto(place, picture))
+        return True
+
+    def fetch(self) -> None:
+        """Sends the pictures that devices were asked for a frame ago."""
+        for slot, number, shape, copy in self._under_way:
+            try:
+                self.encoder.add(slot, number, shape, copy)
+            except DeviceLostError:
+                self.encoder.give_back(slot)
+        self._under_way.clear()
+
+
 @dataclass
 class _Take:
     """A film that is being written, and its numbers."""
@@ -131,12 +164,14 @@ class _Take:
     """The latest picture."""
     is_waiting: bool = False
     """Whether the film lacks it."""
-    under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = field(default_factory=list)
-    """The place, the number, the shape and the copier of each picture that a device was asked for."""
     said_at: float = 0.0
     said: int = 0
     """When the encoder was reported to be behind, and with how many dropped frames."""
     stood: float = 0.0
+    pictures: PictureSender = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pictures = PictureSender(self.encoder)
 
     @property
     def seconds(self) -> float:
@@ -204,7 +239,7 @@ class Recorder:
             take.partial.unlink(missing_ok=True)
             self._fail(take.path, "nothing is recorded: the encoder was still starting", take.figures)
             return
-        self._fetch(take)
+        take.pictures.fetch()
         take.encoder.hear(take.timeline.rest())
         take.encoder.finish(take.timeline.count)
         self._ending.append(take)
@@ -246,7 +281,7 @@ class Recorder:
     # --- frames ---------------------------------------------------------------------------------------------------
 
     def _add(self, take: _Take, picture: Values | None, clock: Clock, rate: int) -> None:
-        self._fetch(take)
+        take.pictures.fetch()
         stream, timeline = self._sound.audible, take.timeline
         seconds = timeline.place(stream if stream is not None and stream.options.rate == rate else None, clock)
         take.encoder.hear(timeline.samples(seconds))
@@ -268,29 +303,10 @@ class Recorder:
                 take.encoder.repeat(number)
             return
         take.repeated += skipped
-        slot = take.encoder.slot()
-        if slot is None:
-            take.dropped += 1
-            return
-        take.is_waiting = False
-        if isinstance(picture, PictureHandle):
-            try:
-                copy = picture.copier()
-            except DeviceLostError:
-                take.encoder.give_back(slot)
-            else:
-                take.under_way.append((slot, number, picture.shape, copy))
+        if take.pictures.send(picture, number):
+            take.is_waiting = False
         else:
-            take.encoder.add(slot, number, picture.shape, lambda place: np.copyto(place, picture))
-
-    def _fetch(self, take: _Take) -> None:
-        """Adds the pictures that devices were asked for a frame ago. Those of a device that is lost are left out."""
-        for slot, number, shape, copy in take.under_way:
-            try:
-                take.encoder.add(slot, number, shape, copy)
-            except DeviceLostError:
-                take.encoder.give_back(slot)
-        take.under_way.clear()
+            take.dropped += 1
 
     # --- reports --------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import numpy as np
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault, visible
-from weft.names import shown
+from weft.names import outlet_of, shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
@@ -33,6 +33,7 @@ from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import FileState, SetList, read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.link import LinkPeer
+from weft.runtime.outlets import Outlets
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.record import Recorder
@@ -168,12 +169,15 @@ class Session:
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self.folder, self.path.stem, self.reporter)
+        self._outlets = Outlets(self.reporter)
         self._recorder = Recorder(self.reporter, self.sound, self.folder, self.path.stem, self.record)
         self._screen = Screen()
         self._picture: Values | None = None
         """The picture of the first window."""
-        self._others: Mapping[str, Values] = {}
-        """The pictures of further windows, by their names."""
+        self._shown: Mapping[str, Values] = {}
+        """The pictures that are shown, by their targets; that of the first window has none."""
+        self._given: Mapping[str, Values] = {}
+        """The pictures for other programs, by the names of their outlets."""
         self._entered: LoadResult | None = None
         """The result of the program that plays."""
         self._previous: LoadResult | None = None
@@ -262,6 +266,7 @@ class Session:
         finally:
             self._take_sound_events()
             self._recorder.close()
+            self._outlets.close()
             self.close()
             gc.unfreeze()
             sys.setswitchinterval(interval)
@@ -425,7 +430,7 @@ class Session:
             if self.loader.assignment.has_lost:
                 self._ticker.repair(loaded, self._ticker.env(loaded))
                 self._note_moves()
-            self._transitions.enter(loaded, {} if self._picture is None else {"": self._picture, **self._others})
+            self._transitions.enter(loaded, {} if self._picture is None else self._shown)
         except Exception as failure:
             self._refuse(outcome, (fault("the program could not take over", failure),))
             self._transitions.restart_sound()
@@ -441,6 +446,7 @@ class Session:
             self._previous = self._entered
         self._entered, self._is_improvable = outcome, True
         self._failure = ()
+        self._outlets.retry()
         self.reporter.begin()
         self.reporter.notices.set_problems(outcome.diagnostics)
         self._follow_program()
@@ -509,6 +515,9 @@ class Session:
                 self._screen.annotate(overlay)
             self._frame()
             self._recorder.follow(self._picture, self.clock, *self._recorded)
+            if (running := self.programs.running) is not None:
+                folder = Path(running.compiled.file).parent
+                self._outlets.follow(self._given, folder, self.settings.get("fps", 60))
             self._report_changes()
             self._after_frame(stats)
             if due:
@@ -563,8 +572,13 @@ class Session:
             if (sender := self.senders.get(result.context)) is not None:
                 sender.send(result, time.monotonic())
         try:
-            if self._show(self._transitions.visible(pictures_of(results), env, done)):
+            pictures = pictures_of(results)
+            if self._show(self._transitions.visible(pictures, env, done)):
                 self._drew()
+            self._given = {
+                pictures[target].target: values for target, values in self._shown.items()
+                if outlet_of(pictures[target].target)
+            }  # fmt: skip
         except DeviceLostError as failure:
             self._ticker.recover(loaded, failure, env, {})
             self._note_moves()
@@ -589,13 +603,12 @@ class Session:
             self._worker.change(setup)
             self.sound.change(setup)
 
-    def _show(self, shown: dict[str, Values]) -> bool:
-        """Shows the pictures of a frame, by their windows; False if the first one cannot be shown. Raises WeftError
+    def _show(self, shown: Mapping[str, Values]) -> bool:
+        """Shows the pictures of a frame, by their targets; False if the first one cannot be shown. Raises WeftError
         when the screen is lost."""
-        values = shown.pop("", None)
-        self._others = shown
-        # First, since the first window waits for its monitor.
-        self._screen.show_others(shown)
+        values, self._shown = shown.get(""), shown
+        # These first, since the first window waits for its monitor.
+        self._screen.show_others({name: each for name, each in shown.items() if name and not outlet_of(name)})
         # If no device is left that draws, the last picture stays.
         stays = values is None and (self._picture is None or self.loader.assignment.losses("visual"))
         if stays or (values is not None and values is self._picture):

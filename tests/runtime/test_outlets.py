@@ -1,0 +1,104 @@
+"""Pictures for other programs: what comes out of a named pipe, and that nothing waits for those who read."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.performance import Performance
+from weft.media.encoding import Y4M_FRAME, y4m_frame
+
+WIDTH, HEIGHT = 64, 36
+PATCH = f"""me<width> = {WIDTH}; me<height> = {HEIGHT}
+display(0)
+display(me@x, me@y, 0.5, to: "pipe:beam")
+"""
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    os.mkfifo(tmp_path / "beam")
+    return tmp_path / "beam"
+
+
+def frames(pipe: Path, count: int) -> tuple[str, list[NDArray[np.uint8]]]:
+    """The header, and the brightness in some frames, as a program reads them that opens the pipe now. Empty if it has
+    come so soon that the rest of a frame for the last one is still there."""
+    found: list[NDArray[np.uint8]] = []
+    with pipe.open("rb") as file:
+        header = file.readline().decode(errors="replace")
+        if not header.startswith("YUV4MPEG2 "):
+            return "", found
+        width, height = (int(word[1:]) for word in header.split()[1:3])
+        for _ in range(count):
+            assert file.read(len(Y4M_FRAME)) == Y4M_FRAME
+            plane = file.read(width * height)
+            assert len(file.read(2 * (width // 2) * (height // 2))) == width * height // 2
+            found.append(np.frombuffer(plane, np.uint8).reshape(height, width))
+    return header, found
+
+
+def brightness(blue: float = 0.5) -> NDArray[np.uint8]:
+    y, x = np.meshgrid((np.arange(HEIGHT) + 0.5) / HEIGHT, (np.arange(WIDTH) + 0.5) / WIDTH, indexing="ij")
+    shown = np.rint(np.stack([x, y, np.full_like(x, blue), x], -1) * 255).astype(np.uint8)
+    return np.frombuffer(y4m_frame(shown), np.uint8, HEIGHT * WIDTH, len(Y4M_FRAME)).reshape(HEIGHT, WIDTH)
+
+
+def test_programs_that_open_a_pipe_get_the_picture_from_a_header_on(pipe: Path) -> None:
+    patch = pipe.with_name("patch.weft")
+    patch.write_text(PATCH)
+    with Performance(patch, "--headless", "--no-audio") as performance:
+        performance.wait_for("window", when=lambda event: event["name"] == "pipe:beam" and event["state"] == "opened")
+        header, found = frames(pipe, 5)
+        assert header.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F60:1 ")
+        assert all(np.abs(plane.astype(int) - brightness()).max() <= 2 for plane in found)
+        performance.save(PATCH.replace("0.5", "1"))
+        performance.wait_for("swap")
+        deadline = time.monotonic() + 20
+        while not found or np.abs(found[-1].astype(int) - brightness(1)).max() > 2:
+            assert time.monotonic() < deadline, "the new picture does not come"
+            _, found = frames(pipe, 2)
+        assert [event["state"] for event in performance.events if event["event"] == "window"] == ["opened"]
+
+
+def test_a_size_of_its_own_is_made_even(pipe: Path) -> None:
+    patch = pipe.with_name("patch.weft")
+    patch.write_text(PATCH.replace("display(0)\n", ""))
+    with Performance(patch, "--headless", "--no-audio", "--size", f"{WIDTH}x{HEIGHT - 1}"):
+        header, (plane, *_) = frames(pipe, 2)
+        assert header.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} ")
+        assert np.array_equal(plane[-1], plane[-2])
+
+
+def test_what_does_not_take_pictures_is_reported_and_tried_again_with_a_save(tmp_path: Path) -> None:
+    patch, other = tmp_path / "patch.weft", 'display(me@x, to: "v4l2:/dev/nothing")\n'
+    (tmp_path / "file").write_text("this stays")
+    patch.write_text(PATCH + other + 'display(me@x, to: "pipe:file")\n')
+    with Performance(patch, "--headless", "--no-audio") as performance:
+        for name, reason in (("pipe:beam", "mkfifo"), ("pipe:file", "no pipe"), ("v4l2:/dev/nothing", "v4l2loopback")):
+            failed = performance.wait_for(
+                "window", when=lambda event, name=name: event["name"] == name and event["state"] == "failed"
+            )  # fmt: skip
+            assert reason in failed["reason"]
+            performance.wait_for_words(f"{name} is not shown: ")
+        os.mkfifo(tmp_path / "beam")
+        performance.save(PATCH.replace("0.5", "1"))
+        _, found = frames(tmp_path / "beam", 1)
+        assert np.abs(found[0].astype(int) - brightness(1)).max() <= 2
+    assert (tmp_path / "file").read_text() == "this stays"
+
+
+def test_a_reader_that_stands_still_holds_nothing_up(pipe: Path) -> None:
+    patch = pipe.with_name("patch.weft")
+    patch.write_text(PATCH)
+    options = "--headless", "--no-audio", "--size", "640x360", "--frames", "150"
+    with Performance(patch, *options) as performance, pipe.open("rb") as file:
+        file.readline()
+        assert performance.ended() == 0
+    assert performance.count("frames")
+    assert performance.latest("stopped")["reason"] == "frames"
