@@ -1,9 +1,11 @@
-"""A performance with a save every so often, one in five of them broken: how soon a save is on the screen, whether the
-picture waits for it, and how memory grows.
+"""A performance with a save every so often: how soon each kind of edit is on the screen, whether the picture waits for
+it, and how memory grows.
 
     scripts/headless .venv/bin/python -m benchmarks.saves [--seconds 60] [--every 1] [--size 160x90] [--patch FILE]
 
-As much time goes by without a save at first, so that the frames of both can be compared.
+Edits come in turn: a number in the first or last third of the text, a statement, a number in the spindle that is used
+most, a library, a comment, and a mistake with its correction. As much time goes by without a save at first, so that the
+frames of both can be compared.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+from weft.runtime.compiling.compiler import Saved
 
 Event = dict[str, Any]
 
@@ -42,9 +47,9 @@ def main() -> None:
         began = now(patch)
         time.sleep(asked.seconds if asked.control is None else asked.control)
         between = now(patch)
-        memory = save_and_weigh(process, patch, asked.seconds, asked.every)
+        kinds, memory = save_and_weigh(process, patch, asked.seconds, asked.every)
         ended = now(patch)
-        report(events(patch), began, between, ended)
+        report(events(patch), kinds, began, between, ended)
         report_growth(memory)
 
 
@@ -81,31 +86,64 @@ def now(patch: Path) -> float:
     return float(events(patch)[-1]["t"])
 
 
-def variants(text: str) -> Iterator[str]:
-    """Texts that each differ from the one before in a number, as a player's do; one in five is broken."""
-    numbers = [found.span() for found in re.finditer(r"(?<![\w.#\"])\d+\.\d+(?![\w.])", text)]
-    count = 0
-    while True:
-        start, end = numbers[count % len(numbers)]
-        count += 1
-        changed = f"{float(text[start:end]) * 0.999:.5f}"
-        yield text[:start] + changed + text[end:] + (_BROKEN if count % 5 == 0 else f"// {count}\n")
+_NUMBER = re.compile(r"(?<![\w.#\"])\d+\.\d+(?![\w.])")
+_SPINDLE = re.compile(r"^spindle (\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
+_STATEMENT, _LIBRARY, _COMMENT = "added = fract(me@x * 3 + me@time)\n", "#use std.map\n", "// a comment\n"
+
+
+def edits(text: str) -> Iterator[tuple[str, str]]:
+    """Texts that each differ from the one before as a player's do, with the kind of the edit."""
+    spindle = max(_SPINDLE.finditer(text), key=lambda found: text.count(f"{found[1]}("), default=None)
+    for turn in count():
+        for start, end, kind in ((0, 1 / 3, "number, early"), (2 / 3, 1, "number, late")):
+            text = _changed(text, turn, int(start * len(text)), int(end * len(text)))
+            yield kind, text
+        text = _toggled(text, _STATEMENT)
+        yield "statement", text
+        if spindle is not None:
+            found = next(each for each in _SPINDLE.finditer(text) if each[1] == spindle[1])
+            text = _changed(text, turn, *found.span())
+            yield "spindle", text
+        text = _toggled(text, _LIBRARY)
+        yield "library", text
+        text = _toggled(text, _COMMENT)
+        yield "comment", text
+        yield "mistake", text + _BROKEN
+        text = _changed(text, turn, 0, len(text))
+        yield "correction", text
+
+
+def _changed(text: str, turn: int, start: int, end: int) -> str:
+    """The text with another number, one of those between two places; the same if there is none."""
+    numbers = [found.span() for found in _NUMBER.finditer(text, start, end)]
+    if not numbers:
+        return text
+    first, last = numbers[turn * 7 % len(numbers)]
+    return f"{text[:first]}{float(text[first:last]) * 0.999:.5f}{text[last:]}"
+
+
+def _toggled(text: str, line: str) -> str:
+    return text.replace(line, "") if line in text else line + text
 
 
 def save_and_weigh(
     process: subprocess.Popen[bytes], patch: Path, seconds: float, every: float
-) -> list[tuple[float, int]]:
-    """Saves for so long; gives moments, in seconds, with the bytes that the performance takes."""
-    texts = variants(patch.read_text())
+) -> tuple[dict[str, str], list[tuple[float, int]]]:
+    """Saves for so long; gives the kinds of the edits by the hashes of the texts, and moments, in seconds, with the
+    bytes that the performance takes."""
+    texts = edits(patch.read_text())
     began = time.monotonic()
-    memory = []
+    kinds, memory = dict[str, str](), list[tuple[float, int]]()
     while (moment := time.monotonic() - began) < seconds:
+        kind, text = next(texts)
+        saved = Saved(text.encode(), moment)
+        kinds.setdefault(saved.hash, kind)
         saving = patch.with_suffix(".saving")
-        saving.write_text(next(texts))
+        saving.write_bytes(saved.data)
         os.replace(saving, patch)
         memory.append((moment, resident(process.pid)))
         time.sleep(max(0.0, every - (time.monotonic() - began - moment)))
-    return memory
+    return kinds, memory
 
 
 def resident(pid: int) -> int:
@@ -115,14 +153,19 @@ def resident(pid: int) -> int:
     return sum(rss for each, parent, rss in rows if pid in (each, parent)) * 1024
 
 
-def report(found: list[Event], began: float, between: float, ended: float) -> None:
-    swaps = [event for event in found if event["event"] == "swap"]
-    latency = sorted(event["latency_ms"] for event in swaps)
-    compiled = [event["parse_ms"] + event["graph_ms"] + event["compile_ms"] for event in swaps]
+def report(found: list[Event], kinds: dict[str, str], began: float, between: float, ended: float) -> None:
+    swaps = [event for event in found if event["event"] == "swap" and event["hash"] in kinds]
     broken = sum(event["event"] == "error" for event in found)
-    print(f"{len(swaps)} swaps, {broken} broken saves")
-    print(f"save → frame    p50 {statistics.median(latency):.1f} ms, p95 {percentile(latency, 0.95):.1f} ms")
-    print(f"compile         p50 {statistics.median(compiled):.1f} ms")
+    print(f"{len(swaps)} swaps, {broken} broken saves; from save to frame, ms:")
+    by_kind = {kind: [e for e in swaps if kinds[e["hash"]] == kind] for kind in dict.fromkeys(kinds.values())}
+    for kind, group in {**by_kind, "all": swaps}.items():
+        if group:
+            latency = sorted(event["latency_ms"] for event in group)
+            shares = " ".join(f"{percentile(latency, share):7.1f}" for share in (0.5, 0.95, 0.99))
+            print(f"{kind:15} p50, p95, p99 {shares}   {len(group)} times")
+    stages = dict.fromkeys(name for event in swaps for name in event["stages"])
+    medians = (statistics.median(event["stages"].get(name, 0.0) for event in swaps) for name in stages)
+    print("stages (p50)    " + ", ".join(f"{name} {took:.1f}" for name, took in zip(stages, medians, strict=True)))
     for name, start, end in (("without saves", began, between), ("with saves", between, ended)):
         seconds = [e for e in found if e["event"] == "frames" and start < e["t"] <= end]
         dropped = sum(event["dropped"] for event in seconds)

@@ -46,6 +46,8 @@ def test_only_what_an_edit_touches_is_compiled_again(patch: Path) -> None:
         performance.save("// a comment moves every line\n" + patch.read_text())
         assert performance.wait_for("swap", 3)["recompiled"] == []
         assert set(loaded) >= {"hash", "parse_ms", "graph_ms", "compile_ms", "latency_ms", "waited_ms", "tier"}
+        assert list(loaded["stages"]) == ["asked", "built", "translated", "received", "loaded", "tried", "shown"]
+        assert sum(loaded["stages"].values()) == pytest.approx(loaded["latency_ms"], abs=0.01)
 
 
 def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TypeAlias
@@ -286,6 +286,8 @@ class Reporter:
     echo: Callable[[str], None] = lambda line: None
     notices: Notices = field(default_factory=Notices)
     _reported_loops: set[str] = field(default_factory=set)
+    _stages: tuple[str, ...] = ()
+    """The stages of the last save, in words."""
     _mentioned: set[str] = field(default_factory=set)
     _ailing: dict[str, str | None] = field(default_factory=dict)
     _bpm: float = 0.0
@@ -384,7 +386,7 @@ class Reporter:
         `facts` are about the program, and are shown over the picture."""
         self.events.emit("frames", **asdict(figures))
         frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
-        self.notices.figures = (frames, *facts)
+        self.notices.figures = (frames, *self._stages, *facts)
         if heard is not None:
             load = round(heard.load, 4)
             self.events.emit(
@@ -394,13 +396,18 @@ class Reporter:
     def swapped(self, outcome: LoadResult, loaded: LoadedProgram, waited_ms: float) -> None:
         """Reports the first visible frame of a new program."""
         parsing, graph, kernels = outcome.took
-        latency = (time.monotonic() - outcome.saved.moment) * 1e3
+        shown = time.monotonic()
+        latency = (shown - outcome.saved.moment) * 1e3
+        ends = [outcome.saved.moment, *outcome.stages.values(), shown]
+        took = [(end - start) * 1e3 for start, end in pairwise(ends)]
+        stages = {name: round(each, 3) for name, each in zip((*outcome.stages, "shown"), took, strict=True)}
         recompiled, cached = ((), loaded.changed) if outcome.from_cache else (loaded.changed, ())
         self.events.emit(
             "swap", hash=outcome.saved.hash, parse_ms=round(parsing, 3), graph_ms=round(graph, 3),
-            compile_ms=round(kernels, 3), latency_ms=round(latency, 3), waited_ms=round(waited_ms, 3),
+            compile_ms=round(kernels, 3), latency_ms=round(latency, 3), waited_ms=round(waited_ms, 3), stages=stages,
             recompiled=recompiled, kept=loaded.kept, cached=cached, tier=loaded.tier(),
         )  # fmt: skip
+        self._stages = (" · ".join(f"{name} {each:.0f}" for name, each in stages.items()) + " ms",)
         words = f"updated in {latency:.0f} ms"
         new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
         changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"

@@ -238,12 +238,13 @@ class Saved:
 class CompileResult:
     """The result of compiling a saved text: a program, or the diagnostics that say why there is none. `files` are the
     states of the files that the text names, when they were read or found missing; `places` are those of the output
-    statements."""
+    statements. `stages` are the ends of the stages, in seconds of the monotonic clock of the system, in order."""
 
     compiled: CompiledProgram | None
     diagnostics: tuple[Diagnostic, ...]
     files: Mapping[Path, FileState] = field(default_factory=dict)
     places: Mapping[str, Span] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)
 
     def with_codes(self, codes: Mapping[str, object]) -> CompileResult:
         """The same with other code for some units, by their hashes: None to leave out code that the receiver has
@@ -302,14 +303,17 @@ class Compiler:
     def compile(self, saved: Saved) -> CompileResult:
         """Compiles a text. Never raises for anything that a patch can contain."""
         reader, name = _FileReader(), saved.name or self.setup.name
+        asked = time.monotonic()
         try:
             if saved.problem:
                 raise UnreadableError(saved.problem)
             made = self._built(Source(name, decode(saved.data)), saved.room, reader)
             if not made.patch.sinks:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
+            built = time.monotonic()
             compiled = self.loader.translate(replace(made.compiled, file=name, sizes=self.setup.sizes))
-            return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch))
+            stages = {"asked": asked, "built": built, "translated": time.monotonic()}
+            return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch), stages)
         except UnreadableError as failure:
             words = f"{name} cannot be read: {failure}"
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))

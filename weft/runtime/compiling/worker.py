@@ -408,7 +408,7 @@ class LoadResult:
     """The result of a saved text: a loaded program, or the diagnostics that say why there is none. `files` are the
     states of the files that the text names, when they were read or found missing; `took` has the milliseconds spent on
     the text, on the graph, and on compiling and loading the kernels. The result of a text that was compiled earlier is
-    `from_cache`."""
+    `from_cache`. For `stages` see `CompileResult`."""
 
     saved: Saved
     loaded: LoadedProgram | None
@@ -416,6 +416,7 @@ class LoadResult:
     files: Mapping[Path, FileState] = field(default_factory=dict)
     took: tuple[float, float, float] = (0.0, 0.0, 0.0)
     from_cache: bool = False
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -456,7 +457,8 @@ def load(
     loading = (time.perf_counter() - started) * 1e3
     parsing, graph, kernels = (0.0, 0.0, 0.0) if from_cache else made.compiled.took
     diagnostics = (*made.diagnostics, *loaded.left_out)
-    return LoadResult(saved, loaded, diagnostics, made.files, (parsing, graph, kernels + loading), from_cache)
+    stages = {**({} if from_cache else made.stages), "loaded": time.monotonic()}
+    return LoadResult(saved, loaded, diagnostics, made.files, (parsing, graph, kernels + loading), from_cache, stages)
 
 
 class Remembered:
@@ -733,7 +735,7 @@ class CompileWorker:
         made = self._process.answer(CompileResult, give_up)
         if made is None:
             return None
-        made = made.with_codes(codes)
+        made = replace(made.with_codes(codes), stages={**made.stages, "received": time.monotonic()})
         outcome = load(saved, made, self._loader, running)
         if made.compiled is None:
             return outcome
@@ -750,4 +752,5 @@ class CompileWorker:
             return LoadResult(saved, None, mistakes, made.files)
         if mild == mistakes:
             self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
-        return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))
+        stages = {**outcome.stages, "tried": time.monotonic()}
+        return replace(outcome, diagnostics=(*outcome.diagnostics, *mild), stages=stages)
