@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -176,10 +177,16 @@ class ProgramLoader:
                 except DeviceLostError as failure:
                     self.assignment.lose(backend, failure.reason)
 
-    def translate(self, compiled: CompiledProgram) -> CompiledProgram:
-        """The program with code translated by the backends, as far as that can be done in another process."""
+    def translate(
+        self, compiled: CompiledProgram, known: Mapping[str, Unit] = MappingProxyType({})
+    ) -> CompiledProgram:
+        """The program with code translated by the backends, as far as that can be done in another process. Units are
+        `known`, by their hashes, if they have been translated before."""
         def translated(unit: Unit) -> Unit:
+            before = known.get(unit.hash)
             for candidate in self.candidates(unit, compiled):
+                if before is not None and before.code_of == candidate.choice.name:
+                    return replace(unit, code=before.code, code_of=before.code_of)
                 with suppress(Exception):  # reported when it is loaded
                     return candidate.translated(unit)
             return unit

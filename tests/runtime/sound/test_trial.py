@@ -40,6 +40,36 @@ def found(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[str, str, str]]:
     return [(d.severity, d.code, d.span.text if d.span else "") for d in diagnostics]
 
 
+def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
+    """Unless there was something to say about it, or it has to do with pictures."""
+    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
+
+    def saved(text: str) -> tuple[list[tuple[str, str, str]], dict[str, object]]:
+        made = compiler.compile(Saved(text.encode(), 0.0))
+        assert made.compiled is not None, made.diagnostics
+        return found(compiler.try_out(made, Moment())), made.compiled.codes
+
+    steady, wave = "audio(0.7)\n", "audio(sin(me@time * 440 * tau) / 2)\n"
+    (problem,) = saved(f"{steady}display(me@x)\n")[0]
+    assert problem[:2] == ("warning", "steady-sound")
+    assert saved(f"{steady}display(me@y)\n")[0] == [problem]
+    nothing, codes = saved(f"{wave}display(me@x)\n")
+    assert nothing == []
+    again = saved(f"{wave}display(me@y)\n")
+    assert again[0] == []
+    (same,) = codes.keys() & again[1].keys()
+    assert again[1][same] is codes[same], "it is not translated again either"
+
+
+def test_a_sound_that_reads_a_picture_is_tried_again(tmp_path: Path) -> None:
+    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
+    for size, problems in (("0.5", []), ("0", [("error", "not-a-number", "audio")])):
+        size = f"size<v> = prev(size@v) * 0 + {size} + me@x * 0\ndisplay(size@v)\n"
+        text = f"{size}audio(sin(phasor(50 / size@v(me@x ~ 0.5, me@y ~ 0.5) * 0 + 50) * tau) / 2)\n"
+        made = compiler.compile(Saved(text.encode(), 0.0))
+        assert found(compiler.try_out(made, Moment())) == problems
+
+
 # --- what is no number ------------------------------------------------------------------------------------------------
 
 

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env, as_array
-from weft.backends.launch import Floats
+from weft.backends.launch import Floats, Getter
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.sampled import header_of
-from weft.names import file_of
+from weft.names import StrandRef, file_of
 from weft.runtime.build import Build, KeptBuild, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
@@ -65,14 +66,16 @@ _frame_clock, _block_clock = time.perf_counter, time.thread_time
 
 
 def mistakes(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span]
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
 ) -> tuple[Diagnostic, ...]:
     """The problems of a program as it would run at this moment; it may play if they are only warnings. `places` are
-    those of the output statements. Never raises."""
+    those of the output statements. If `silently`, its sound is not tried out. Never raises."""
     try:
         loader = replace(loader, rehearses=True)
-        sound = _SoundTrial(compiled, loader, moment) if compiled.streaming.units else None
-        here = loader if sound is None else replace(loader, stream_getter=sound.rendering.getter)
+        streams = bool(compiled.streaming.units)
+        sound = _SoundTrial(compiled, loader, moment) if streams and not silently else None
+        getter = _no_getter if sound is None else sound.rendering.getter
+        here = replace(loader, stream_getter=getter) if streams else loader
         trial = _Trial(compiled, here, moment, _SIDE)
         wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
         if sound is None or wrong:
@@ -86,6 +89,11 @@ def mistakes(
         return failure.diagnostics
     except Exception as failure:
         return (fault("the program failed when it was tried out", failure),)
+
+
+def _no_getter(ref: StrandRef) -> Getter:
+    """Stands in for a sound of which no picture reads anything."""
+    raise KeyError(ref)
 
 
 def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: Moment) -> list[str]:
@@ -192,6 +200,14 @@ class _SoundTrial:
         return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
 
 
+def _sound_of(compiled: CompiledProgram) -> object:
+    """What the sound of a program depends on; None if the pictures read it, or it reads them."""
+    units = compiled.streaming.units
+    if compiled.heard or compiled.views or any(u.subgraph.exposes or u.feeds or u.kernel.strands for u in units):
+        return None
+    return tuple(unit.hash for unit in units), compiled.settings, compiled.inputs
+
+
 def _too_slow(
     compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, first: _Trial
 ) -> tuple[Diagnostic, ...]:
@@ -293,6 +309,10 @@ class Compiler:
     """How many builds have used what is kept."""
     _last: tuple[Source, tuple[int, int] | None] | None = None
     """The last text that was built, and the room of its picture."""
+    _translated: Mapping[str, Unit] = field(default_factory=dict)
+    """The units of the last program, by their hashes."""
+    _sounds: object = None
+    """What the last sound depends on, if nothing was wrong with it."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -311,7 +331,9 @@ class Compiler:
             if not made.patch.sinks:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
             built = time.monotonic()
-            compiled = self.loader.translate(replace(made.compiled, file=name, sizes=self.setup.sizes))
+            untranslated = replace(made.compiled, file=name, sizes=self.setup.sizes)
+            compiled = self.loader.translate(untranslated, self._translated)
+            self._translated = {unit.hash: unit for unit in compiled.units}
             stages = {"asked": asked, "built": built, "translated": time.monotonic()}
             return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch), stages)
         except UnreadableError as failure:
@@ -319,6 +341,17 @@ class Compiler:
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
+
+    def try_out(self, made: CompileResult, moment: Moment) -> tuple[Diagnostic, ...]:
+        """The problems of a program; see `mistakes`. A sound that is the same as that of the last one, about which
+        there was nothing to say, is not tried out again."""
+        if made.compiled is None:
+            return ()
+        sound = _sound_of(made.compiled)
+        is_known = sound is not None and sound == self._sounds
+        found = mistakes(made.compiled, self.loader, moment, made.places, silently=is_known)
+        self._sounds = None if found else sound
+        return found
 
     def prepare(self) -> bool:
         """Between two texts: builds the last one from nothing, if the next ones would soon have to wait for that.

@@ -35,7 +35,7 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
-from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, mistakes
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
@@ -364,7 +364,7 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
         yield CompileResult(None, (fault("weft failed on this text", failure),))
         return
     if made.compiled is not None:
-        yield mistakes(made.compiled, compiler.loader, request.moment, made.places)
+        yield compiler.try_out(made, request.moment)
 
 
 def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Iterator[Content]:
