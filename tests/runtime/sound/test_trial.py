@@ -64,8 +64,8 @@ def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
 def test_a_sound_that_reads_a_picture_is_tried_again(tmp_path: Path) -> None:
     compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
     for size, problems in (("0.5", []), ("0", [("error", "not-a-number", "audio")])):
-        size = f"size<v> = prev(size@v) * 0 + {size} + me@x * 0\ndisplay(size@v)\n"
-        text = f"{size}audio(sin(phasor(50 / size@v(me@x ~ 0.5, me@y ~ 0.5) * 0 + 50) * tau) / 2)\n"
+        picture = f"size<v> = prev(size@v) * 0 + {size} + me@x * 0\ndisplay(size@v)\n"
+        text = f"{picture}audio(sin(phasor(50 / size@v(me@x ~ 0.5, me@y ~ 0.5) * 0 + 50) * tau) / 2)\n"
         made = compiler.compile(Saved(text.encode(), 0.0))
         assert found(compiler.try_out(made, Moment())) == problems
 
