@@ -148,12 +148,17 @@ def test_which_names_a_spindle_means(edit: tuple[str, str], built: set[str]) -> 
     assert names - known.kept == built & names
 
 
-def test_a_fix_starts_from_the_last_good_build() -> None:
+@pytest.mark.parametrize(
+    ("mistake", "kept"),
+    [("nine", {"wave", "alone", "low"}), ("9 9", {"wave", "alone", "low", "high", "mixed", "trail"})],
+)
+def test_a_fix_starts_from_the_last_good_build(mistake: str, kept: set[str]) -> None:
+    """Even if nothing of the text in between could be read."""
     known, path = KeptBuild(), Path("a.weft")
     built(path, TEXT, known)
-    assert isinstance(built(path, TEXT.replace("me@y, 9", "me@y, nine"), known), WeftError)
+    assert isinstance(built(path, TEXT.replace("me@y, 9", f"me@y, {mistake}"), known), WeftError)
     assert isinstance(built(path, TEXT, known), Build)
-    assert known.kept == {"wave", "alone", "low"}
+    assert known.kept == kept
 
 
 def test_a_pause_is_used_to_begin_from_nothing(tmp_path: Path) -> None:

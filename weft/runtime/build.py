@@ -89,6 +89,11 @@ class KeptBuild:
         self._statements: Mapping[str, tuple[object, ...]] = {}
         self._spent = 0
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether there was a build before."""
+        return bool(self._meant)
+
     def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""
         return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
@@ -204,6 +209,9 @@ def analyse(
     started = time.perf_counter()
     load_packages()
     loaded = load(source, report, contexts.statements, read, kept.parse if kept else parse)
+    if kept is not None and kept.is_filled:
+        # What is kept is for the next text that can be read; all that is wrong with this one is for a build of its own.
+        report.raise_errors()
     parsed = time.perf_counter()
     program = loaded.program
     if consume is not None:
