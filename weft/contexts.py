@@ -72,6 +72,10 @@ class ContextSpec:
     """Whether the first argument is a text: the address to which the values are sent. Two statements cannot have the
     same one."""
 
+    in_one_memory: bool = False
+    """Whether all its subgraphs run on one device, where one can read the memory of another. What remembers is then
+    evaluated by each picture that needs it, and advanced by one of them."""
+
     in_blocks: bool = False
     """Whether the time is the sum of that of the first sample of a block and the seconds `since` then."""
 

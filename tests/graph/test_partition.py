@@ -1,8 +1,11 @@
 """Which context evaluates a strand, and how the graph is cut into subgraphs."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.graph.graphs import graph_of, pinned_table, ref, strand
+from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.graph.nodes import Edge, RenderGraph
 
 
@@ -162,6 +165,40 @@ def test_each_picture_is_apart_and_what_remembers_is_with_the_first_one_that_rea
     assert (left.tied, left.reads, left.target) == ((), (ref("late"),), "left")
     assert (right.tied, set(right.reads), right.target) == ((), {ref("late"), ref("both")}, "right")
     assert_runs_in_order(graph)
+
+
+def test_in_one_memory_a_picture_evaluates_what_another_one_remembers():
+    text = """
+    heard = phasor(3)
+    both = prev(me@x) + heard
+    late = prev(me@y) * both
+    display(both * me@x)
+    display(late(me@x ~ 1 - me@x), to: "left")
+    display(both + late, to: "right")
+    audio(heard)
+    """
+    contexts = ContextTable([replace(spec, in_one_memory=spec.sweeps_plane) for spec in OWN_CONTEXTS])
+    graph = graph_of(text, contexts)
+    main, left, right = (next(s for s in graph.subgraphs if s.sinks == (label,))
+                         for label in ("display", "display:left", "display:right"))  # fmt: skip
+    assert (main.tied, main.borrows) == ((ref("both"), ref("late")), ())
+    assert (set(left.borrows), set(right.borrows)) == ({ref("both"), ref("late")}, {ref("both"), ref("late")})
+    assert all(each.reads == (ref("heard"),) for each in (main, left, right))
+    assert {main.name} < set(left.depends_on) == set(right.depends_on)
+    assert main.exposes == ()
+    assert_runs_in_order(graph)
+
+
+def test_strands_that_share_state_are_together_even_if_two_pictures_read_them():
+    text = """
+    spindle two(x) :: <a, b> { v = integrate(x); out a = v * me@x; out b = v * me@y }
+    two(2)::s<a, b>
+    display(s@a)
+    display(s@b, to: "left")
+    """
+    main, left = graph_of(text).subgraphs
+    assert set(main.tied) == {ref("s@a"), ref("s@b")}
+    assert left.reads == (ref("s@b"),)
 
 
 def test_pictures_that_share_no_memory_read_nothing_across():

@@ -22,6 +22,7 @@ from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Unit
+from weft.contexts import ContextSpec
 from weft.names import StrandRef
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
@@ -127,7 +128,7 @@ class CpuBackend(Backend):
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
         # The reference machine stores state in the precision in which it computes.
         precision = self._executor.widest if self._executor.name == "vm" else np.float32
-        memory = StateMemory(unit.kernel.slots, self.shape(env), precision)
+        memory = StateMemory(unit.kernel.slots, self.shape(env), precision, unit.borrowed)
         grid, points = self._loaded.get_or_make(unit.hash, lambda: self._load(unit))
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
 
@@ -208,6 +209,10 @@ class CpuVisual(CpuBackend):
     name = "cpu_visual"
     context = "visual"
     packed = True
+
+    @classmethod
+    def spec_of(cls, spec: ContextSpec) -> ContextSpec:
+        return replace(spec, in_one_memory=True)
 
     def __init__(self, executor: str = "vector") -> None:
         super().__init__(executor)

@@ -204,16 +204,16 @@ def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Floats) ->
 
 
 def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
-    """A plane [height, width] in another size."""
-    height, width = shape
-    x = (np.arange(width, dtype=plane.dtype)[None, :] + 0.5) / width
-    y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
-    columns, rows = located_arrays(x.shape, plane.dtype), located_arrays(y.shape, plane.dtype)
-    locate(x, plane.shape[1], 1, 0, columns)
-    locate(y, plane.shape[0], plane.shape[1], 0, rows)
-    out, below, other = (np.empty(shape, plane.dtype) for _ in range(3))
-    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, other))
-    return out
+    """A plane [height, width] in another size: interpolated along its rows, then along its columns."""
+    for axis in (1, 0):
+        count = shape[axis]
+        near, far, across, _ = located = located_arrays((count,), plane.dtype)
+        locate((np.arange(count, dtype=plane.dtype) + 0.5) / count, plane.shape[axis], 1, 0, located)
+        before, after = np.take(plane, near, axis), np.take(plane, far, axis)
+        after -= before
+        after *= across if axis else across[:, None]
+        plane = np.add(before, after, out=before)
+    return plane
 
 
 def located_arrays(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Located:
@@ -282,9 +282,11 @@ class StateMemory:
     """
 
     def __init__(
-        self, slots: Iterable[StateSlot], shape: tuple[int, int] = (1, 1), dtype: npt.DTypeLike = np.float32
+        self, slots: Iterable[StateSlot], shape: tuple[int, int] = (1, 1), dtype: npt.DTypeLike = np.float32,
+        borrowed: frozenset[str] = frozenset(),
     ) -> None:
-        """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles."""
+        """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles. `borrowed`
+        are the keys of slots that another memory owns, see `follow`."""
         self.shape = shape
         self.slots = {slot.key: slot for slot in slots}
         self.ticks = 0
@@ -298,6 +300,9 @@ class StateMemory:
         }
         # A ring that was taken over continues at its own position, not at the one for this memory's count of ticks.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
+        self.borrowed = borrowed
+        self._followed: dict[str, tuple[Floats, int]] = {}
+        """The ring from which a borrowed one was resampled, and how many ticks had been finished at that time."""
         self._ahead: dict[str, tuple[Floats, int]] = {}
         """What was copied ahead: the ring that it came from, and how many ticks had been finished at that time."""
 
@@ -317,7 +322,7 @@ class StateMemory:
 
     def read(self) -> StateMemory:
         """A copy in the memory of the computer."""
-        copy = StateMemory(self.slots.values(), self.shape)
+        copy = StateMemory(self.slots.values(), self.shape, borrowed=self.borrowed)
         copy.ticks = self.ticks
         copy._offsets.update(self._offsets)
         for key in self.slots:
@@ -335,8 +340,8 @@ class StateMemory:
     def copy_ahead(self, old: StateMemory) -> None:
         """Copies the rings of numbers of `old`, which may be running. A later `adopt` that copies then has only the
         rest to do."""
-        for key, slot in self.slots.items():
-            if not slot.image and continues(slot, old.slots.get(key)):
+        for key in self._continued(old):
+            if not self.slots[key].image:
                 self._ahead[key] = (old._rings[key], old.ticks)
                 self._copy_latest(key, old, self._common(key, old))
 
@@ -348,10 +353,33 @@ class StateMemory:
         before it has taken its state back, unless this is a `copy`.
         """
         self.takeovers += 1
-        kept = [key for key, slot in self.slots.items() if continues(slot, old.slots.get(key))]
+        kept = self._continued(old)
         for key in kept:
             self._adopt_slot(key, old, copy)
         return kept
+
+    def _continued(self, old: StateMemory) -> list[str]:
+        """The slots that both memories own, and that agree."""
+        own = self.slots.keys() - self.borrowed - old.borrowed
+        return [key for key, slot in self.slots.items() if key in own and continues(slot, old.slots.get(key))]
+
+    def follow(self, owner: StateMemory) -> None:
+        """Reads the borrowed slots of which a memory is the owner as that has read them in its last tick. Images of
+        another size are resampled."""
+        for key in self.borrowed & owner.slots.keys() - owner.borrowed:
+            mine, its = self._rings[key], owner.ring(key)
+            # Between its ticks, one more tick can be read than in them. The places in both rings are the same.
+            self._offsets[key] = owner.ticks + owner._offsets[key] - 1 - self.ticks
+            if (mine.shape, mine.dtype) == (its.shape, its.dtype):
+                self._rings[key] = its
+                continue
+            ring, ticks = self._followed.get(key, (None, 0))
+            since = owner.ticks - ticks if ring is its else -1
+            count = since if 0 <= since <= 1 else self.slots[key].depth
+            for ticks_ago in range(2, 2 + count):
+                at = owner.cell(key, ticks_ago)
+                mine[at] = in_size(its[at], self.shape)
+            self._followed[key] = its, owner.ticks
 
     def _is_here(self, slot: StateSlot) -> bool:
         """Whether a slot is an array of the computer; else it is on a device."""

@@ -651,7 +651,7 @@ def compile_unit(
         ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True)) for ref, _ in lowered.exposed
     }
     feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
-    unit = Unit(subgraph, kernel, points, "", feeds, loops=places)
+    unit = Unit(subgraph, kernel, points, "", feeds, loops=places, borrowed=lowered.borrowed)
     if lowered.films:
         shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
         unit = replace(unit, films=compile_films(shown, spec, optimise, pool, context.rates(lowered)))

@@ -403,6 +403,8 @@ class Unit:
     """The places of the loops that may be stopped by their limit of steps."""
     films: Kernel | None = None
     """Computes the times of the films that it shows, before each tick."""
+    borrowed: frozenset[str] = frozenset()
+    """The keys of the slots that another unit advances."""
 
     def coded_for(self, name: str) -> Unit:
         """The unit without code of any other backend than the one of this name."""

@@ -39,6 +39,8 @@ class Strand:
     tied: str | None = None
     reason: str | None = None
     sources: tuple[str, ...] = ()
+    slots: frozenset[object] = field(default=frozenset(), repr=False, compare=False)
+    """The keys of the state that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Subgraph:
     """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all strands that it
     evaluates, `tied` those of them that are tied to it, `exposes` those that other subgraphs read, `reads` the strands
     of others that it reads across, `depends_on` the subgraphs that run before it, and `images` the keys of those
-    that it draws before its picture."""
+    that it draws before its picture. `borrows` are strands tied to other subgraphs of its context that it evaluates as
+    well, from the memory of those."""
 
     name: str
     context: str
@@ -78,6 +81,7 @@ class Subgraph:
     reads: tuple[StrandRef, ...] = ()
     depends_on: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    borrows: tuple[StrandRef, ...] = ()
 
     @property
     def target(self) -> str:

@@ -3,7 +3,7 @@ context computes as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TypeAlias, TypeVar
@@ -108,7 +108,7 @@ def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTa
         home = tied.get(strand.ref)
         evaluated = tuple(sorted(wanted[strand.ref])) if home is None else (home,)
         reason = None if home is None else facts[strand.ref].reason
-        return Strand(strand.ref, strand.place, strand.reads, evaluated, home, reason, strand.sources)
+        return replace(strand, contexts=evaluated, tied=home, reason=reason, slots=facts[strand.ref].slots)
 
     nodes = (GraphNode(node.name, node.kind, tuple(map(tagged, node.strands))) for node in graph.nodes)
     return replace(graph, nodes=tuple(nodes))
@@ -176,12 +176,14 @@ Unit: TypeAlias = "StrandRef | str"
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """The units in the order of the text, with their contexts, the units each depends on, and what each evaluates."""
+    """The units in the order of the text, with their contexts, the units each depends on, what each evaluates, and the
+    state that each keeps."""
 
     context: Mapping[Unit, str]
     reads: Mapping[Unit, tuple[StrandRef, ...]]
     before: Mapping[Unit, tuple[StrandRef, ...]]
     evaluates: Mapping[Unit, tuple[StrandRef, ...]]
+    keeps: Mapping[Unit, frozenset[object]]
 
 
 def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
@@ -190,7 +192,8 @@ def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
     pictures = sorted((s for s in graph.sinks if contexts[s.context].sweeps_plane), key=lambda s: s.target is not None)
     groups = _connected(units, _grouped(units), [picture.label for picture in pictures])
     of_unit = {unit: _name(group, units) for group in groups for unit in group}
-    subgraphs = [_subgraph(group, of_unit, units) for group in groups]
+    borrowing = {spec.name for spec in contexts if spec.in_one_memory}
+    subgraphs = [_subgraph(group, of_unit, units, borrowing) for group in groups]
     exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
     subgraphs = [replace(s, exposes=tuple(r for r in s.tied if r in exposed)) for s in subgraphs]
     return replace(graph, subgraphs=tuple(_ordered(subgraphs)))
@@ -222,7 +225,8 @@ def _units(graph: RenderGraph) -> _Units:
         before[unit] = tuple(r for r in strong if strands[r].tied)
         inner = (unit,) if isinstance(unit, StrandRef) else ()
         evaluates[unit] = inner + tuple(r for r in found if not strands[r].tied)
-    return _with_weak_order(_Units(context, reads, before, evaluates))
+    keeps: dict[Unit, frozenset[object]] = {ref: strands[ref].slots for ref in own if isinstance(ref, StrandRef)}
+    return _with_weak_order(_Units(context, reads, before, evaluates, keeps))
 
 
 def _with_weak_order(units: _Units) -> _Units:
@@ -276,10 +280,11 @@ def _connected(units: _Units, groups: list[list[Unit]], pictures: Sequence[str])
         drawn: dict[Unit, list[Unit]] = {unit: [unit] for unit in pictures if unit in group}
         others = [unit for unit in group if unit not in drawn]
         touches: dict[Unit, set[Unit]] = {unit: set() for unit in others}
-        users: dict[StrandRef, list[Unit]] = {}
+        users: dict[object, list[Unit]] = {}
         for unit in others:
-            for ref in (*units.evaluates[unit], *(r for r in units.reads[unit] if r in touches)):
-                users.setdefault(ref, []).append(unit)
+            shared = (*units.evaluates[unit], *(r for r in units.reads[unit] if r in touches))
+            for each in (*shared, *units.keeps.get(unit, ())):
+                users.setdefault(each, []).append(unit)
         for sharing in users.values():
             for a, b in pairwise(sharing):
                 touches[a].add(b)
@@ -303,14 +308,34 @@ def _name(group: list[Unit], units: _Units) -> str:
     return f"{units.context[group[0]]}/{sink if sink is not None else min(map(str, group))}"
 
 
-def _subgraph(group: list[Unit], of_unit: Mapping[Unit, str], units: _Units) -> Subgraph:
+def _subgraph(
+    group: list[Unit], of_unit: Mapping[Unit, str], units: _Units, borrowing: Container[str]
+) -> Subgraph:
     name, context = of_unit[group[0]], units.context[group[0]]
     tied = tuple(u for u in group if isinstance(u, StrandRef))
-    strands = dict.fromkeys(ref for unit in group for ref in units.evaluates[unit])
-    reads = dict.fromkeys(ref for unit in group for ref in units.reads[unit] if of_unit[ref] != name)
-    waits = {of_unit[ref] for unit in group for ref in units.before[unit]} - {name}
     sinks = tuple(u for u in group if isinstance(u, str))
-    return Subgraph(name, context, tuple(strands), tied, sinks, (), tuple(reads), tuple(sorted(waits)))
+    borrowed = _borrowed(group, name, of_unit, units) if sinks and context in borrowing else []
+    evaluating = [*group, *borrowed]
+    strands = dict.fromkeys(ref for unit in evaluating for ref in units.evaluates[unit])
+    reads = dict.fromkeys(ref for unit in evaluating for ref in units.reads[unit] if of_unit[ref] != name)
+    waits = {of_unit[ref] for unit in evaluating for ref in units.before[unit]} - {name}
+    across = tuple(ref for ref in reads if ref not in borrowed)
+    return Subgraph(
+        name, context, tuple(strands), tied, sinks, (), across, tuple(sorted(waits)), borrows=tuple(borrowed)
+    )
+
+
+def _borrowed(group: list[Unit], name: str, of_unit: Mapping[Unit, str], units: _Units) -> list[StrandRef]:
+    """The strands tied to other subgraphs of the same context that a group needs."""
+    found: dict[StrandRef, None] = {}
+    waiting: list[Unit] = list(group)
+    while waiting:
+        unit = waiting.pop()
+        for ref in units.reads[unit]:
+            if units.context[ref] == units.context[unit] and of_unit[ref] != name and ref not in found:
+                found[ref] = None
+                waiting.append(ref)
+    return list(found)
 
 
 def _ordered(subgraphs: list[Subgraph]) -> list[Subgraph]:

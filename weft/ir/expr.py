@@ -342,6 +342,8 @@ class Lowered:
     feeds: tuple[Output, ...] = ()
     films: tuple[Output, ...] = ()
     """The times of the films that it shows, by the names of their pictures; evaluated before each tick."""
+    borrowed: frozenset[str] = frozenset()
+    """The slots that another subgraph advances, as it had them before its last tick."""
 
     @property
     def swept(self) -> list[Expr]:

@@ -145,8 +145,12 @@ class _Lowering:
         films = self.films.outputs
         if films:
             self.elaborators.clear()  # they name the films of this patch
+        strands = self.graph.strands() if self.subgraph.borrows else {}
+        own = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.tied if ref in strands))
+        others = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.borrows))
+        borrowed = frozenset(f"{prefix}{key}" for key in others - own)
         return Lowered(
-            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=films
+            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=films, borrowed=borrowed
         )
 
     def _slots_needed(self) -> set[object]:

@@ -78,6 +78,18 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     return replace(rewrite(swept, pool, ops, settled(False)), exposed=finished)
 
 
+def drop_borrowed(lowered: Lowered, context: PassContext) -> Lowered:
+    """Leaves slots that another subgraph advances to that one. Until now they were here, as what they keep decides what
+    they are."""
+    if not lowered.borrowed:
+        return lowered
+    lowered = replace(lowered, updates=tuple(each for each in lowered.updates if each.slot not in lowered.borrowed))
+    needed = {update.slot for update in lowered.updates}
+    needed |= {node.attr.slot for node in lowered.nodes if isinstance(node.attr, SlotPlane)}
+    slots = tuple(slot for slot in lowered.slots if slot.key in needed)
+    return replace(lowered, slots=slots, borrowed=lowered.borrowed & needed)
+
+
 # The plane of a hold that keeps its trigger.
 _TRIGGER = 1
 
@@ -195,6 +207,7 @@ PASSES: Sequence[Pass] = (
     Pass("samples", take_samples, always=True),
     Pass("expand", expand, always=True),
     Pass("settle_holds", settle_holds, always=True),
+    Pass("drop_borrowed", drop_borrowed, always=True),
     Pass("collect_feeds", collect_feeds, always=True),
     Pass("fold", fold, always=False),
     Pass("shrink", filter_shrunk, always=True),

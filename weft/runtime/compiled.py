@@ -74,6 +74,9 @@ class CompiledProgram:
         """The same with its first picture (see `pictures_of`), and without those of which nothing else is read."""
         pictures = sorted(self.pictures, key=lambda each: each.target != first) if first else self.pictures
         hidden = {each.name for each in pictures[1:] if not each.exposes}
+        for unit in reversed(self.units):  # what a subgraph depends on is before it
+            if unit.subgraph.name not in hidden:
+                hidden.difference_update(unit.subgraph.depends_on)
         return replace(self, units=tuple(unit for unit in self.units if unit.subgraph.name not in hidden))
 
     @property

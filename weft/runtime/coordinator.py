@@ -166,7 +166,11 @@ class ProgramRunner:
         return replace(env, pictures={**env.pictures, **self._shown}) if self._shown else env
 
     def _showing(self, part: RunningSubgraph, env: Env) -> Env:
-        """The environment of a tick of a part, with the pictures of its films."""
+        """The environment of a tick of a part, with the pictures of its films. Its memory follows those from which it
+        borrows."""
+        for owner in self.parts if part.unit.borrowed else ():
+            if owner is not part and owner.unit.subgraph.context == part.unit.subgraph.context:
+                part.compiled.memory.follow(owner.compiled.memory)
         if self.film is None or part.unit.films is None:
             return self.sized(part.unit, env)
         if id(part) not in self._films:
