@@ -25,6 +25,7 @@ def test_without_a_file_it_plays_a_patch_and_says_how_to_copy_it(weft):
         ("--terminal", "--fullscreen"),
         *(("--window", wrong) for wrong in ("a", "a=", "=8x8", "a=8", "a=0x8", "a=@x", "a=:half", "a=:full@1")),
         ("--window", "a=8x8", "--window", "a=:full"),
+        ("--headless", "--window", "pipe:a=8x8@1"),
         ("--terminal", "--events", "-"),
         ("--fps", "0"),
         ("--size", "640"),

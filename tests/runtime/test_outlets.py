@@ -68,8 +68,8 @@ def test_programs_that_open_a_pipe_get_the_picture_from_a_header_on(pipe: Path) 
 
 def test_a_size_of_its_own_is_made_even(pipe: Path) -> None:
     patch = pipe.with_name("patch.weft")
-    patch.write_text(PATCH.replace("display(0)\n", ""))
-    with Performance(patch, "--headless", "--no-audio", "--size", f"{WIDTH}x{HEIGHT - 1}"):
+    patch.write_text(PATCH)
+    with Performance(patch, "--headless", "--no-audio", "--window", f"pipe:beam={WIDTH}x{HEIGHT - 1}", "--size", "8x8"):
         header, (plane, *_) = frames(pipe, 2)
         assert header.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} ")
         assert np.array_equal(plane[-1], plane[-2])

@@ -25,10 +25,11 @@ from weft.cli.patch import (
     SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
-from weft.errors import WeftError, error, event_fields
+from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.media.encoding import missing_encoder
 from weft.media.recording import LIVE_CODECS
+from weft.names import outlet_of
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
@@ -241,6 +242,9 @@ class _RunOptions:
             raise click.UsageError(f"--headless shows nothing, so --terminal, {_FOR_A_WINDOW} mean nothing")
         if self.terminal and self._for_a_window:
             raise click.UsageError(f"--terminal opens no window, so {_FOR_A_WINDOW} mean nothing")
+        for name, options in self.windows:
+            if outlet_of(name) and (options.fullscreen or options.monitor is not None):
+                raise click.UsageError(f"{visible(name)} is no window: it has a size, but no monitor")
         if len(dict(self.windows)) < len(self.windows):
             raise click.UsageError("--window is given twice for one window")
         if self.midi_clock and (self.link or self.no_midi):
@@ -353,7 +357,7 @@ class _RunOptions:
     @property
     def _for_a_window(self) -> bool:
         """Whether there are options that only a window can follow."""
-        return self.fullscreen or self.monitor is not None or bool(self.windows)
+        return self.fullscreen or self.monitor is not None or any(not outlet_of(name) for name, _ in self.windows)
 
     def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal

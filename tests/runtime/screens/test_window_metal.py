@@ -125,6 +125,28 @@ def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
             np.testing.assert_array_equal(layer.presented, found)
 
 
+def test_several_windows_show_pictures_where_they_were_computed(
+    loader: ProgramLoader, opened: Callable[..., Window]
+) -> None:
+    from weft.runtime.screens.window import Windows
+
+    text = FEEDBACK + 'display(1 - t@v, t@v(me@x ~ 1 - me@x), me@y, to: "side")\n'
+    shown = []
+    for loads in (loader, ProgramLoader(choose(load_registry(), ["visual"], "vector"))):
+        loaded = prepared(loads, text)
+        with Windows("weft", *SIZE, vsync=False, display=opened(*SIZE).display) as windows:
+            for number in range(4):
+                env = Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)
+                pictures = {name: each.values for name, each in pictures_of(loaded.runner.run(env)).items()}
+                first = pictures.pop("")
+                windows.show_others(pictures)
+                windows.present(first)
+            side = windows._further["side"]
+            shown.append([window.read_back()[..., :3].astype(int) for window in (windows, side)])
+    for found, wanted in zip(*shown, strict=True):
+        assert (np.abs(found - wanted) > 1).mean() < 0.001
+
+
 @pytest.mark.parametrize("filtering", ["nearest", "linear"])
 @pytest.mark.parametrize("size", all_but(1, [((200, 100),), ((96, 54),), ((96, 96),), ((40, 90),)]))
 def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering: str, size: tuple[int, int]) -> None:
