@@ -62,6 +62,8 @@ def test_programs_that_open_a_pipe_get_the_picture_from_a_header_on(pipe: Path) 
         deadline = time.monotonic() + 20
         while not found or np.abs(found[-1].astype(int) - brightness(1)).max() > 2:
             assert time.monotonic() < deadline, "the new picture does not come"
+            # Until weft has noticed that the last reader is gone.
+            time.sleep(0.1)
             _, found = frames(pipe, 2)
         assert [event["state"] for event in performance.events if event["event"] == "window"] == ["opened"]
 
