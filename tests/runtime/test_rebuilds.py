@@ -149,6 +149,26 @@ def test_which_names_a_spindle_means(edit: tuple[str, str], built: set[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a = prev(a) * 0.9 + me@y", "a = prev(a) * 0.9 + me@time"),
+        ("a = prev(a) + me@y\na = me@x", "a = prev(a) * 0.9 + me@time"),
+        ("a<u, v> = <me@x, me@y>", "a = <me@y, me@x>"),
+        ("a<u, v> = <me@x, me@y>\na = 2", "a = <me@y, me@x>"),
+    ],
+)
+def test_a_definition_becomes_another_one(one: str, other: str) -> None:
+    """Also from a text with a mistake: neither its state nor its names stay."""
+    known, path, rest = KeptBuild(), Path("a.weft"), "\nb = a * 2\ndisplay(sum(b))\n"
+    for text in (one + rest, other + rest, one + rest, other + rest):
+        found = built(path, text, known)
+    alone = built(path, text, KeptBuild())
+    assert isinstance(found, Build)
+    assert isinstance(alone, Build)
+    assert unlike(alone, found) == ""
+
+
+@pytest.mark.parametrize(
     ("mistake", "kept"),
     [("nine", {"wave", "alone", "low"}), ("9 9", {"wave", "alone", "low", "high", "mixed", "trail"})],
 )

@@ -255,7 +255,7 @@ class KeptShapes:
         stale, again = set(changed), set(changed)
         for _ in range(_MOST_ROUNDS):
             before |= {name: elaborator.known(name) for name in again}
-            elaborator.retain(patch, budget, unchanged - stale)
+            self._go_on(patch, budget, unchanged - stale)
             differing = (
                 name for name in stale
                 if name not in patch.instances or outputs.get(name) != tuple(patch.instances[name].outputs)
@@ -267,14 +267,20 @@ class KeptShapes:
             stale |= again
         else:
             stale = reachable(changed, mentioned_by)
-            elaborator.retain(patch, budget, unchanged - stale)
-        self.domain.planar &= elaborator.slots.keys()
+            self._go_on(patch, budget, unchanged - stale)
         self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
+
+    def _go_on(self, patch: Patch, budget: Budget, kept: Set[str]) -> None:
+        """Goes on with another patch. A slot that is dropped may not be planar when it is found again."""
+        self.elaborator.retain(patch, budget, kept)
+        self.domain.planar &= self.elaborator.slots.keys()
 
     def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
         """Whether strands still have these shapes. What remembers may have others until all its state is known."""
         elaborator, references = self.elaborator, self.elaborator.references
         for (ref, at), shape in shapes.items():
+            if ref.output not in elaborator.patch.instances[ref.instance].outputs:
+                return False
             try:
                 if elaborator.strand(ref, at) != shape:
                     return False

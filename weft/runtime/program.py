@@ -18,7 +18,7 @@ from weft.backends.cpu import CpuBackend, NullCompiled
 from weft.backends.launch import Getter, Picture
 from weft.backends.registry import load_registry
 from weft.backends.select import (
-    Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, unavailable
+    Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, total, unavailable
 )
 from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
@@ -36,6 +36,9 @@ _BETTER = 2
 
 # The most bytes of pictures that are kept for later texts.
 _MOST_PICTURES = 256_000_000
+
+# Bytes. What needs no more is loaded without a look at the free memory of the computer, which takes a millisecond.
+_SMALL = 16_000_000
 
 # The name for memory that a device shares with the rest of the computer.
 HERE = "this computer"
@@ -333,8 +336,10 @@ class ProgramLoader:
 
     def room(self) -> dict[str, int]:
         """The free bytes of memory by the name of the device; 0: not known."""
-        devices = [choice.device for choice in self.assignment.choices.values()]
-        return {device.name: device.memory_free for device in devices} | {HERE: hardware.memory_free()}
+        return self._room_on_devices() | {HERE: hardware.memory_free()}
+
+    def _room_on_devices(self) -> dict[str, int]:
+        return {choice.device.name: choice.device.memory_free for choice in self.assignment.choices.values()}
 
     def _check_room(
         self, compiled: CompiledProgram, size: tuple[int, int], running: Mapping[str, RunningSubgraph], env: Env
@@ -342,8 +347,9 @@ class ProgramLoader:
         """Raises WeftError if what is new needs more memory than is free."""
         kept = {part.unit.hash for part in running.values()}
         new = replace(compiled, units=tuple(unit for unit in compiled.units if unit.hash not in kept))
-        needs = self.needs(new, size, env.block.channels if env.block else 1)
-        check_room(by_device(needs), self.room())
+        needs = by_device(self.needs(new, size, env.block.channels if env.block else 1))
+        is_small = total(needs.get(HERE, ())) <= _SMALL
+        check_room(needs, self._room_on_devices() if is_small else self.room())
 
     def _feeding(self, unit: Unit, env: Env, runner: ProgramRunner) -> tuple[RunningSubgraph, ...]:
         """What computes the feeds of a unit that is played elsewhere, if it has any."""

@@ -520,9 +520,10 @@ class NativeExecutor:
             return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
         if suits_series(kernel) and not isinstance(codes.get(False), Code):
             return SeriesExecutable(kernel, self, codes)
-        if not self._draws(kernel) or isinstance(codes.get(True), Code):
-            return self._vector.load(kernel, codes)
-        return NativeExecutable(kernel, self, codes, self._pool)
+        given = codes.get(True)
+        if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._draws(kernel)):
+            return NativeExecutable(kernel, self, codes, self._pool)
+        return self._vector.load(kernel, codes)
 
 
 class NativeExecutable(Executable):

@@ -52,6 +52,9 @@ _BLOCKS = 5
 _STEADY = 0.5
 _MOST_LISTENING = 0.05
 
+# Samples. What is quick to compute is measured in blocks of up to this length.
+_LONG = 32 * BLOCK
+
 # The most seconds for one frame on one core, or for some blocks of sound. Slower frames would look like a still
 # picture, and keys would seem to be ignored.
 _SLOWEST = 2.0
@@ -164,7 +167,7 @@ class _SoundTrial:
         first = round(moment.abstime * self._rate)
         inputs = {**compiled.inputs, **moment.inputs, **fed}
         here = replace(loader, stream_getter=None, listener=None)
-        self.rendering = Rendering(here, compiled, inputs, first, clips=False)
+        self.rendering = Rendering(here, compiled, inputs, first, clips=False, longest=_LONG)
         self.rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []
@@ -172,10 +175,10 @@ class _SoundTrial:
         while len(self._seconds) < _BLOCKS and not (len(self._seconds) > 1 and sum(self._seconds) > _SLOWEST):
             self._play()
 
-    def _play(self) -> None:
+    def _play(self, length: int = BLOCK) -> None:
         started = _block_clock()
-        self._end += BLOCK
-        self._blocks += list(self.rendering.until(self._end))
+        self._end += length
+        self._blocks += list(self.rendering.until(self._end, length))
         self._seconds.append(_block_clock() - started)
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
@@ -189,10 +192,12 @@ class _SoundTrial:
     def steady(self) -> tuple[Diagnostic, ...]:
         """A warning if the sound stays on one side of zero for a second, if that can be found out quickly: it holds a
         loudspeaker out, which is not heard and may damage it."""
-        while len(self._blocks) * BLOCK < self._rate:
+        blocks = int(_MOST_LISTENING / 8 / max(1e-6, min(self._seconds)))
+        length = max(BLOCK, min(_LONG, blocks * BLOCK))
+        while sum(map(len, self._blocks)) < self._rate:
             if sum(self._seconds) > _MOST_LISTENING:
                 return ()
-            self._play()
+            self._play(length)
         means = np.abs(np.clip(np.nan_to_num(np.concatenate(self._blocks)), -1, 1).mean(axis=0))
         if means.max() <= _STEADY:
             return ()

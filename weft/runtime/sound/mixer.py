@@ -614,9 +614,10 @@ class Rendering:
 
     def __init__(
         self, loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], first: int = 0,
-        clips: bool = True,
+        clips: bool = True, longest: int = BLOCK,
     ) -> None:
-        """`first` is the number of the first sample. Raises WeftError for what the `loader` cannot load."""
+        """`first` is the number of the first sample; blocks have `longest` samples at most. Raises WeftError for what
+        the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
         # Functions that others are given have these, and not this object: it would refer to itself, and its memory
         # would be kept until Python looks for garbage.
@@ -629,7 +630,7 @@ class Rendering:
         """The getters of the strands of the sound."""
         self._channels = channels_of(compiled)
         self.mixer = Mixer(
-            self.rate, self._channels, lambda name: values.get(name, 0.0), rings, clips, longest=BLOCK
+            self.rate, self._channels, lambda name: values.get(name, 0.0), rings, clips, longest=longest
         )  # fmt: skip
         self._views = {name: blank_view() for name in places_of_views().take(compiled.views)}
         self._heard = {name: HeardMemory.new(heard_of(name)) for name in places_of_heard().take(compiled.heard)}
@@ -650,11 +651,11 @@ class Rendering:
         for name, values in views.items():
             self._views[name][:, :, 0] = values
 
-    def until(self, stop: int) -> Iterator[npt.NDArray[np.float32]]:
-        """Computes the samples before number `stop`: [samples, channels], block by block."""
+    def until(self, stop: int, length: int = BLOCK) -> Iterator[npt.NDArray[np.float32]]:
+        """Computes the samples before number `stop`: [samples, channels], in blocks of this length."""
         place = self._place
         while place.next < stop:
-            end = min(stop, place.next + BLOCK)
+            end = min(stop, place.next + length)
             block = np.zeros((end - place.next, self._channels), np.float32)
             self.mixer.render(block, place.next / self.rate)
             place.next = end
