@@ -19,7 +19,7 @@ from weft.errors import Source, WeftError
 from weft.media.sampled import header_of
 from weft.runtime.build import KeptBuild, build
 
-_PATCHES = ["patches/bench/fifty.weft", "patches/drums.weft", "patches/plasma.weft", "patches/choir.weft"]
+_PATCHES = [f"patches/{name}.weft" for name in ("bench/fifty", "bench/twohundred", "drums", "plasma", "choir")]
 _NUMBER = re.compile(r'(?<![\w.#"<])\d+\.\d+')
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
@@ -33,17 +34,18 @@ from weft.syntax.foreign import hint_for
 
 
 def collect(
-    program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None] | None = None
+    program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None] | None = None,
+    known: Mapping[str, Instance] = MappingProxyType({}),
 ) -> Patch:
     """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
-    has the headers of its files."""
+    has the headers of its files. Instances that are `known` keep their outputs."""
     names = _NameCollector(contexts, report, media or {})
     for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
         try:
             names.bind(statement)
         except WeftError as failure:
             report.add(failure.diagnostics)
-    return shaped(names.patch(), report)
+    return shaped(names.patch(), report, known)
 
 
 class _NameCollector:
@@ -333,21 +335,23 @@ def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None 
 # and have no names in a text.
 
 
-def shaped(patch: Patch, report: Report) -> Patch:
-    """A patch whose instances have their outputs. Those whose strands do not fit together are reported, and stay
-    without; other mistakes are left to elaboration, which finds them again."""
-    return replace(patch, instances=_Shaping(patch, report).instances())
+def shaped(patch: Patch, report: Report, known: Mapping[str, Instance] = MappingProxyType({})) -> Patch:
+    """A patch whose instances have their outputs; those that are `known` are the same again. Those whose strands do not
+    fit together are reported, and stay without; other mistakes are left to elaboration, which finds them again."""
+    return replace(patch, instances=_Shaping(patch, report, known).instances())
 
 
 class _Shaping:
-    def __init__(self, patch: Patch, report: Report) -> None:
+    def __init__(self, patch: Patch, report: Report, known: Mapping[str, Instance]) -> None:
         self._report = report
         self._unshaped: dict[str, tuple[Expression, Span]] = {}
         self._given = patch.instances
         self._instances = dict(patch.instances)
         for name, instance in patch.instances.items():
             for output in instance.outputs.values():
-                if isinstance(output.definition, Unshaped):
+                if isinstance(output.definition, Unshaped) and name in known:
+                    self._instances[name] = known[name]
+                elif isinstance(output.definition, Unshaped):
                     self._unshaped[name] = output.definition.value, output.span
                     self._instances[name] = _with_outputs(instance, None)
         self._patch = replace(patch, instances=self._instances)

@@ -194,9 +194,11 @@ class _Lowering:
         self, elaborator: Elaborator[Expr], updates: Sequence[Update], outputs: Sequence[Output]
     ) -> None:
         """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
-        over_plane = slots_over((elaborator.env.own.x, elaborator.env.own.y), updates)
-        for node in topological([*(u.value for u in updates), *(o.value for o in outputs)]):
-            if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane and len(node.args) == 3:
+        nodes = topological([*(u.value for u in updates), *(o.value for o in outputs)])
+        elsewhere = [node for node in nodes if len(node.args) == 3 and isinstance(node.attr, SlotPlane)]
+        over_plane = slots_over((elaborator.env.own.x, elaborator.env.own.y), updates) if elsewhere else set()
+        for node in elsewhere:
+            if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane:
                 raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
                             node.span, "delay(…) reads another time instead")  # fmt: skip
 

@@ -87,6 +87,11 @@ class KeptBuild:
         self.kept: frozenset[str] = frozenset()
         """The names of the patch whose meaning is that of the build before."""
         self._statements: Mapping[str, tuple[object, ...]] = {}
+        self._changed: frozenset[str] = frozenset()
+        self._mentioned_by: Mapping[str, list[str]] = {}
+        """For each name, those among the unchanged ones that may refer to it."""
+        self._patch: Patch | None = None
+        """The patch of the last build, as it was collected."""
         self._spent = 0
 
     @property
@@ -98,21 +103,41 @@ class KeptBuild:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""
         return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
 
+    def collect(
+        self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
+    ) -> Patch:
+        """The names of a program (see `graph.names.collect`). Those that mean what they did have the same outputs."""
+        self._compare(program)
+        last, own = self._patch, Report()
+        known = {name: last.instances[name] for name in self.kept if name in last.instances} if last else {}
+        patch = collect(program, contexts, own, media, known)
+        if last is not None and (patch.settings, patch.media) != (last.settings, last.media):
+            own = Report()
+            patch = collect(program, contexts, own, media)
+        report.add(own)
+        self._patch = patch
+        return patch
+
+    def _compare(self, program: Program) -> None:
+        """Finds the names that mean what they did."""
+        self._statements = self._bound(program)
+        unchanged = {name for name, means in self._statements.items() if self._meant.get(name) == means}
+        self._changed = frozenset({*self._meant, *self._statements} - unchanged)
+        self._mentioned_by = self._mentions_of(unchanged)
+        affected = reachable(self._changed, self._mentioned_by)
+        self.kept = frozenset(unchanged - affected)
+
     def shapes(self, patch: Patch, program: Program, budget: Budget) -> KeptShapes:
         """What is known of the shapes of a patch. From here on, all that is kept is about this patch."""
         about = patch.settings, patch.media
         if about != self._about or self._shapes is None:
             self._shapes, self._units, self._meant, self._about = KeptShapes.of(patch, budget), {}, {}, about
-        self._statements = self._bound(program)
-        unchanged = {name for name, means in self._statements.items() if self._meant.get(name) == means}
-        changed = {*self._meant, *self._statements} - unchanged
-        mentioned_by = self._mentioned_by(unchanged)
-        affected = reachable(changed, mentioned_by)
-        self.kept = frozenset(unchanged - affected)
+            self._compare(program)
         # Whatever becomes of this build, nothing else is kept of it before it ends well.
         self._meant = {name: self._meant[name] for name in self.kept}
         budget.spent = self._spent
-        self._shapes.retain(patch, budget, changed, unchanged, mentioned_by)
+        unchanged = self._statements.keys() - self._changed
+        self._shapes.retain(patch, budget, self._changed, unchanged, self._mentioned_by)
         return self._shapes
 
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
@@ -141,7 +166,7 @@ class KeptBuild:
                 found[statement.name.name] = (*found.get(statement.name.name, ()), means)
         return found
 
-    def _mentioned_by(self, unchanged: Iterable[str]) -> Mapping[str, list[str]]:
+    def _mentions_of(self, unchanged: Iterable[str]) -> Mapping[str, list[str]]:
         """For each name, those among the `unchanged` ones that may refer to it."""
         both = (self._meant, self._statements)
         spindles = {name for names in both for name, means in names.items() if _is_spindle(means[0])}
@@ -220,7 +245,7 @@ def analyse(
     meaning = Report()
     of_media = Report()
     media = check_media(loaded.program, of_media, probe)
-    patch = collect(program, contexts, meaning, media)
+    patch = (kept.collect if kept else collect)(program, contexts, meaning, media)
     unbound = tuple(meaning.errors)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):

@@ -104,14 +104,15 @@ class _Fusing:
                 self._uses[arg] += by
 
     def _matches(self, pattern: Pattern, node: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
-        """Whether a value is of a pattern; adds the operands of the pattern, and the values that nothing else uses."""
-        op, *operands = pattern
-        if node.op != op:
-            return False
-        orders = (node.args, node.args[::-1]) if op in _COMMUTING else (node.args,)
-        for args in orders:
+        """Whether a value, which is of the operation of a pattern, is of the pattern. Adds the operands of the pattern,
+        and the values that nothing else uses."""
+        operands = pattern[1:]
+        for args in (node.args, node.args[::-1]) if node.op in _COMMUTING else (node.args,):
             tried, inner = dict(bound), list(parts)
-            if all(self._fits(operand, arg, tried, inner) for operand, arg in zip(operands, args, strict=True)):
+            for operand, arg in zip(operands, args, strict=True):
+                if not self._fits(operand, arg, tried, inner):
+                    break
+            else:
                 bound.update(tried)
                 parts[:] = inner
                 return True
@@ -122,9 +123,10 @@ class _Fusing:
             return bound.setdefault(operand, arg) is arg
         if isinstance(operand, float):
             return arg.op == "const" and arg.attr == operand
-        assert not isinstance(operand, str)
+        if isinstance(operand, str) or arg.op != operand[0]:
+            return False
         if arg in parts:
-            return operand is MIXED and arg.op == MIXED[0]
+            return operand is MIXED
         uses = 2 if operand is MIXED else 1
         if self._uses.get(arg) != uses or not self._matches(operand, arg, bound, parts):
             return False
