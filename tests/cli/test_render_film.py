@@ -109,6 +109,22 @@ def test_a_film_has_the_pictures_and_the_sound_of_its_patch(films, ending, codec
         np.testing.assert_allclose(sound, expected, atol=2.0**-22)
 
 
+def test_a_film_is_oversampled_as_its_sound_alone_is_and_shows_what_it_would(films):
+    # The picture shows the sound of a second ago.
+    saw = "s<v> = fract(me@time * 2999) - 0.5\n"
+    films.file("saw.weft", f"{HEAD}{saw}display(s@v(me@time ~ me@time - 1))\naudio(s@v)\n")
+    for name, options in (("plain", ()), ("over", ("--oversample", "8"))):
+        films("render", "saw.weft", "-o", f"{name}.mkv", "--codec", "ffv1", "--to", "1.5", *options)
+    films("render", "saw.weft", "-o", "over.wav", "--to", "1.5", "--oversample", "8")
+    expected = soundfile.read(films.folder / "over.wav", always_2d=True)[0].T
+    sound, rate = heard(films.folder / "over.mkv")
+    assert rate == RATE
+    np.testing.assert_allclose(sound, expected, atol=2.0**-22)
+    plain, over = (np.stack(decoded(films.folder / f"{name}.mkv")[1]) for name in ("plain", "over"))
+    assert plain[-1].any()
+    assert np.array_equal(plain, over)
+
+
 def test_a_film_says_how_long_it_is_and_how_its_colours_are_coded(films):
     films.file("red.weft", f"{HEAD}display(1, 0, 0)\naudio(sin(me@time * 99))\n")
     films("render", "red.weft", "-o", "red.mp4", "--duration", "0.5")

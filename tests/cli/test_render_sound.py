@@ -76,9 +76,10 @@ def test_what_one_machine_cannot_compile_is_played_by_the_next(sounding, broken,
     np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 50), atol=STEP)
 
 
-def test_a_piece_is_the_same_as_in_the_whole(sounding):
-    sounding("render", "tone.weft", "-o", "piece.wav", "--from", "0.1", "--to", "0.35")
-    sounding("render", "tone.weft", "-o", "whole.wav", "--to", "0.5")
+@pytest.mark.parametrize("options", [(), ("--oversample", "3")])
+def test_a_piece_is_the_same_as_in_the_whole(sounding, options):
+    sounding("render", "tone.weft", "-o", "piece.wav", "--from", "0.1", "--to", "0.35", *options)
+    sounding("render", "tone.weft", "-o", "whole.wav", "--to", "0.5", *options)
     piece, whole = (soundfile.read(sounding.folder / f"{name}.wav")[0] for name in ("piece", "whole"))
     assert np.array_equal(piece, whole[RATE // 10 : RATE * 35 // 100])
 
@@ -110,9 +111,10 @@ def test_values_of_a_patch_with_both_are_its_picture_unless_its_sound_is_asked_f
     np.testing.assert_allclose(heard, np.outer(np.arange(RATE // 5) / RATE, [1, 1]), atol=1e-7)
 
 
-def test_it_is_the_same_every_time(sounding):
+@pytest.mark.parametrize("options", [(), ("--oversample", "2")])
+def test_it_is_the_same_every_time(sounding, options):
     for name in ("a", "b"):
-        sounding("render", "tone.weft", "-o", f"{name}.wav", "--to", "0.1")
+        sounding("render", "tone.weft", "-o", f"{name}.wav", "--to", "0.1", *options)
     assert (sounding.folder / "a.wav").read_bytes() == (sounding.folder / "b.wav").read_bytes()
 
 
@@ -151,7 +153,8 @@ def test_what_cannot_be_rendered(sounding):
     [
         ["-o", "a.wav"], ["-o", "a.flac", "--time", "1"], ["-o", "a%d.wav", "--to", "1"],
         ["-o", "a.wav", "--to", "1", "--context", "audio"], ["-o", "a.npy", "--from", "0.5", "--to", "0.50001"],
-        ["-o", "a.wav", "--to", "1", "--rate", "10"],
+        ["-o", "a.wav", "--to", "1", "--rate", "10"], ["-o", "a.wav", "--to", "1", "--oversample", "0"],
+        ["-o", "a.wav", "--to", "1", "--oversample", "9"], ["-o", "a.wav", "--to", "1", "--oversample", "1.5"],
     ],
 )  # fmt: skip
 def test_wrong_usage(sounding, args):
@@ -180,6 +183,77 @@ def test_what_is_remarkable_about_a_sound_is_told(sounding, text, words):
     assert words in done.stderr
     assert "\n1 warning\n" in done.stderr
     assert done.stdout == ""
+
+
+SAW, OVERSAMPLE = 499, 4
+
+
+def spectrum(samples):
+    """The amplitude at each whole number of hertz, of a second of sound."""
+    return 2 * np.abs(np.fft.rfft(samples)) / len(samples)
+
+
+def test_oversampling_takes_out_what_would_be_heard_as_other_tones(sounding):
+    sounding.file("saw.weft", f"{HEAD}audio(fract(me@time * {SAW}) - 0.5)\n")
+    found = []
+    for factor in (1, OVERSAMPLE):
+        options = ("--to", "1.5", "--context", "audio", "--oversample", factor)
+        sounding("render", "saw.weft", "-o", "a.npy", *map(str, options))
+        heard = np.load(sounding.folder / "a.npy")
+        assert heard.shape == (RATE * 3 // 2, 2)
+        assert np.array_equal(heard[:, 0], heard[:, 1])
+        found.append(spectrum(heard[-RATE:, 0]))
+    plain, filtered = found
+    harmonics = np.arange(1, OVERSAMPLE * RATE // 2 // SAW + 1)
+    # What is above half of the rate, and is there at the higher one, is heard at another place without the filter.
+    above = harmonics[harmonics * SAW > RATE / 2] * SAW
+    places = abs(above - RATE * np.round(above / RATE)).astype(int)
+    assert (filtered[places] < plain[places] * 10 ** (-40 / 20)).all()
+    # A sawtooth has tones above the higher rate, too: what these leave is weaker by the factor.
+    others = np.delete(np.arange(RATE // 2), harmonics[harmonics * SAW < RATE / 2] * SAW)
+    assert np.linalg.norm(filtered[others]) < np.linalg.norm(plain[others]) / OVERSAMPLE * 1.1
+    # What is kept has the level of an ideal sawtooth.
+    kept = harmonics[harmonics * SAW < 0.47 * RATE]
+    levels = 20 * np.log10(filtered[kept * SAW] * np.pi * kept)
+    assert np.abs(levels).max() < 0.1
+
+
+def test_oversampling_keeps_a_click_where_it_is(sounding):
+    # It begins at half a second, and is as long as a sample. Beside it, what is constant.
+    click = f"if me@time >= 0.5 and me@time < {0.5 + 1 / RATE} then 0.5 else 0"
+    sounding.file("click.weft", f"{HEAD}audio({click}, 0.25)\n")
+    sounding("render", "click.weft", "-o", "a.wav", "--to", "0.7501", "--oversample", "8")
+    heard, rate = soundfile.read(sounding.folder / "a.wav")
+    assert (len(heard), rate) == (round(0.7501 * RATE), RATE)
+    click, constant = heard.T
+    assert abs(int(click.argmax()) - RATE // 2) <= 1
+    np.testing.assert_allclose(click.sum(), 0.5, atol=1e-3)
+    np.testing.assert_allclose(constant[200:], 0.25, atol=STEP)
+
+
+def test_what_is_oversampled_is_clipped_in_the_end_and_numbers_stay_apart_from_what_is_none(sounding):
+    done = sounding("render", "wild.weft", "-o", "a.wav", "--to", "0.1", "--oversample", "2")
+    assert "too loud at" in done.stderr
+    assert "right of audio is not a number at any sample" in done.stderr
+    written, _ = soundfile.read(sounding.folder / "a.wav")
+    assert (written[-100:] == [-1, 0]).all()
+    sounding("render", "wild.weft", "-o", "a.npy", "--to", "0.1", "--oversample", "2")
+    values = np.load(sounding.folder / "a.npy")
+    np.testing.assert_allclose(values[300:, 0], 2 - 1e3 * np.arange(300, RATE // 10) / RATE, rtol=1e-5)
+    assert np.isnan(values[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("patch", "options", "words"),
+    [
+        ("both.weft", ["-o", "a.png"], "--oversample is for what is heard"),
+        ("both.weft", ["-o", "a.npy", "--to", "1"], "--oversample is for what is heard"),
+        ("picture.weft", ["-o", "a.mp4", "--to", "1"], "--oversample is for what is heard"),
+        ("tone.weft", ["-o", "a.wav", "--to", "1", "--rate", "192000"], "the sound has 1536000 samples a second"),
+    ],
+)
+def test_what_cannot_be_oversampled(sounding, patch, options, words):
+    assert words in sounding("render", patch, *options, "--oversample", "8", code=2).stderr
 
 
 def test_only_what_is_written_is_judged(sounding):

@@ -24,12 +24,15 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
+from weft.contexts import ContextTable
+from weft.graph.domain import SETTINGS
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
     missing_encoder, y4m_frame, y4m_header
 )
 from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
+from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")
@@ -66,6 +69,8 @@ class _RenderSpan:
 @click.option("--window", metavar="NAME", default="", help='The picture of display(…, to: "NAME"); default: the first.')
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @SAMPLES
+@click.option("--oversample", type=click.IntRange(1, 8), default=1, metavar="N",
+              help="Compute sound at N times the rate, and filter what the file cannot hold; 1 to 8, default: 1.")
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
               help="What name.npy holds if the patch has both; default: the picture.")
 @click.option("--codec", type=click.Choice([*CODECS]), help="What encodes a film; default: the first that suits OUT.")
@@ -82,7 +87,7 @@ class _RenderSpan:
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
-    context: str | None, codec: str | None, quality: int | None, form: str | None,
+    oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
@@ -98,19 +103,23 @@ def command(
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped=ending == ".npy")
-    build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate, samples))
+    overrides = setting_overrides(size, fps, rate, samples)
+    build = _oversampled(file, contexts_of(registry, choices), overrides, oversample)
     show(build.warnings)
     check_windows([window] if window else [], [each.target for each in build.compiled.pictures if each.target])
-    offline = Offline(build, choices, threads or cores(), ending != ".npy", window)
+    offline = Offline(build, choices, threads or cores(), ending != ".npy", window, oversample)
     _report_changes(offline)
-    frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]
+    frame_rate, sample_rate = offline.fps, offline.rate
+    is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
+    if oversample > 1 and not (ending in _SOUNDS or is_samples or (codec and offline.sounds)):
+        raise click.UsageError("--oversample is for what is heard: a sound, or a film with sound")
     if codec is not None:
         _write_film(offline, span, Path(out), codec, quality, overwrite)
     elif form is not None:
         _write_raw(offline, span, form)
     elif ending in _SOUNDS:
         _write_sound(offline, span, sample_rate, Path(out))
-    elif ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows)):
+    elif is_samples:
         _write_samples(offline, span, sample_rate, Path(out))
     elif ending == ".npy":
         _write_array(offline, span, frame_rate, Path(out))
@@ -124,8 +133,20 @@ def command(
         _write_sequence(offline, span, frame_rate, out, overwrite)
     _report_changes(offline)
     show(offline.findings())
-    if closes and not _is_closed(Offline(build, choices, threads or cores(), window=window), span):
+    if closes and not _is_closed(Offline(build, choices, threads or cores(), True, window, oversample), span):
         sys.exit(ERRORS)
+
+
+def _oversampled(file: str, contexts: ContextTable, settings: Mapping[str, float], factor: int) -> Build:
+    """FILE, compiled for so many times its samples a second."""
+    build = compile_file(file, contexts, settings)
+    if factor == 1:
+        return build
+    rate, allowed = build.patch.settings["rate"] * factor, SETTINGS["rate"]
+    if not allowed.accepts(rate):
+        words = f"with --oversample {factor}, the sound has {rate:.0f} samples a second"
+        raise click.UsageError(f"{words}, and its rate is {allowed.range}")
+    return compile_file(file, contexts, {**settings, "rate": rate})
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _RenderSpan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -35,6 +36,7 @@ from weft.runtime.findings import (
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.sound.mixer import Levels, Rendering, channels_of
+from weft.runtime.sound.shared import RING
 
 Pixels = npt.NDArray[Any]
 Samples = npt.NDArray[np.float32]
@@ -96,14 +98,87 @@ class FilmFrames(NamedTuple):
     frames: Iterator[tuple[int, Pixels]]
 
 
+class Decimator:
+    """Keeps one of `factor` samples, after a low-pass filter has taken out what would be heard as other tones then.
+
+    The filter is a sinc in a Kaiser window (J. F. Kaiser and R. W. Schafer, 1980) and symmetric: sample n of the result
+    is at the moment of sample n · factor. Tones up to 0.47 of the new rate keep their level within 0.0001 dB; what is
+    above half of it falls by more than 110 dB. With a factor of 1, samples stay as they are."""
+
+    # Samples of the result: so many before and after each one that the filter reaches, and so many that are computed at
+    # once, whatever the blocks that come, so that the result does not depend on them.
+    _REACH, _PIECE = 128, 1024
+    # The share of the new band at which the level is halved. At its end the filter has fallen all the way.
+    _CUTOFF = 0.97
+    _BETA = 12.0
+
+    def __init__(self, factor: int, channels: int) -> None:
+        self._factor = factor
+        self._reach = self._REACH * factor
+        self._step = self._PIECE * factor
+        self._length = self._step + 2 * self._reach
+        # It is silent before the beginning.
+        self._waiting = np.zeros((self._reach, channels), np.float32)
+        shape = np.sinc(np.arange(-self._reach, self._reach + 1) * (self._CUTOFF / factor))
+        taps = shape * np.kaiser(len(shape), self._BETA)
+        self._response = np.fft.rfft(taps / taps.sum(), self._length)[:, np.newaxis]
+
+    def needed(self, stop: int) -> int:
+        """How many samples have to come for those before number `stop` of the result."""
+        return stop if self._factor == 1 else -(-stop // self._PIECE) * self._step + self._reach
+
+    def take(self, block: Samples) -> Iterator[Samples]:
+        """What can be computed with the next samples, [samples, channels]."""
+        if self._factor == 1:
+            yield block
+            return
+        self._waiting = np.concatenate([self._waiting, block])
+        while len(self._waiting) >= self._length:
+            yield self._piece(self._waiting[: self._length])
+            self._waiting = self._waiting[self._step :]
+
+    def _piece(self, samples: Samples) -> Samples:
+        """A piece of the result. What is not finite counts as 0 for its neighbours, and is NaN itself."""
+        lost = ~np.isfinite(samples)
+        spectrum = np.fft.rfft(np.where(lost, 0.0, samples), axis=0) * self._response
+        # The first samples are those around the end of the circle.
+        kept = np.fft.irfft(spectrum, self._length, axis=0)[2 * self._reach :: self._factor]
+        of_each = lost[self._reach : self._reach + self._step].reshape(self._PIECE, self._factor, -1)
+        return np.where(of_each.any(axis=1), np.nan, kept).astype(np.float32)
+
+
+class _WantedSamples:
+    """Of the samples that are computed, from the first one on, those from `first` to before `stop` of a decimator."""
+
+    def __init__(self, decimator: Decimator, first: int, stop: int, levels: Levels | None, clips: bool) -> None:
+        """Adds what is wanted to `levels`, and clips it after that."""
+        self._decimator = decimator
+        self._first, self._stop = first, stop
+        self._levels = levels
+        self._clips = clips
+        self._at = 0
+
+    def take(self, block: Samples) -> Iterator[Samples]:
+        """What is wanted of the next samples, [samples, channels]."""
+        for piece in self._decimator.take(block):
+            wanted = piece[max(0, self._first - self._at) : max(0, self._stop - self._at)]
+            if self._levels is not None:
+                self._levels.add(piece.T, self._at)
+            self._at += len(piece)
+            if len(wanted):
+                yield np.clip(wanted, -1.0, 1.0) if self._clips else wanted
+
+
 class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
     def __init__(
-        self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True, window: str = ""
+        self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True, window: str = "",
+        oversample: int = 1,
     ) -> None:
-        """Without `clips`, samples are not clipped. The picture is that of a `window`, by default the first one. Raises
-        WeftError for a program that a device cannot run, and for a picture that cannot be read."""
+        """Without `clips`, samples are not clipped. The picture is that of a `window`, by default the first one. One of
+        `oversample` samples is kept. Raises WeftError for a program that a device cannot run, and for a picture that
+        cannot be read."""
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
@@ -115,7 +190,11 @@ class Offline:
         inputs = initial_inputs(build.patch)
         streams = {unit.subgraph.context for unit in compiled.streaming.units}
         can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)
-        self._sound = Rendering(loader, compiled, inputs, clips=clips) if can_sound else None
+        reach = RING * oversample
+        self._sound = Rendering(loader, compiled, inputs, clips=clips, reach=reach) if can_sound else None
+        self._oversample = oversample
+        if self._sound is not None and oversample > 1:
+            self._sound.mixer.limit = math.inf  # clipped after the filter, which may make it louder
         here = replace(loader, stream_getter=self._sound.getter, listener=self._sound.listen) if self._sound else loader
         self._program: LoadedProgram = here.prepare(compiled, size)
         self._build = build
@@ -129,6 +208,7 @@ class Offline:
         first such value."""
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
+        """Of the samples that are kept."""
         self._recorder: Callable[[Samples], object] = lambda block: None
         """Gets each block of the sound that is computed for the frames."""
         self._env = Env(
@@ -153,20 +233,22 @@ class Offline:
 
     def _of_sound(self, places: Mapping[str, Span]) -> Iterator[Diagnostic]:
         levels = self._levels
-        if levels is None or self._sound is None or not levels.samples:
+        computed = None if self._sound is None else self._sound.mixer.levels
+        if levels is None or computed is None or not levels.samples:
             return
         place = next((span for label, span in places.items() if label.partition(".")[0] == AUDIO.name), None)
-        count, rate = levels.end - levels.first, self._sound.rate
-        lost = {label for label, (missing, _) in levels.not_numbers.items() if missing == count}
+        count = computed.end - computed.first
+        lost = {label for label, (missing, _) in computed.not_numbers.items() if missing == count}
         yield from as_warnings(not_numbers(lost, places, IN_SOUND))
-        for label, (missing, first) in levels.not_numbers.items():
+        for label, (missing, first) in computed.not_numbers.items():
             if label not in lost:
-                yield not_numbers_for_a_while(label, missing / count, first / rate, "samples", places)
+                seconds = first / self._oversample / self.rate
+                yield not_numbers_for_a_while(label, missing / count, seconds, "samples", places)
         if levels.peak < _SILENT and not lost:
             yield silent(place)
         if self._clips and levels.first_too_loud is not None:
             share = levels.too_loud / levels.samples
-            yield clipped(share, levels.peak, levels.first_too_loud / rate, place)
+            yield clipped(share, levels.peak, levels.first_too_loud / self.rate, place)
 
     def changes(self) -> list[Change]:
         """What runs elsewhere than intended, since the last call."""
@@ -226,8 +308,8 @@ class Offline:
 
     @property
     def rate(self) -> float:
-        """Samples a second."""
-        return self._build.patch.settings["rate"]
+        """Samples a second, of those that are kept."""
+        return self._build.patch.settings["rate"] / self._oversample
 
     @property
     def channels(self) -> int:
@@ -278,14 +360,20 @@ class Offline:
         WeftError if there is none."""
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
-        first, stop = (round(seconds * self._sound.rate) for seconds in (start, end))
-        self._levels = self._sound.mixer.levels = Levels(first, stop)
-        at = 0
-        for block in self._all_samples(stop):
-            wanted = block[max(0, first - at) : max(0, stop - at)]
-            at += len(block)
-            if len(wanted):
-                yield wanted
+        wanted, end_of_all = self._wanted(start, end)
+        for block in self._all_samples(end_of_all):
+            yield from wanted.take(block)
+
+    def _wanted(self, start: float, end: float) -> tuple[_WantedSamples, int]:
+        """What picks the samples from `start` to `end` seconds out of all, and how many have to be computed for them.
+        Their levels are collected."""
+        assert self._sound is not None
+        first, stop = (round(seconds * self.rate) for seconds in (start, end))
+        levels = self._sound.mixer.levels = Levels(first * self._oversample, stop * self._oversample)
+        decimator, is_filtered = Decimator(self._oversample, self.channels), self._oversample > 1
+        self._levels = Levels(first, stop) if is_filtered else levels
+        kept = self._levels if is_filtered else None
+        return _WantedSamples(decimator, first, stop, kept, self._clips and is_filtered), decimator.needed(stop)
 
     def film(self, wanted: Iterable[int], numbers: range, record: Callable[[Samples], object]) -> FilmFrames:
         """The wanted frames out of a film of the frames `numbers`, as for `play`. Meanwhile, `record` gets the sound of
@@ -303,16 +391,11 @@ class Offline:
         self, steps: Iterable[int], numbers: range, record: Callable[[Samples], object]
     ) -> Iterator[tuple[int, Pixels]]:
         assert self._sound is not None
-        first, stop = (round(number / self._fps * self._sound.rate) for number in (numbers.start, numbers.stop))
-        self._levels = self._sound.mixer.levels = Levels(first, stop)
-        at = 0
+        wanted, end_of_all = self._wanted(numbers.start / self._fps, numbers.stop / self._fps)
 
         def take(block: Samples) -> None:
-            nonlocal at
-            wanted = block[max(0, first - at) : max(0, stop - at)]
-            at += len(block)
-            if len(wanted):
-                record(wanted)
+            for piece in wanted.take(block):
+                record(piece)
 
         self._recorder = take
         heard = 0
@@ -325,6 +408,8 @@ class Offline:
         while heard <= numbers.stop:
             self._hear_until(heard)
             heard += 1
+        for block in self._sound.until(end_of_all):
+            take(block)
         self._recorder = lambda block: None
 
     def _hear_until(self, number: int) -> None:

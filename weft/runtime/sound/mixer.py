@@ -401,6 +401,8 @@ class Mixer:
         self._smoother = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
+        self.limit = 1.0
+        """The loudest sample, if it clips."""
         self._microphone = microphone
         self._longest = longest
         # Another thread appends, the one that renders pops.
@@ -524,7 +526,7 @@ class Mixer:
         del self._programs[:-_MOST_PROGRAMS]
         if self.levels is not None:
             self.levels.add(total, first)
-        out[:] = (np.clip(total, -1.0, 1.0) if self._clips else total).T
+        out[:] = (np.clip(total, -self.limit, self.limit) if self._clips else total).T
 
     def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Floats]:
         """The sound of each subgraph, [channels, samples]."""
@@ -614,17 +616,17 @@ class Rendering:
 
     def __init__(
         self, loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], first: int = 0,
-        clips: bool = True, longest: int = BLOCK,
+        clips: bool = True, longest: int = BLOCK, reach: int = RING,
     ) -> None:
-        """`first` is the number of the first sample; blocks have `longest` samples at most. Raises WeftError for what
-        the `loader` cannot load."""
+        """`first` is the number of the first sample; blocks have `longest` samples at most; pictures and numbers read
+        the last `reach` samples. Raises WeftError for what the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
         # Functions that others are given have these, and not this object: it would refer to itself, and its memory
         # would be kept until Python looks for garbage.
         self._inputs = values = dict(inputs)
         self._place = place = _Place(first)
         # Memory that is never written takes no space.
-        rings = np.zeros((MOST_RINGS, RING), np.float32)
+        rings = np.zeros((MOST_RINGS, reach), np.float32)
         recent = Recent(rings, self.rate, lambda: place.next - 1)
         self.getter = recent.getter
         """The getters of the strands of the sound."""
