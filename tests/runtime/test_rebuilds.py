@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.edits import session, unlike
 from tests.support.mutations import programs
-from weft.contexts import ContextTable
+from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import TOO_LARGE
 from weft.media.sampled import header_of
@@ -81,6 +82,36 @@ def test_a_compiler_tells_the_same(seed: int) -> None:
         assert again.files.keys() == alone.files.keys()
         hashes = [[u.hash for u in r.compiled.units] if r.compiled else None for r in (again, alone)]
         assert hashes[0] == hashes[1]
+
+
+LINES = {
+    "a": ("prev(a) * 0.5 + me@x * 0.25", "sin(me@x * 0.5)", "phasor(0.75)", "prev(b) + 0.25"),
+    "b": ("delay(a, 2, 3) + a", "a(me@x ~ me@x * 2) * 0.5", "hold(a, me@time % 1 < 0.5)", "max(prev(b) * 0.9, a)"),
+    "c": ("image(b)(me@x ~ me@y)", "b * 0.5", "prev(c) + me@y"),
+}
+SHOWN = ("display(a)", 'display(b, to: "x")', 'display(c * a, to: "y")', "compute(c(me@x ~ 0.5, me@y ~ 0.5))")
+
+
+def test_what_varies_over_the_picture_and_what_pictures_borrow_is_found_anew() -> None:
+    chance, kept, borrowing = random.Random(4), KeptBuild(), 0
+    contexts = ContextTable([replace(spec, in_one_memory=spec.sweeps_plane) for spec in OWN_CONTEXTS])
+    lines = {name: values[0] for name, values in LINES.items()}
+    shown = dict.fromkeys(SHOWN)
+    for step in range(84):
+        if chance.random() < 0.6:
+            name = chance.choice(list(LINES))
+            lines[name] = chance.choice(LINES[name])
+        elif (statement := chance.choice(SHOWN)) not in shown or len(shown) == 1:
+            shown[statement] = None
+        else:
+            del shown[statement]
+        text = "\n".join([*(f"{name} = {value}" for name, value in lines.items()), *shown, ""])
+        again, alone = (build(Source("p.weft", text), contexts, kept=each) for each in (kept, KeptBuild()))
+        assert not (words := unlike(alone, again)), f"{words}, step {step}:\n{text}"
+        borrowing += any(unit.borrowed for unit in alone.units)
+        if step % 12 == 11:
+            kept = KeptBuild()
+    assert borrowing > 12
 
 
 def _shown(result: CompileResult) -> dict[str, str]:
