@@ -97,7 +97,7 @@ def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        ("native", ["visual/display runs on vector, not native: ", "audio/audio runs on vector, not native: "]),
+        ("native", ["visual/display keeps its present code: ", "audio/audio runs on vector, not native: "]),
         ("better", ["audio/audio keeps its present code: "]),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_cannot_become_machine_code_plays_on_the_next_machine(
     monkeypatch.setenv("PYTHONPATH", str(BROKEN))
     monkeypatch.setenv("WEFT_BROKEN", broken)
     path = tmp_path / "patch.weft"
-    # What remembers needs the compiler: other pictures have a first tier without it.
+    # The first tier of a picture needs no compiler.
     sound, picture = "audio(prev(sin(me@time * 2000)) * 0.5)", "display(prev(me@x), me@y, fract(me@time))"
     path.write_text(f"me<width> = 32\nme<height> = 18\n{sound}\n{picture}\n")
     with Performance(path, "--headless", "--backend", "native") as performance:

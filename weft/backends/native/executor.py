@@ -497,7 +497,7 @@ class NativeExecutor:
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
-        runs = "as a list of calls" if self._draws(kernel) else "on the vector machine"
+        runs = "as a list of calls" if is_huge(kernel) and self._draws(kernel) else "on the vector machine"
         text = f"; {kernel.name}: runs {runs}\n"
         try:
             if suits_series(kernel) or (suits(kernel) and not is_huge(kernel)):

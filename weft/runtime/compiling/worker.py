@@ -394,7 +394,7 @@ _NEARLY = 2.0
 _YOUNG = 5.0
 
 # Better code is requested when no text has come for this many seconds.
-_SETTLED = 0.25
+_SETTLED = 0.5
 
 # Seconds in which the thread has to end.
 _THREAD_LEAVES = 2.0
