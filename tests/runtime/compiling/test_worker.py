@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
-from weft.child import Child
+from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
 from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience
@@ -317,6 +317,36 @@ def test_it_ends_when_asked_to_though_signals_arrived_ignored(
         performance.process.send_signal(number)
         assert performance.ended() == code
         assert performance.events[-1]["reason"] == ("interrupted" if code else "terminated")
+
+
+@pytest.mark.long
+def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> None:
+    """The process leaves that for it, at any place, and answers as ever."""
+    terms = (f"sin(me@x * {number} + me@y * x) * v" for number in range(200))
+    large = SIZE + f"x = 0.5\nv = prev(v) * 0.5 + me@x\ndisplay({' + '.join(terms)})\n"
+    process = CompileProcess(Setup(str(patch), "cpu"))
+
+    def asked(number: int) -> CompileResult:
+        text = large.replace("x = 0.5", f"x = 0.{number}")
+        process.ask(Saved(text.encode(), 0.0), Moment(), frozenset())
+        found = process.answer(CompileResult, lambda: False)
+        assert process.answer(tuple, lambda: False) == ()
+        assert found is not None
+        assert found.compiled is not None
+        alone = Compiler.of(Setup(str(patch), "cpu")).compile(Saved(text.encode(), 0.0))
+        assert alone.compiled is not None
+        assert [unit.hash for unit in found.compiled.units] == [unit.hash for unit in alone.compiled.units]
+        return found
+
+    try:
+        for number in range(11, 17):
+            asked(number)
+        for number in range(21, 24):
+            # The pause is as long as it takes to notice it, and a part of the preparation.
+            time.sleep(BEAT + number % 4 * 0.05)
+            asked(number)
+    finally:
+        process.end()
 
 
 def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:

@@ -299,8 +299,9 @@ _HEAD = (
 
 def _loop(w: _Handler) -> list[str]:
     """All lanes make the same steps, so the tile counts them. Its index is one number, and so are its limits."""
-    stopped, budget = w.in_entry(lambda: w.place(Word.STOPPED)), w.slot(6)
-    first, last = (w.in_entry(lambda at=at: w.put(f"load float, ptr {w.slot(at)}")) for at in (2, 3))  # type: ignore[misc]
+    with w.writing(w.entry):
+        stopped, budget = w.place(Word.STOPPED), w.slot(6)
+        first, last = (w.put(f"load float, ptr {w.slot(at)}") for at in (2, 3))
     index = w.splat("%index", "float")
     for start in range(0, UNIFORM, w.lanes):
         w.store(index, w.slot(1), str(start))

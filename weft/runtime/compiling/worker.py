@@ -143,6 +143,9 @@ class CompileProcess:
     def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
         """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment, known))
+        if self._process is not None and not self._is_new:
+            # In a pause, it may be at work for later texts.
+            self._process.send_signal(signal.SIGINT)
 
     def change(self, setup: Setup) -> None:
         """Compiles for another setup from now on. Raises CompilerDiedError."""
@@ -285,8 +288,8 @@ class _CompileServer:
         while True:
             while not self._player.poll(BEAT):
                 self._pulse.beat()
-                if isinstance(compiler, Compiler) and compiler.prepare():
-                    gc.collect()
+                if isinstance(compiler, Compiler):
+                    self._prepare(compiler)
             message: Message = self._player.recv()
             if isinstance(message, Setup):
                 compiler = _compiler(message)
@@ -298,6 +301,18 @@ class _CompileServer:
             elif message is not None:
                 self._answer(compiler, message)
                 del message
+                gc.collect()
+
+    def _prepare(self, compiler: Compiler) -> None:
+        """Lets the compiler prepare for later texts, until one comes."""
+        with suppress(_Abandoned):
+            try:
+                self._may_leave = True
+                self._interrupted()
+                is_prepared = compiler.prepare()
+            finally:
+                self._may_leave = False
+            if is_prepared:
                 gc.collect()
 
     def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
