@@ -407,7 +407,8 @@ class Reporter:
             compile_ms=round(kernels, 3), latency_ms=round(latency, 3), waited_ms=round(waited_ms, 3), stages=stages,
             recompiled=recompiled, kept=loaded.kept, cached=cached, tier=loaded.tier(),
         )  # fmt: skip
-        self._stages = (" · ".join(f"{name} {each:.0f}" for name, each in stages.items()) + " ms",)
+        # What took no time leaves room for the rest.
+        self._stages = (" · ".join(f"{name} {each:.0f}" for name, each in stages.items() if each >= 1) + " ms",)
         words = f"updated in {latency:.0f} ms"
         new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
         changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"
