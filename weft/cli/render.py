@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
+from weft.runtime.workers import RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks
 
 T = TypeVar("T")
 
@@ -84,11 +86,14 @@ class _RenderSpan:
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, metavar="N",
+              help="Processes that draw a film or a sequence together, and share the threads; default: 1.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
+    workers: int,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -98,6 +103,8 @@ def command(
     if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
         raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
     codec = _codec(ending, codec, quality)
+    if workers > 1 and not (_NUMBER.search(out) or codec):
+        raise click.UsageError("--workers is for sequences and films")
     if overwrite and not (_NUMBER.search(out) or codec):
         raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
     registry = load_registry()
@@ -109,12 +116,13 @@ def command(
     check_windows([window] if window else [], [each.target for each in build.compiled.pictures if each.target])
     offline = Offline(build, choices, threads or cores(), ending != ".npy", window, oversample)
     _report_changes(offline)
+    pool = _pool(offline, build, backend, threads or cores(), workers)
     frame_rate, sample_rate = offline.fps, offline.rate
     is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
     if oversample > 1 and not (ending in _SOUNDS or is_samples or (codec and offline.sounds)):
         raise click.UsageError("--oversample is for what is heard: a sound, or a film with sound")
     if codec is not None:
-        _write_film(offline, span, Path(out), codec, quality, overwrite)
+        _write_film(offline, span, Path(out), codec, quality, overwrite, pool)
     elif form is not None:
         _write_raw(offline, span, form)
     elif ending in _SOUNDS:
@@ -130,9 +138,11 @@ def command(
         with _writing(Path(out)):
             save_picture(Path(out), picture, offline.fingerprint)
     else:
-        _write_sequence(offline, span, frame_rate, out, overwrite)
+        _write_sequence(offline, span, frame_rate, out, overwrite, pool)
     _report_changes(offline)
-    show(offline.findings())
+    for change in pool.changes if pool is not None else ():
+        say(change)
+    show(dict.fromkeys([*offline.findings(), *(pool.findings if pool is not None else ())]))
     if closes and not _is_closed(Offline(build, choices, threads or cores(), True, window, oversample), span):
         sys.exit(ERRORS)
 
@@ -217,6 +227,19 @@ def _report_changes(offline: Offline) -> None:
         say(str(change))
 
 
+def _pool(offline: Offline, build: Build, backend: str | None, threads: int, workers: int) -> WorkerPool | None:
+    """The processes that draw; None if this one does. Reports why there is only one although several were wanted."""
+    if workers == 1:
+        return None
+    if not offline.are_frames_independent:
+        say("one process draws: frames of this patch depend on those before, or on its sound")
+        return None
+    environment = os.environ.get("WEFT_BACKEND")
+    each = max(1, threads // workers)
+    job = RenderJob(build, backend, environment, each, offline.window, offline.oversample, offline.fingerprint)
+    return WorkerPool(job, workers)
+
+
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
     contexts = [spec.name for spec in registry.contexts]
     choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
@@ -230,13 +253,21 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
     return choices
 
 
-def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool) -> None:
+def _write_sequence(
+    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: WorkerPool | None
+) -> None:
     """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
     numbers = frame_numbers(span.start, span.end, fps)
     paths = {number: Path(_named(out, number)) for number in numbers}
     origin = offline.fingerprint
     kept = set() if overwrite else _kept(paths, origin)
     missing = {number: path for number, path in paths.items() if number not in kept}
+    if pool is not None:
+        try:
+            deque(_progress(pool.run(picture_tasks(missing, pool.count)), len(missing)), maxlen=0)
+        except WorkerError as problem:
+            raise Missing(f"{out} cannot be written: {problem}; the same command goes on from there") from problem
+        return
     steps = offline.steps(missing)
     for number, picture in _progress(offline.play(steps), len(steps)):
         if number in missing:
@@ -313,7 +344,8 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
 
 
 def _write_film(
-    offline: Offline, span: _RenderSpan, out: Path, codec: str, quality: int | None, overwrite: bool
+    offline: Offline, span: _RenderSpan, out: Path, codec: str, quality: int | None, overwrite: bool,
+    pool: WorkerPool | None,
 ) -> None:
     """Writes a film with its sound. Its segments are kept until all are there."""
     numbers = _some_frames(offline, span)
@@ -340,11 +372,15 @@ def _write_film(
                 say(f"{len(numbers) - len(missing)} of {len(numbers)} frames are there already and are kept")
             track = SoundTrack(parts.sound, round(offline.rate), offline.channels) if sounds else None
             with closing(FilmEncoder(spec)) as encoder:
-                _encode(offline, encoder, parts, numbers, track)
+                if pool is None:
+                    _encode(offline, encoder, parts, numbers, track)
+                else:
+                    tasks = film_tasks(spec, parts, numbers, track)
+                    deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
                 with replacing_file(out) as temporary:
                     encoder.join(parts.segments.values(), track, temporary)
         is_complete = True
-    except (EncodingError, Missing) as problem:
+    except (EncodingError, WorkerError, Missing) as problem:
         words = str(problem) if isinstance(problem, Missing) else f"{out} cannot be written: {problem}"
         raise Missing(words + _going_on(parts, numbers)) from problem
     except KeyboardInterrupt:

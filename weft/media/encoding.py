@@ -471,6 +471,27 @@ class _SegmentWriter:
             self._file.write(data)
 
 
+def write_segment(spec: FilmSpec, path: Path, frames: Iterable[Pixels]) -> None:
+    """Encodes the frames of one segment, each [height, width, RGBA], in this process. It has the name `path` when it is
+    complete. Raises EncodingError, and what `frames` raises."""
+    with _as_encoding_error(spec):
+        writer = _SegmentWriter(spec, path)
+    for pixels in frames:
+        with _as_encoding_error(spec):
+            writer.add(pixels)
+    with _as_encoding_error(spec):
+        writer.end()
+
+
+@contextmanager
+def _as_encoding_error(spec: FilmSpec) -> Iterator[None]:
+    """Turns what FFmpeg raises, which is of many kinds, into the reason why encoding has failed."""
+    try:
+        yield
+    except Exception as failure:
+        raise EncodingError(reason_of(spec, failure)) from failure
+
+
 def configure(context: Any, spec: FilmSpec, is_live: bool = False) -> None:
     """Prepares the context of an encoder, in the same way for a segment and for the file."""
     from av.codec.context import Flags

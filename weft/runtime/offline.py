@@ -183,7 +183,7 @@ class Offline:
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
         self._clips = clips
-        self._window = window
+        self.window = window
         self._loader = loader = ProgramLoader(choices, offline=True)
         # The best tier for every frame: tiers may differ in how they round numbers.
         compiled = loader.translate_best(build.compiled.showing(window))
@@ -192,7 +192,7 @@ class Offline:
         can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)
         reach = RING * oversample
         self._sound = Rendering(loader, compiled, inputs, clips=clips, reach=reach) if can_sound else None
-        self._oversample = oversample
+        self.oversample = oversample
         if self._sound is not None and oversample > 1:
             self._sound.mixer.limit = math.inf  # clipped after the filter, which may make it louder
         here = replace(loader, stream_getter=self._sound.getter, listener=self._sound.listen) if self._sound else loader
@@ -242,7 +242,7 @@ class Offline:
         yield from as_warnings(not_numbers(lost, places, IN_SOUND))
         for label, (missing, first) in computed.not_numbers.items():
             if label not in lost:
-                seconds = first / self._oversample / self.rate
+                seconds = first / self.oversample / self.rate
                 yield not_numbers_for_a_while(label, missing / count, seconds, "samples", places)
         if levels.peak < _SILENT and not lost:
             yield silent(place)
@@ -270,7 +270,7 @@ class Offline:
             "parameters": sorted(compiled.starts.items()),
             "media": [_hash_of(Path(path)) for path in self._build.media],
             "backends": sorted(backends),
-            **({"window": self._window} if self._window else {}),
+            **({"window": self.window} if self.window else {}),
         }
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
@@ -309,7 +309,7 @@ class Offline:
     @property
     def rate(self) -> float:
         """Samples a second, of those that are kept."""
-        return self._build.patch.settings["rate"] / self._oversample
+        return self._build.patch.settings["rate"] / self.oversample
 
     @property
     def channels(self) -> int:
@@ -327,6 +327,12 @@ class Offline:
             if program.compiled.heard:
                 return True
         return any(unit.kernel.remembers for unit in units)
+
+    @property
+    def are_frames_independent(self) -> bool:
+        """Whether each frame can be computed without any other one, and without the sound, and the sound without
+        frames."""
+        return not (self.remembers or self._reads_sound or self._program.runner.feeds_streams)
 
     @property
     def _reads_sound(self) -> bool:
@@ -369,8 +375,8 @@ class Offline:
         Their levels are collected."""
         assert self._sound is not None
         first, stop = (round(seconds * self.rate) for seconds in (start, end))
-        levels = self._sound.mixer.levels = Levels(first * self._oversample, stop * self._oversample)
-        decimator, is_filtered = Decimator(self._oversample, self.channels), self._oversample > 1
+        levels = self._sound.mixer.levels = Levels(first * self.oversample, stop * self.oversample)
+        decimator, is_filtered = Decimator(self.oversample, self.channels), self.oversample > 1
         self._levels = Levels(first, stop) if is_filtered else levels
         kept = self._levels if is_filtered else None
         return _WantedSamples(decimator, first, stop, kept, self._clips and is_filtered), decimator.needed(stop)
@@ -464,7 +470,7 @@ class Offline:
             for block in self._sound.until(self._sample_after(time) + self._ahead):
                 self._recorder(block)
         pictures = pictures_of(self._run(number, time)) if self.shows else {}
-        shown = next((each for each in pictures.values() if each.target == self._window), pictures.get(""))
+        shown = next((each for each in pictures.values() if each.target == self.window), pictures.get(""))
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
         self._look(shown, number, time)

@@ -1,0 +1,144 @@
+"""`weft render --workers`: several processes write what one process writes, also when some of them are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Weft
+
+FPS = 12
+# Twice as many frames as in a segment, and more: one segment is shorter than the others.
+SECONDS = 5
+PATCH = (
+    f"me<width> = 64; me<height> = 36; me<fps> = {FPS}\ndisplay(me@x, me@y, fract(me@time / 3))\n"
+    "audio(sin(me@time * 440 * tau) * 0.3, sin(me@time * 330 * tau) * 0.3)\n"
+)
+REMEMBERS = f"me<width> = 16; me<height> = 9; me<fps> = {FPS}\na<v> = fract(prev(a@v) + 0.1)\ndisplay(a@v, 0, 0)\n"
+
+
+@pytest.fixture(scope="module")
+def weft(tmp_path_factory):
+    found = Weft(tmp_path_factory.mktemp("workers"))
+    found.file("a.weft", PATCH)
+    found.file("remembers.weft", REMEMBERS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def film(weft):
+    """The bytes of a long film that one process has written. Nothing can be killed half-way in a short one."""
+    weft("render", "a.weft", "-o", "one.mp4", "--duration", "60")
+    return (weft.folder / "one.mp4").read_bytes()
+
+
+def workers_of(process):
+    """The processes that draw for another one."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == process.pid and b"weft.runtime.workers:main" in words:
+                found.append(int(folder.name))
+    return found
+
+
+def start(weft, name):
+    run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", name, "--duration", "60", "--workers", "2"]
+    return subprocess.Popen(run, cwd=weft.folder, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_a_segment(weft, process, name):
+    parts = weft.folder / f".{name}.parts"
+    while not (parts.is_dir() and any(path.name.isdigit() for path in parts.iterdir())) and process.poll() is None:
+        time.sleep(0.01)
+
+
+def test_a_film_of_two_workers_has_the_same_bytes(weft):
+    for count in "1", "2":
+        done = weft("render", "a.weft", "-o", f"film{count}.mp4", "--duration", str(SECONDS), "--workers", count)
+        assert done.stderr == ""
+    assert (weft.folder / "film1.mp4").read_bytes() == (weft.folder / "film2.mp4").read_bytes()
+    assert not [path for path in weft.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_sequence_of_two_workers_has_the_same_bytes(weft):
+    for count in "1", "2":
+        weft("render", "a.weft", "-o", f"frame{count}-%02d.png", "--duration", "1", "--workers", count)
+    for number in range(FPS):
+        one, two = ((weft.folder / f"frame{count}-{number:02}.png").read_bytes() for count in (1, 2))
+        assert one == two
+    # Only those that are missing are drawn again.
+    (weft.folder / "frame2-03.png").unlink()
+    done = weft("render", "a.weft", "-o", "frame2-%02d.png", "--duration", "1", "--workers", "2")
+    assert f"{FPS - 1} of {FPS} frames are there already" in done.stderr
+    assert (weft.folder / "frame2-03.png").read_bytes() == (weft.folder / "frame1-03.png").read_bytes()
+
+
+def test_a_worker_that_is_killed_costs_its_task_only(weft, film):
+    with start(weft, "killed.mp4") as process:
+        wait_for_a_segment(weft, process, "killed.mp4")
+        victims = workers_of(process)
+        assert victims
+        os.kill(victims[0], signal.SIGKILL)
+        _, words = process.communicate(timeout=120)
+    assert (process.returncode, words) == (0, "")
+    assert (weft.folder / "killed.mp4").read_bytes() == film
+
+
+@pytest.mark.long
+def test_workers_that_are_always_killed_end_the_film_and_what_is_complete_is_kept(weft, film):
+    with start(weft, "lost.mp4") as process:
+        wait_for_a_segment(weft, process, "lost.mp4")
+        while process.poll() is None:
+            for victim in workers_of(process):
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+            time.sleep(0.01)
+        words = process.stderr.read()
+    assert process.returncode == 3
+    assert words.count("\n") == 1
+    assert "lost.mp4 cannot be written: 3 processes that computed" in words
+    assert "ended (SIGKILL); " in words
+    assert "frames are kept, and the same command goes on from there" in words
+    assert not (weft.folder / "lost.mp4").exists()
+    with start(weft, "lost.mp4") as process:
+        _, words = process.communicate(timeout=120)
+    assert "frames are there already and are kept" in words
+    assert (weft.folder / "lost.mp4").read_bytes() == film
+
+
+@pytest.mark.long
+def test_an_interrupt_keeps_what_is_complete(weft, film):
+    with start(weft, "interrupted.mp4") as process:
+        wait_for_a_segment(weft, process, "interrupted.mp4")
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "the same command goes on from there" in words
+        assert not workers_of(process)
+    with start(weft, "interrupted.mp4") as process:
+        process.communicate(timeout=120)
+    assert (weft.folder / "interrupted.mp4").read_bytes() == film
+
+
+def test_one_process_draws_what_remembers(weft):
+    for count in "1", "2":
+        done = weft("render", "remembers.weft", "-o", f"r{count}-%02d.png", "--duration", "1", "--workers", count)
+        assert ("one process draws" in done.stderr) == (count == "2")
+    for number in range(FPS):
+        one, two = ((weft.folder / f"r{count}-{number:02}.png").read_bytes() for count in (1, 2))
+        assert one == two
+
+
+def test_workers_are_for_sequences_and_films(weft):
+    done = weft("render", "a.weft", "-o", "a.wav", "--duration", "1", "--workers", "2", code=2)
+    assert "--workers is for sequences and films" in done.stderr
