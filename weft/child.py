@@ -57,10 +57,10 @@ class Child(subprocess.Popen[bytes]):
 
     def __init__(
         self, entry: str, *arguments: str, descriptors: Collection[int] = (),
-        environment: Mapping[str, str] | None = None, main_thread_works: bool = False,
+        environment: Mapping[str, str] | None = None, main_thread_works: bool = False, folder: Path | None = None,
     ) -> None:
-        """It inherits the `descriptors`, and ends with the thread that calls this. With `main_thread_works`, only its
-        main thread shows signs of life. Raises OSError."""
+        """It inherits the `descriptors`, and ends with the thread that calls this. Its current folder is `folder`, or
+        that of this process. With `main_thread_works`, only its main thread shows signs of life. Raises OSError."""
         self.stood_still = False
         """Whether it was killed because it hung."""
         self.ended: Callable[[], None] = lambda: None
@@ -77,7 +77,7 @@ class Child(subprocess.Popen[bytes]):
                 super().__init__(
                     _command(entry, its_lifeline, (*numbers, *arguments)),
                     pass_fds=[theirs.fileno(), its_lifeline.fileno(), *descriptors], stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, start_new_session=True, env=environment,
+                    stdout=subprocess.DEVNULL, start_new_session=True, env=environment, cwd=folder,
                 )  # fmt: skip
         except BaseException:
             self.connection.close()

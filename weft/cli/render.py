@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import floor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import numpy as np
@@ -35,7 +35,10 @@ from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
-from weft.runtime.workers import RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks
+from weft.runtime.workers import Pool, RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks
+
+if TYPE_CHECKING:
+    from weft.runtime.cluster import ClusterPool
 
 T = TypeVar("T")
 
@@ -55,6 +58,12 @@ class _RenderSpan:
     time: float | None
     start: float
     end: float
+
+
+def _address(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"(tcp|tls)://(\[[^]]+\]|[^:/]+):\d{1,5}", value):
+        raise click.BadParameter(f"{value!r} is not an address such as tcp://127.0.0.1:8786")
+    return value
 
 
 @click.command("render")
@@ -88,12 +97,14 @@ class _RenderSpan:
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, metavar="N",
               help="Processes that draw a film or a sequence together, and share the threads; default: 1.")
+@click.option("--cluster", metavar="ADDRESS", callback=_address,
+              help="The scheduler of a Dask cluster, tcp://HOST:PORT, whose workers draw a film or a sequence.")
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
-    workers: int,
+    workers: int, cluster: str | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -103,8 +114,14 @@ def command(
     if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
         raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
     codec = _codec(ending, codec, quality)
-    if workers > 1 and not (_NUMBER.search(out) or codec):
-        raise click.UsageError("--workers is for sequences and films")
+    is_divided = workers > 1 or cluster is not None
+    if is_divided and not (_NUMBER.search(out) or codec):
+        raise click.UsageError(f"--{'cluster' if cluster else 'workers'} is for sequences and films")
+    if cluster is not None:
+        if workers > 1:
+            raise click.UsageError("--workers are of this machine: leave them out with --cluster")
+        # Names of media are relative to where the patch is, on all machines.
+        file = os.path.relpath(file) if os.path.isabs(file) else file
     if overwrite and not (_NUMBER.search(out) or codec):
         raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
     registry = load_registry()
@@ -116,33 +133,39 @@ def command(
     check_windows([window] if window else [], [each.target for each in build.compiled.pictures if each.target])
     offline = Offline(build, choices, threads or cores(), ending != ".npy", window, oversample)
     _report_changes(offline)
-    pool = _pool(offline, build, backend, threads or cores(), workers)
     frame_rate, sample_rate = offline.fps, offline.rate
     is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
     if oversample > 1 and not (ending in _SOUNDS or is_samples or (codec and offline.sounds)):
         raise click.UsageError("--oversample is for what is heard: a sound, or a film with sound")
-    if codec is not None:
-        _write_film(offline, span, Path(out), codec, quality, overwrite, pool)
-    elif form is not None:
-        _write_raw(offline, span, form)
-    elif ending in _SOUNDS:
-        _write_sound(offline, span, sample_rate, Path(out))
-    elif is_samples:
-        _write_samples(offline, span, sample_rate, Path(out))
-    elif ending == ".npy":
-        _write_array(offline, span, frame_rate, Path(out))
-    elif sheet is not None:
-        _write_sheet(offline, span, sheet, Path(out))
-    elif span.time is not None:
-        picture = offline.at(span.time)
-        with _writing(Path(out)):
-            save_picture(Path(out), picture, offline.fingerprint)
-    else:
-        _write_sequence(offline, span, frame_rate, out, overwrite, pool)
-    _report_changes(offline)
-    for change in pool.changes if pool is not None else ():
-        say(change)
-    show(dict.fromkeys([*offline.findings(), *(pool.findings if pool is not None else ())]))
+    with ExitStack() as stack:
+        pool = None
+        if is_divided and _are_frames_independent(offline):
+            per = threads or (1 if cluster else max(1, cores() // workers))
+            environment = os.environ.get("WEFT_BACKEND")
+            job = RenderJob(build, backend, environment, per, window, oversample, offline.fingerprint)
+            pool = stack.enter_context(closing(_connected(cluster, job) if cluster else WorkerPool(job, workers)))
+        if codec is not None:
+            _write_film(offline, span, Path(out), codec, quality, overwrite, pool)
+        elif form is not None:
+            _write_raw(offline, span, form)
+        elif ending in _SOUNDS:
+            _write_sound(offline, span, sample_rate, Path(out))
+        elif is_samples:
+            _write_samples(offline, span, sample_rate, Path(out))
+        elif ending == ".npy":
+            _write_array(offline, span, frame_rate, Path(out))
+        elif sheet is not None:
+            _write_sheet(offline, span, sheet, Path(out))
+        elif span.time is not None:
+            picture = offline.at(span.time)
+            with _writing(Path(out)):
+                save_picture(Path(out), picture, offline.fingerprint)
+        else:
+            _write_sequence(offline, span, frame_rate, out, overwrite, pool)
+        _report_changes(offline)
+        for change in pool.changes if pool is not None else ():
+            say(change)
+        show(dict.fromkeys([*offline.findings(), *(pool.findings if pool is not None else ())]))
     if closes and not _is_closed(Offline(build, choices, threads or cores(), True, window, oversample), span):
         sys.exit(ERRORS)
 
@@ -227,17 +250,28 @@ def _report_changes(offline: Offline) -> None:
         say(str(change))
 
 
-def _pool(offline: Offline, build: Build, backend: str | None, threads: int, workers: int) -> WorkerPool | None:
-    """The processes that draw; None if this one does. Reports why there is only one although several were wanted."""
-    if workers == 1:
-        return None
+def _are_frames_independent(offline: Offline) -> bool:
+    """Whether several processes can draw. Reports why they cannot."""
     if not offline.are_frames_independent:
         say("one process draws: frames of this patch depend on those before, or on its sound")
-        return None
-    environment = os.environ.get("WEFT_BACKEND")
-    each = max(1, threads // workers)
-    job = RenderJob(build, backend, environment, each, offline.window, offline.oversample, offline.fingerprint)
-    return WorkerPool(job, workers)
+    return offline.are_frames_independent
+
+
+def _connected(address: str, job: RenderJob) -> ClusterPool:
+    """The workers of a cluster. Reports where it is seen what they do."""
+    try:
+        from weft.runtime.cluster import ClusterPool
+    except ImportError as problem:
+        raise Missing(f"--cluster needs distributed (pip install 'weft[cluster]'): {problem}") from problem
+    try:
+        pool = ClusterPool(address, job)
+    except WorkerError as problem:
+        raise Missing(str(problem)) from problem
+    say(f"{pool.workers} workers of {address} draw, as {pool.dashboard} shows")
+    if len(pool.processors) > 1:
+        found = ", ".join(sorted(pool.processors))
+        say(f"frames may differ in their last bits, since these processors draw: {found}")
+    return pool
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
@@ -254,7 +288,7 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 
 
 def _write_sequence(
-    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: WorkerPool | None
+    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: Pool | None
 ) -> None:
     """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
     numbers = frame_numbers(span.start, span.end, fps)
@@ -345,7 +379,7 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
 
 def _write_film(
     offline: Offline, span: _RenderSpan, out: Path, codec: str, quality: int | None, overwrite: bool,
-    pool: WorkerPool | None,
+    pool: Pool | None,
 ) -> None:
     """Writes a film with its sound. Its segments are kept until all are there."""
     numbers = _some_frames(offline, span)

@@ -81,7 +81,7 @@ def _check_reach(number: int) -> None:
         raise error("too-far", f"{words}, and {_REACH:,} is the most")
 
 
-def _hash_of(path: Path) -> str:
+def hash_of(path: Path) -> str:
     """The hash of a file, which may be larger than memory."""
     found = hashlib.sha256()
     with path.open("rb") as file:
@@ -268,7 +268,7 @@ class Offline:
             "kernels": sorted(unit.hash for unit in compiled.units),
             "settings": sorted(compiled.settings.items()),
             "parameters": sorted(compiled.starts.items()),
-            "media": [_hash_of(Path(path)) for path in self._build.media],
+            "media": [hash_of(Path(path)) for path in self._build.media],
             "backends": sorted(backends),
             **({"window": self.window} if self.window else {}),
         }

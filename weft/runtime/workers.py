@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -133,27 +133,46 @@ def film_tasks(spec: FilmSpec, parts: FilmParts, numbers: range, track: SoundTra
     return [*([] if track is None else [SoundTask(numbers, track.path)]), *segments]
 
 
-class WorkerPool:
-    """Processes of this machine that draw frames. They are started when there is something to draw."""
+class Pool(Protocol):
+    """What draws frames in other processes."""
 
-    def __init__(self, job: RenderJob, count: int) -> None:
-        self.count = count
-        self.findings: dict[Diagnostic, None] = {}
-        """Warnings about what was drawn."""
-        self.changes: dict[str, None] = {}
-        """What ran elsewhere than intended."""
-        self._job = job
-        self._tasks: dict[Child, RenderTask | None] = {}
-        """All processes, each with what it is doing."""
+    count: int
+    """How many frames are drawn at the same time."""
+    findings: dict[Diagnostic, None]
+    """Warnings about what was drawn."""
+    changes: dict[str, None]
+    """What ran elsewhere than intended."""
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
         """Does all tasks, and gives the number of each frame once it is drawn, in any order. Raises WorkerError, and
         WeftError."""
+
+    def close(self) -> None:
+        """Ends what it has started; it draws nothing after that. May be called twice."""
+
+
+class WorkerPool(Pool):
+    """Processes of this machine. They are started when there is something to draw, and stay until the pool is closed,
+    or something fails."""
+
+    def __init__(self, job: RenderJob, count: int, folder: Path | None = None) -> None:
+        """The names of media are relative to a folder, by default to the current one."""
+        self.count = count
+        self.findings = {}
+        self.changes = {}
+        self._job = job
+        self._folder = folder
+        self._tasks: dict[Child, RenderTask | None] = {}
+        """All processes, each with what it is doing."""
+        self._is_closed = False
+
+    def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
         waiting = deque(tasks)
         attempts = Counter[int]()
         drawn = set[int]()
+        is_complete = False
         try:
-            self._start(min(self.count, len(waiting)))
+            self._start(min(self.count, len(waiting)) - len(self._tasks))
             while waiting or any(self._tasks.values()):
                 self._hand_out(waiting)
                 for child in self._ready():
@@ -168,15 +187,23 @@ class WorkerPool:
                     if number is not None and number not in drawn:
                         drawn.add(number)
                         yield number
+            is_complete = True
         finally:
-            for child in self._tasks:
-                child.end()
-            self._tasks.clear()
+            if not is_complete:
+                self.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        for child in self._tasks:
+            child.end()
+        self._tasks.clear()
 
     def _start(self, count: int) -> None:
         """Starts processes."""
+        if self._is_closed:
+            raise WorkerError("it was ended")
         try:
-            started = [Child("weft.runtime.workers:main") for _ in range(count)]
+            started = [Child("weft.runtime.workers:main", folder=self._folder) for _ in range(count)]
         except OSError as problem:
             raise WorkerError(f"a process that draws cannot be started: {problem.strerror}") from problem
         self._tasks |= dict.fromkeys(started)

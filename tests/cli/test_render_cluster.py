@@ -1,0 +1,139 @@
+"""`weft render --cluster`: the workers of a real Dask cluster write what one process writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Weft
+
+pytest.importorskip("distributed")
+
+FPS = 12
+CLOTH = Path(__file__).parents[2] / "patches" / "media" / "cloth.png"
+PATCH = f"""\
+me<width> = 64; me<height> = 36; me<fps> = {FPS}
+load("near.png")::near<r, g, b>
+load("../above/far.png")::far<r, g, b>
+display(near@r, far@g, fract(me@time / 3))
+audio(sin(me@time * 440 * tau) * 0.3, sin(me@time * 330 * tau) * 0.3)
+"""
+
+
+@contextmanager
+def dask(folder, kind, *words, **environment):
+    """A process of a cluster, once it is ready."""
+    log, scheduler = folder / f"{len(list(folder.glob('*.log')))}.log", folder / "cluster.json"
+    run = [sys.executable, "-m", "dask", kind, "--scheduler-file", str(scheduler), "--no-dashboard", *words]
+    with log.open("w") as file:
+        env = {**os.environ, **environment, "DASK_TEMPORARY_DIRECTORY": str(folder / "scratch")}
+        process = subprocess.Popen(run, cwd=folder, stdout=file, stderr=file, env=env)
+    try:
+        wait_for(process, scheduler.exists if kind == "scheduler" else lambda: "Registered to:" in log.read_text())
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(process, found):
+    while not found():
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def worker(folder, **environment):
+    return dask(folder, "worker", "--no-nanny", "--nthreads", "1", **environment)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The folder of a scheduler with two workers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with dask(folder, "scheduler", "--port", "0"), worker(folder), worker(folder):
+        yield folder
+
+
+def address_of(folder):
+    return json.loads((folder / "cluster.json").read_text())["address"]
+
+
+@pytest.fixture(scope="module")
+def weft(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("patch")
+    found = Weft(folder / "here")
+    for path in folder / "here" / "near.png", folder / "above" / "far.png":
+        path.parent.mkdir()
+        shutil.copy(CLOTH, path)
+    found.file("a.weft", PATCH)
+    return found
+
+
+def test_a_film_has_the_same_bytes(weft, cluster):
+    weft("render", "a.weft", "-o", "one.mp4", "--duration", "5")
+    done = weft("render", "a.weft", "-o", "two.mp4", "--duration", "5", "--cluster", address_of(cluster))
+    assert f"2 workers of {address_of(cluster)} draw" in done.stderr
+    assert (weft.folder / "one.mp4").read_bytes() == (weft.folder / "two.mp4").read_bytes()
+    assert not [path for path in weft.folder.iterdir() if path.name.startswith(".")]
+    # The workers keep nothing.
+    assert not list((cluster / "scratch").rglob("weft-*"))
+
+
+def test_a_sequence_has_the_same_bytes_and_the_path_of_the_patch_may_be_absolute(weft, cluster):
+    span = "--duration", "4"
+    weft("render", "a.weft", "-o", "one-%02d.png", *span)
+    weft("render", weft.folder / "a.weft", "-o", "two-%02d.png", *span, "--cluster", address_of(cluster))
+    for number in range(4 * FPS):
+        one, two = ((weft.folder / f"{name}-{number:02}.png").read_bytes() for name in ("one", "two"))
+        assert one == two
+
+
+def test_a_worker_that_is_killed_costs_its_task_only(weft, cluster):
+    span = "--duration", "60"
+    weft("render", "a.weft", "-o", "long.mp4", *span)
+    with worker(cluster) as victim:
+        run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "killed.mp4", *span]
+        run += ["--cluster", address_of(cluster)]
+        with subprocess.Popen(run, cwd=weft.folder, stderr=subprocess.PIPE, text=True) as process:
+            parts = weft.folder / ".killed.mp4.parts"
+            wait_for(process, lambda: parts.is_dir() and any(path.name.isdigit() for path in parts.iterdir()))
+            victim.send_signal(signal.SIGKILL)
+            _, words = process.communicate(timeout=100)
+    assert process.returncode == 0, words
+    assert words.count("\n") == 1
+    assert (weft.folder / "killed.mp4").read_bytes() == (weft.folder / "long.mp4").read_bytes()
+
+
+def test_workers_of_another_version_are_refused(weft, cluster, tmp_path):
+    installed = tmp_path / "weft-0.0.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: weft\nVersion: 0.0.0\n")
+    run = "render", "a.weft", "-o", "v.mp4", "--duration", "1", "--cluster", address_of(cluster)
+    with worker(cluster, PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])):
+        words = weft(*run, code=3).stderr
+    assert words.startswith("weft: weft is 0.0.0 at tcp://")
+    assert words.count("\n") == 1
+    assert not (weft.folder / "v.mp4").exists()
+
+
+@pytest.mark.long
+def test_a_scheduler_that_does_not_answer_is_named(weft):
+    words = weft("render", "a.weft", "-o", "n.mp4", "--duration", "1", "--cluster", "tcp://127.0.0.1:9", code=3).stderr
+    assert words == "weft: no scheduler answers at tcp://127.0.0.1:9\n"
+    assert not (weft.folder / "n.mp4").exists()
+
+
+def test_an_address_is_checked(weft):
+    words = weft("render", "a.weft", "-o", "n.mp4", "--duration", "1", "--cluster", "somewhere", code=2).stderr
+    assert "'somewhere' is not an address such as tcp://127.0.0.1:8786" in words
+    words = weft("render", "a.weft", "-o", "n.png", "--cluster", "tcp://127.0.0.1:9", code=2).stderr
+    assert "--cluster is for sequences and films" in words
