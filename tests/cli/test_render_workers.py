@@ -21,14 +21,21 @@ PATCH = (
     f"me<width> = 64; me<height> = 36; me<fps> = {FPS}\ndisplay(me@x, me@y, fract(me@time / 3))\n"
     "audio(sin(me@time * 440 * tau) * 0.3, sin(me@time * 330 * tau) * 0.3)\n"
 )
-REMEMBERS = f"me<width> = 16; me<height> = 9; me<fps> = {FPS}\na<v> = fract(prev(a@v) + 0.1)\ndisplay(a@v, 0, 0)\n"
+SMALL = f"me<width> = 16; me<height> = 10; me<fps> = {FPS}\n"
+PICTURES = SMALL + "a<v> = fract(prev(a@v) + me@x / 9)\ndisplay(a@v, 0, 0)\n"
+NUMBERS = f"""{SMALL}\
+a<v> = phasor(0.7)
+b<v> = prev(b@v) * 0.9 + sin(me@time * me@width)
+display(a@v, me@x * b@v, delay(b@v, 9, 9))
+"""
 
 
 @pytest.fixture(scope="module")
 def weft(tmp_path_factory):
     found = Weft(tmp_path_factory.mktemp("workers"))
     found.file("a.weft", PATCH)
-    found.file("remembers.weft", REMEMBERS)
+    found.file("pictures.weft", PICTURES)
+    found.file("numbers.weft", NUMBERS)
     return found
 
 
@@ -73,9 +80,7 @@ def test_a_film_of_two_workers_has_the_same_bytes(weft):
 def test_a_sequence_of_two_workers_has_the_same_bytes(weft):
     for count in "1", "2":
         weft("render", "a.weft", "-o", f"frame{count}-%02d.png", "--duration", "1", "--workers", count)
-    for number in range(FPS):
-        one, two = ((weft.folder / f"frame{count}-{number:02}.png").read_bytes() for count in (1, 2))
-        assert one == two
+    same(weft, "frame", range(FPS))
     # Only those that are missing are drawn again.
     (weft.folder / "frame2-03.png").unlink()
     done = weft("render", "a.weft", "-o", "frame2-%02d.png", "--duration", "1", "--workers", "2")
@@ -130,12 +135,31 @@ def test_an_interrupt_keeps_what_is_complete(weft, film):
     assert (weft.folder / "interrupted.mp4").read_bytes() == film
 
 
-def test_one_process_draws_what_remembers(weft):
+def test_one_process_draws_what_remembers_pictures(weft):
     for count in "1", "2":
-        done = weft("render", "remembers.weft", "-o", f"r{count}-%02d.png", "--duration", "1", "--workers", count)
-        assert ("one process draws" in done.stderr) == (count == "2")
-    for number in range(FPS):
-        one, two = ((weft.folder / f"r{count}-{number:02}.png").read_bytes() for count in (1, 2))
+        done = weft("render", "pictures.weft", "-o", f"p{count}-%02d.png", "--duration", "1", "--workers", count)
+        words = "weft: one process draws: frames of this patch depend on the pictures before them\n"
+        assert done.stderr == (words if count == "2" else "")
+    same(weft, "p", range(FPS))
+
+
+def test_several_processes_draw_what_remembers_numbers(weft):
+    span = "--from", "2", "--to", "6"
+    for count in "1", "2":
+        assert weft("render", "numbers.weft", "-o", f"n{count}-%02d.png", *span, "--workers", count).stderr == ""
+        weft("render", "numbers.weft", "-o", f"n{count}.mp4", *span, "--workers", count)
+    same(weft, "n", range(2 * FPS, 6 * FPS))
+    assert (weft.folder / "n1.mp4").read_bytes() == (weft.folder / "n2.mp4").read_bytes()
+    # Between frames that are there already.
+    for number in 30, 31, 40:
+        (weft.folder / f"n2-{number}.png").unlink()
+    weft("render", "numbers.weft", "-o", "n2-%02d.png", *span, "--workers", "2")
+    same(weft, "n", range(2 * FPS, 6 * FPS))
+
+
+def same(weft, name, numbers):
+    for number in numbers:
+        one, two = ((weft.folder / f"{name}{count}-{number:02}.png").read_bytes() for count in (1, 2))
         assert one == two
 
 

@@ -35,7 +35,7 @@ from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
-from weft.runtime.workers import Pool, RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks
+from weft.runtime.workers import Pool, RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
 
 if TYPE_CHECKING:
     from weft.runtime.cluster import ClusterPool
@@ -139,7 +139,7 @@ def command(
         raise click.UsageError("--oversample is for what is heard: a sound, or a film with sound")
     with ExitStack() as stack:
         pool = None
-        if is_divided and _are_frames_independent(offline):
+        if is_divided and _can_be_divided(offline):
             per = threads or (1 if cluster else max(1, cores() // workers))
             environment = os.environ.get("WEFT_BACKEND")
             job = RenderJob(build, backend, environment, per, window, oversample, offline.fingerprint)
@@ -250,11 +250,11 @@ def _report_changes(offline: Offline) -> None:
         say(str(change))
 
 
-def _are_frames_independent(offline: Offline) -> bool:
+def _can_be_divided(offline: Offline) -> bool:
     """Whether several processes can draw. Reports why they cannot."""
-    if not offline.are_frames_independent:
-        say("one process draws: frames of this patch depend on those before, or on its sound")
-    return offline.are_frames_independent
+    if offline.undivided is not None:
+        say(f"one process draws: frames of this patch {offline.undivided}")
+    return offline.undivided is None
 
 
 def _connected(address: str, job: RenderJob) -> ClusterPool:
@@ -298,7 +298,8 @@ def _write_sequence(
     missing = {number: path for number, path in paths.items() if number not in kept}
     if pool is not None:
         try:
-            deque(_progress(pool.run(picture_tasks(missing, pool.count)), len(missing)), maxlen=0)
+            tasks = with_checkpoints(picture_tasks(missing, pool.count), offline)
+            deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
         except WorkerError as problem:
             raise Missing(f"{out} cannot be written: {problem}; the same command goes on from there") from problem
         return
@@ -409,7 +410,7 @@ def _write_film(
                 if pool is None:
                     _encode(offline, encoder, parts, numbers, track)
                 else:
-                    tasks = film_tasks(spec, parts, numbers, track)
+                    tasks = with_checkpoints(film_tasks(spec, parts, numbers, track), offline)
                     deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
                 with replacing_file(out) as temporary:
                     encoder.join(parts.segments.values(), track, temporary)

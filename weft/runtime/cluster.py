@@ -46,8 +46,6 @@ _ANSWER = 60.0
 _GLANCE = 1.0
 # How long a task that is ended may take to notice it, in seconds.
 _ENDING = 5.0
-# More frames in one answer would fill the memory of the scheduler, through which it comes.
-_MOST_FRAMES = 32
 # How often a file is sent to a worker that does not have it then.
 _MOST_ATTEMPTS = 3
 # The bytes of media that are sent at once.
@@ -114,7 +112,7 @@ class ClusterPool(Pool):
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
         """See `Pool`. The frames of a task are counted together, once its files are here."""
-        waiting = {self._submit(task): task for part in tasks for task in _divided(part)}
+        waiting = {self._submit(task): task for task in tasks}
         try:
             while waiting:
                 for future in self._next(waiting):
@@ -239,15 +237,6 @@ def _connected(address: str) -> Client:
         raise WorkerError(f"no scheduler answers at {address}") from problem
 
 
-def _divided(task: RenderTask) -> Iterator[RenderTask]:
-    """A task, in parts if it writes many pictures."""
-    if not isinstance(task, PictureTask):
-        yield task
-        return
-    for start in range(0, len(task.frames), _MOST_FRAMES):
-        yield PictureTask({number: task.paths[number] for number in task.frames[start : start + _MOST_FRAMES]})
-
-
 def _files_of(task: RenderTask) -> list[Path]:
     """What a task writes."""
     return list(task.paths.values()) if isinstance(task, PictureTask) else [task.path]
@@ -256,7 +245,7 @@ def _files_of(task: RenderTask) -> list[Path]:
 def _within(task: RenderTask, folder: Path) -> RenderTask:
     """The same task, with its files in a folder, in their order."""
     if isinstance(task, PictureTask):
-        return PictureTask({number: folder / path.name for number, path in task.paths.items()})
+        return replace(task, paths={number: folder / path.name for number, path in task.paths.items()})
     return replace(task, path=folder / task.path.name)
 
 

@@ -27,6 +27,7 @@ from weft.graph.nodes import Patch
 from weft.names import hop_length, is_microphone
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build
+from weft.runtime.checkpoints import ONE_PIXEL, checkpoints, has_checkpoints, restore
 from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import dark_outputs
 from weft.runtime.coordinator import TickResult, pictures_of
@@ -329,10 +330,23 @@ class Offline:
         return any(unit.kernel.remembers for unit in units)
 
     @property
-    def are_frames_independent(self) -> bool:
-        """Whether each frame can be computed without any other one, and without the sound, and the sound without
-        frames."""
-        return not (self.remembers or self._reads_sound or self._program.runner.feeds_streams)
+    def undivided(self) -> str | None:
+        """Why one process has to draw all frames, in words that follow "frames"; None if several can share them."""
+        if self._reads_sound or self._program.runner.feeds_streams:
+            return "depend on the sound, or it on them"
+        if self.remembers and not self._has_checkpoints:
+            return "depend on the pictures before them"
+        return None
+
+    @property
+    def _has_checkpoints(self) -> bool:
+        """Whether frames before the first wanted one need not be drawn, although the program remembers."""
+        return not (self._reads_sound or self._program.runner.feeds_streams) and has_checkpoints(self._program)
+
+    def checkpoints(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """What is remembered before each of these frames, for `play`. Raises WeftError."""
+        advancing = self._here.prepare(self._program.compiled, ONE_PIXEL)
+        return checkpoints(advancing, self._env, self._fps, numbers)
 
     @property
     def _reads_sound(self) -> bool:
@@ -340,25 +354,38 @@ class Offline:
         return any(unit.subgraph.exposes for unit in self._program.compiled.streaming.units)
 
     def steps(self, wanted: Iterable[int]) -> range | list[int]:
-        """The frames that have to be computed for the wanted ones. If the patch has state, these are all frames before
-        them, so that a frame does not depend on which others are wanted."""
+        """The frames that have to be drawn for the wanted ones. If the patch has state, these are all frames before
+        them, or at least those from the first wanted one on, so that a frame does not depend on which others are
+        wanted."""
         numbers = sorted(wanted)
         if not (numbers and self.remembers):
             return numbers
         _check_reach(numbers[-1])
-        return range(numbers[-1] + 1)
+        return range(numbers[0] if self._has_checkpoints else 0, numbers[-1] + 1)
 
-    def play(self, steps: Iterable[int]) -> Iterator[tuple[int, Pixels]]:
-        """Computes frames in order, each with its number. A picture is only valid until the next."""
+    def play(self, steps: range | list[int], checkpoint: bytes | None = None) -> Iterator[tuple[int, Pixels]]:
+        """Draws frames in order, each with its number. A picture is only valid until the next. If the `checkpoint` of
+        the first one is known, it begins with that."""
+        if checkpoint is None:
+            self._begin(steps)
+        else:
+            restore(self._program, checkpoint)
         for number in steps:
             yield number, self._tick(number, number / self._fps)
+
+    def _begin(self, steps: range | list[int]) -> None:
+        """Makes the program remember what it does before the first of these frames."""
+        if steps and steps[0] > 0 and self.remembers:
+            ((_, found),) = self.checkpoints(steps[:1])
+            restore(self._program, found)
 
     def at(self, time: float) -> Pixels:
         """The picture at a time, which may be within a frame."""
         number = floor(time * self._fps + _SLACK)
-        if self.remembers:
-            _check_reach(number)
-            deque(self.play(range(number)), maxlen=0)
+        before = self.steps([number])[:-1]
+        deque(self.play(before), maxlen=0)
+        if not before:
+            self._begin([number])
         return self._tick(number, time)
 
     def samples(self, start: float, end: float) -> Iterator[Samples]:
@@ -394,7 +421,7 @@ class Offline:
         return FilmFrames(len(steps), self._play_with_sound(steps, numbers, record))
 
     def _play_with_sound(
-        self, steps: Iterable[int], numbers: range, record: Callable[[Samples], object]
+        self, steps: range | list[int], numbers: range, record: Callable[[Samples], object]
     ) -> Iterator[tuple[int, Pixels]]:
         assert self._sound is not None
         wanted, end_of_all = self._wanted(numbers.start / self._fps, numbers.stop / self._fps)
@@ -404,6 +431,7 @@ class Offline:
                 record(piece)
 
         self._recorder = take
+        self._begin(steps)
         heard = 0
         for number in steps:
             # How the sound is cut into blocks does not depend on which frames are wanted.

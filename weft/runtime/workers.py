@@ -10,7 +10,7 @@ import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,8 @@ from weft.runtime.offline import Offline, Pixels
 _MOST_ATTEMPTS = 3
 # A process that dies takes a task along; with this many tasks for each process, that is a small part of the work.
 _TASKS_EACH = 4
+# The answer of a process of a cluster, which holds all pictures of a task, should stay small.
+_MOST_FRAMES = 32
 # How long a frame may wait for a device without using the processor, in seconds.
 _PATIENCE = 60.0
 
@@ -63,9 +65,10 @@ class RenderJob:
 
 @dataclass(frozen=True)
 class PictureTask:
-    """Frames to draw, each to a file of its own."""
+    """Frames to draw, each to a file of its own. The checkpoint is that of the first one, if they need one."""
 
     paths: Mapping[int, Path]
+    checkpoint: bytes | None = None
 
     @property
     def frames(self) -> range | list[int]:
@@ -74,24 +77,30 @@ class PictureTask:
 
     def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
         """Draws them. `drawn` is called after each. Raises OSError, and WeftError."""
-        for number, picture in offline.play(self.frames):
-            save_picture(self.paths[number], picture, origin)
-            drawn(number)
+        frames = self.frames
+        # What is remembered goes on through the frames that are there already.
+        steps = frames if self.checkpoint is None else range(frames[0], frames[-1] + 1)
+        for number, picture in offline.play(steps, self.checkpoint):
+            if number in self.paths:
+                save_picture(self.paths[number], picture, origin)
+                drawn(number)
 
 
 @dataclass(frozen=True)
 class SegmentTask:
-    """Frames to draw and to encode, as one segment of a film."""
+    """Frames to draw and to encode, as one segment of a film. The checkpoint is that of the first one, if they need
+    one."""
 
     spec: FilmSpec
     frames: range
     path: Path
+    checkpoint: bytes | None = None
 
     def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
         """Draws and encodes them. `drawn` is called after each. Raises EncodingError, and WeftError."""
 
         def pictures() -> Iterator[Pixels]:
-            for number, picture in offline.play(self.frames):
+            for number, picture in offline.play(self.frames, self.checkpoint):
                 yield picture
                 drawn(number)
 
@@ -119,7 +128,7 @@ RenderTask = PictureTask | SegmentTask | SoundTask
 def picture_tasks(missing: Mapping[int, Path], workers: int) -> list[RenderTask]:
     """The frames of a sequence, by their numbers, as tasks for this many processes."""
     numbers = sorted(missing)
-    count = min(len(numbers), workers * _TASKS_EACH)
+    count = min(len(numbers), max(workers * _TASKS_EACH, -(-len(numbers) // _MOST_FRAMES)))
     parts = np.array_split(np.array(numbers), count) if numbers else []
     return [PictureTask({int(number): missing[int(number)] for number in part}) for part in parts]
 
@@ -131,6 +140,15 @@ def film_tasks(spec: FilmSpec, parts: FilmParts, numbers: range, track: SoundTra
         SegmentTask(spec, parts.frames(first), path) for first, path in parts.segments.items() if first in missing
     ]
     return [*([] if track is None else [SoundTask(numbers, track.path)]), *segments]
+
+
+def with_checkpoints(tasks: Iterable[RenderTask], offline: Offline) -> list[RenderTask]:
+    """The same tasks, each with what the program remembers before its first frame, if it remembers. Raises
+    WeftError."""
+    if not offline.remembers:
+        return list(tasks)
+    known = dict(offline.checkpoints(task.frames[0] for task in tasks if task.frames))
+    return [task if isinstance(task, SoundTask) else replace(task, checkpoint=known[task.frames[0]]) for task in tasks]
 
 
 class Pool(Protocol):
