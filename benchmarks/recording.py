@@ -22,7 +22,7 @@ from weft.backends.base import Env
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
-from weft.runtime.coordinator import main_picture
+from weft.runtime.coordinator import pictures_of
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.program import Setup
 from weft.runtime.record import Recorder
@@ -58,7 +58,8 @@ def record(text: str, size: tuple[int, int], backend: str, seconds: float, folde
         time.sleep(max(0.0, began + tick / FPS - time.perf_counter()))
         moment = clock.tick()
         started = time.thread_time()
-        shown = main_picture(loaded.runner.run(Env(*size, tick, moment.time, moment.dt, dict(loaded.compiled.starts))))
+        env = Env(*size, tick, moment.time, moment.dt, dict(loaded.compiled.starts))
+        shown = pictures_of(loaded.runner.run(env)).get("")
         drawn = time.thread_time()
         recorder.follow(None if shown is None else shown.values, clock, size, FPS, RATE)
         took.append((time.thread_time() - drawn) * 1e3)

@@ -25,7 +25,7 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
-from weft.contexts import ContextTable
+from weft.contexts import AUDIO, VISUAL, ContextTable
 from weft.graph.domain import SETTINGS
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_VISUAL, _AUDIO = "visual", "audio"
+_VISUAL, _AUDIO = VISUAL.name, AUDIO.name
 _SOUNDS = (".wav", ".flac")
 # Finer than anyone can hear, and read by every program.
 _SAMPLE_FORMAT = "PCM_24"
 _Y4M = "y4m"
 _RAW = (_Y4M, "rgba")
+# More processes are started only if they are asked for, and only if there are so many seconds of film for each.
+_MOST_WORKERS, _WORTH_A_WORKER = 8, 4.0
 _NUMBER = re.compile(r"%(0\d+)?d")
 
 
@@ -95,8 +97,9 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, metavar="N",
-              help="Processes that draw a film or a sequence together, and share the threads; default: 1.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N",
+              help="Processes that draw a film or a sequence together, and share the threads; default: several for a "
+                   "long film that the CPU draws, else 1.")
 @click.option("--cluster", metavar="ADDRESS", callback=_address,
               help="The scheduler of a Dask cluster, tcp://HOST:PORT, whose workers draw a film or a sequence.")
 def command(
@@ -104,7 +107,7 @@ def command(
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
-    workers: int, cluster: str | None,
+    workers: int | None, cluster: str | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -114,11 +117,11 @@ def command(
     if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
         raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
     codec = _codec(ending, codec, quality)
-    is_divided = workers > 1 or cluster is not None
+    is_divided = (workers or 1) > 1 or cluster is not None
     if is_divided and not (_NUMBER.search(out) or codec):
         raise click.UsageError(f"--{'cluster' if cluster else 'workers'} is for sequences and films")
     if cluster is not None:
-        if workers > 1:
+        if workers is not None:
             raise click.UsageError("--workers are of this machine: leave them out with --cluster")
         # Names of media are relative to where the patch is, on all machines.
         file = os.path.relpath(file) if os.path.isabs(file) else file
@@ -137,9 +140,12 @@ def command(
     is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
     if oversample > 1 and not (ending in _SOUNDS or is_samples or (codec and offline.sounds)):
         raise click.UsageError("--oversample is for what is heard: a sound, or a film with sound")
+    if workers is None:
+        drawn_by_cpu = codec is not None and _VISUAL in choices and choices[_VISUAL].is_cpu
+        workers = _workers(offline, span) if drawn_by_cpu else 1
     with ExitStack() as stack:
         pool = None
-        if is_divided and _can_be_divided(offline):
+        if (cluster or workers > 1) and _can_be_divided(offline):
             per = threads or (1 if cluster else max(1, cores() // workers))
             environment = os.environ.get("WEFT_BACKEND")
             job = RenderJob(build, backend, environment, per, window, oversample, offline.fingerprint)
@@ -248,6 +254,14 @@ def _report_changes(offline: Offline) -> None:
     """Reports what runs elsewhere than intended."""
     for change in offline.changes():
         say(str(change))
+
+
+def _workers(offline: Offline, span: _RenderSpan) -> int:
+    """How many processes draw a film if nobody has said it: several if each has a few seconds to draw, as an encoder
+    does not keep all cores busy."""
+    if offline.undivided is not None:
+        return 1
+    return max(1, min(cores(), _MOST_WORKERS, int((span.end - span.start) / _WORTH_A_WORKER)))
 
 
 def _can_be_divided(offline: Offline) -> bool:

@@ -91,6 +91,13 @@ def hash_of(path: Path) -> str:
     return found.hexdigest()
 
 
+def _has_dark_channel(pixels: Pixels) -> bool:
+    """Whether a channel of these pixels, [height, width, 4], is 0 everywhere. This reads them as whole words, since
+    numpy is 200 times slower to look at each channel."""
+    bits = np.bitwise_or.reduce(np.ascontiguousarray(pixels).view(np.uint32), axis=None)
+    return 0 in int(bits).to_bytes(4, "little")
+
+
 class FilmFrames(NamedTuple):
     """Frames that are computed when they are asked for, each with its number, and how many they are. A picture is only
     valid until the next."""
@@ -513,7 +520,7 @@ class Offline:
                 count, missing, first = self._planes.get(label, (0, 0, 0.0))
                 more = int(np.isnan(plane).sum())
                 self._planes[label] = count + plane.size, missing + more, first if missing else time
-        elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
+        elif self._looks and not self._dark and _has_dark_channel(picture):
             # NaN is shown as 0: only raw values tell it from a picture that is meant to be dark.
             self._looks -= 1
             moment = Moment(number, time, 1 / self._fps, self._env.inputs)
