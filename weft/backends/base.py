@@ -14,7 +14,7 @@ from weft.backends.executor import Refusal
 from weft.backends.launch import (
     SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StateMemory, StreamCoords, Value
 )
-from weft.beats import BPM, Beats, reads_beats
+from weft.beats import BPM, Beats
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
@@ -163,6 +163,10 @@ class SampleBlock:
         return any(name == "channel" or name in own for name, _ in kernel.coords)
 
 
+# The uniforms that an environment gives itself, and its fields.
+_OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt"}
+
+
 @dataclass(frozen=True)
 class Env:
     """What is the same for every subgraph in one tick: size of the picture, time, and the values from outside.
@@ -193,13 +197,17 @@ class Env:
     def uniform(self, name: str) -> float:
         """The value of a uniform; 0 for an input that is absent, such as an unknown key, and the usual tempo if no
         beats are given. That of a sound is the number of its samples."""
+        own = _OWN.get(name)
+        if own is not None:
+            return float(getattr(self, own))
+        if name == BPM:
+            return Beats.of(self.inputs).bpm_at(self.abstime)
+        found = self.inputs.get(name)
+        if found is not None:
+            return float(found)
         if is_sound(name):
             return length_of(self.pictures[name])
-        if reads_beats((name,)):
-            beats = Beats.of(self.inputs)
-            return beats.bpm_at(self.abstime) if name == BPM else beats.inputs[name]
-        own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
-        return float(own[name] if name in own else self.inputs.get(name, 0.0))
+        return Beats.of(self.inputs).inputs.get(name, 0.0)
 
     def constant_controls(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
         """The kernel's smoothed controls, held constant over `samples` samples."""

@@ -268,7 +268,7 @@ class CpuAudio(CpuBackend):
 
     def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
         block, kernel = block_of(env), compiled.unit.kernel
-        return replace(tick(kernel, env, coordinator, self.shape(env), block.coords(kernel)), even=block.even)
+        return tick(kernel, env, coordinator, self.shape(env), block.coords(kernel), block.even)
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
         made = super().compile_subgraph(unit, env, coordinator)
@@ -284,7 +284,7 @@ class CpuAudio(CpuBackend):
         for channel, memory in enumerate(_memories(compiled)):
             own = replace(launch, coords=block.coords(compiled.unit.kernel, channel)) if channel else launch
             rows.append(compiled.run(memory, own)[:, 0, :])
-        return np.stack(rows)
+        return np.stack(rows) if len(rows) > 1 else rows[0][np.newaxis]
 
     def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Array:
         return self.execute_subgraph(compiled, env, coordinator)

@@ -159,29 +159,36 @@ class Stillness:
     the same inputs."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
         self._may_stand_still = not (kernel.remembers or kernel.strands)
-        self._given: tuple[Any, ...] | None = None
+        self._coords = tuple(name for name, _ in kernel.coords)
+        self._uniforms, self._pictures = kernel.uniforms, kernel.pictures
+        self._given: list[Any] | None = None
+        self._asked: tuple[Launch, list[Any]] | None = None
+        """The last launch that would draw something else, and its inputs."""
 
     def lasts(self, launch: Launch) -> bool:
         """Whether this launch would draw the same as the last one that drew."""
-        def is_same(a: object, b: object) -> bool:
-            return a is b or (not isinstance(a, np.ndarray) and a == b)
-
-        return self._given is not None and all(map(is_same, self._given, self._inputs(launch)))
+        if self._given is None:
+            return False
+        inputs = self._inputs(launch)
+        for before, now in zip(self._given, inputs, strict=True):
+            if before is not now and (isinstance(now, np.ndarray) or before != now):
+                self._asked = launch, inputs
+                return False
+        return True
 
     def drew(self, launch: Launch) -> None:
         """Records that a launch has drawn."""
-        self._given = self._inputs(launch) if self._may_stand_still else None
+        asked, self._asked = self._asked, None
+        if self._may_stand_still:
+            self._given = asked[1] if asked is not None and asked[0] is launch else self._inputs(launch)
 
-    def _inputs(self, launch: Launch) -> tuple[Any, ...]:
-        kernel = self._kernel
-        return (
-            launch.shape,
-            *(launch.coords[name] for name, _ in kernel.coords),
-            *(launch.uniforms[name] for name in kernel.uniforms),
-            *(launch.pictures[path] for path in kernel.pictures),
-        )
+    def _inputs(self, launch: Launch) -> list[Any]:
+        inputs: list[Any] = [launch.shape]
+        inputs += map(launch.coords.__getitem__, self._coords)
+        inputs += map(launch.uniforms.__getitem__, self._uniforms)
+        inputs += map(launch.pictures.__getitem__, self._pictures)
+        return inputs
 
 
 class Pictures:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from weft.backends.base import Bindable, Coordinator, Env
 from weft.backends.executor import RefusedError, making
-from weft.backends.launch import Launch, StateMemory, Value, picture_coords
+from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, Values
@@ -65,26 +65,29 @@ class PrologueMachine:
         layout = code.layout
         self._block = block = ArgumentBlock(layout)
         # Between ticks, the values stored last are already one tick old.
-        self._finished = 1 if kernel.sweep == "points" else 0
+        finished = 1 if kernel.sweep == "points" else 0
         self._scalars = np.zeros(len(layout.scalars))
-        block.set_array(Word.SCALARS, self._scalars, np.float64, len(self._scalars), writes=True)
+        block.set_array(block.place(Word.SCALARS), self._scalars, np.float64, len(self._scalars), writes=True)
+        extents = (Word.WIDTH, Word.HEIGHT, Word.STOPPED)
+        self._width, self._height, self._stopped = map(block.place, extents)
+        self._frame = self._functions.function(FRAME, block)
         placed = [(at, int(scalar.key), scalar.kind) for at, scalar in enumerate(layout.scalars)]
         self._reals = [(at, number) for at, number, kind in placed if kind == "float"]
         self._others = [(2 * at, number) for at, number, kind in placed if kind != "float"]
         self._coords = [name for name, rate in kernel.coords if rate <= Rate.FRAME]
-        self._given = [field for field in layout.fields if not isinstance(field, Word)]
+        given = (field for field in layout.fields if not isinstance(field, Word))
+        self._fillers = [block.filler(field, kernel, finished) for field in given]
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine with those values of the prologue that are read later. Writes the next values of number slots to
         the memory."""
         block = self._block
         block.give_numbers(launch)
-        for field in self._given:
-            block.give(field, self._kernel, memory, launch, self._finished)
-        block.set_number(Word.WIDTH, launch.shape[1])
-        block.set_number(Word.HEIGHT, launch.shape[0])
-        block.set_number(Word.STOPPED, 0)
-        self._functions.call(FRAME, block)
+        for fill in self._fillers:
+            fill(memory, launch)
+        block.words[self._height], block.words[self._width] = launch.shape
+        block.words[self._stopped] = 0
+        self._frame()
         found = [0.0] * len(self._kernel.locals)
         reals, wholes = self._scalars.tolist(), self._scalars.view(np.uint32)
         for at, number in self._reals:
@@ -92,7 +95,7 @@ class PrologueMachine:
         for at, number in self._others:
             found[number] = float(wholes[at])
         coords = {name: float(launch.coords[name]) for name in self._coords}
-        return Machine(launch, memory, found, coords, loop_stopped=bool(block.number(Word.STOPPED)))
+        return Machine(launch, memory, found, coords, loop_stopped=bool(block.words[self._stopped]))
 
 
 # The prologue of a program on a card, and its block of numbers.
@@ -197,9 +200,11 @@ def _reader(source: Source) -> _Number:
 
 
 def tick(
-    kernel: Kernel, env: Env, coordinator: Coordinator, shape: tuple[int, int], coords: Mapping[str, Value]
-) -> Launch:
-    """One tick of a kernel over a sweep of this shape (height, width), with its coordinates."""
+    kernel: Kernel, env: Env, coordinator: Coordinator, shape: tuple[int, int], coords: Mapping[str, Value],
+    even: Even | None = None,
+) -> Launch:  # fmt: skip
+    """One tick of a kernel over a sweep of this shape (height, width), with its coordinates; `even` says that their
+    times are evenly spaced."""
     return Launch(
         shape=shape,
         coords=coords,
@@ -207,6 +212,7 @@ def tick(
         strands={ref: coordinator.lookup(ref) for ref in kernel.strands},
         pictures={path: env.pictures[path] for path in kernel.pictures},
         threads=env.threads,
+        even=even,
         loop_stopped=lambda: env.loop_stopped(kernel.name),
     )
 

@@ -215,17 +215,32 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
     block = ArgumentBlock(Layout(tuple(Word), (), (), ()))
-    block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
-    with pytest.raises(ValueError, match="machine code cannot be given"):
-        block.set_array(Word.OUT, array, np.float32, 12)
+    place = block.place(Word.OUT)
+    block.set_array(place, np.zeros(12, np.float32), np.float32, 12)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="machine code cannot be given"):
+            block.set_array(place, array, np.float32, 12)
 
 
 def test_what_is_written_must_be_writable():
     made = compiled(lowered(Exprs().coord("x")))
-    out = np.zeros((3, 9, 4), np.uint8)
-    out.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        NativeExecutor().load(made).rgba8(StateMemory(()), launch_of((3, 9)), out)
+    executable, memory = NativeExecutor().load(made), StateMemory(())
+    known, unknown = np.zeros((2, 3, 9, 4), np.uint8)
+    executable.rgba8(memory, launch_of((3, 9)), known)
+    for out in (known, unknown):
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            executable.rgba8(memory, launch_of((3, 9)), out)
+
+
+def test_a_picture_of_another_shape_is_refused_at_any_time():
+    made = compiled(lowered(Exprs().coord("x")))
+    executable, memory, good = NativeExecutor().load(made), StateMemory(()), np.zeros((3, 9, 4), np.uint8)
+    for _ in range(2):
+        executable.rgba8(memory, launch_of((3, 9)), good)
+        for bad in (np.zeros((9, 3, 4), np.uint8), np.zeros((3, 9), np.uint32), np.zeros((3, 18, 4), np.uint8)[:, ::2]):
+            with pytest.raises(ValueError, match="is no picture"):
+                executable.rgba8(memory, launch_of((3, 9)), bad)
 
 
 def test_memory_of_other_slots_is_refused():

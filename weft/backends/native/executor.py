@@ -25,11 +25,11 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.module import FRAME, Module, emit, is_huge, is_improvable, suits
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, suits
 from weft.codegen.native.series import SERIES, emit_series, suits_series
 from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Tier, Word
 from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
-from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
+from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
@@ -142,15 +142,55 @@ class SeriesExecutable(Executable):
         return self._executor.plain(self.kernel)
 
 
-@dataclass(slots=True)
 class _LinkedRings:
     """A block of arguments that points to the rings of one memory, with the memory's counts of ticks and takeovers
     after the last launch. The code advances the heads of the rings itself."""
 
-    memory: weakref.ref[StateMemory]
-    block: ArgumentBlock
-    ticks: int = -1
-    takeovers: int = -1
+    def __init__(self, kernel: Kernel, functions: Functions, block: ArgumentBlock, memory: StateMemory) -> None:
+        self.memory = weakref.ref(memory)
+        self.block = block
+        self.ticks = self.takeovers = -1
+        self.run = functions.function(SERIES, block)
+        self._words, self._reals, fields = block.words, block.reals, functions.layout.fields
+        self._out, self._stride, self._width, self._stopped, self._origin, self._first, self._rate = map(
+            block.place, (Word.OUT, Word.STRIDE, Word.WIDTH, Word.STOPPED, Word.ORIGIN, Word.FIRST, Word.RATE)
+        )
+        state = [field for field in fields if isinstance(field, (History, Head))]
+        self._rings = [block.place(field) for field in state if isinstance(field, History)]
+        self._state = [block.filler(field, kernel) for field in state]
+        pictures = [field for field in fields if isinstance(field, PictureWord)]
+        self.pictures = list(map(block.place, pictures))
+        self._pictures = [block.filler(field, kernel) for field in pictures]
+
+    def connect(self, memory: StateMemory, launch: Launch) -> None:
+        """Points to the rings of its memory, without keeping them."""
+        for fill in self._state:
+            fill(memory, launch)
+        self.block.release(self._rings)
+        self.takeovers = memory.takeovers
+
+    def give(self, memory: StateMemory, launch: Launch, count: int) -> None:
+        """Fills in what changes with each launch."""
+        even = launch.even
+        self.block.give_numbers(launch)
+        self._words[self._width] = count
+        if even is not None:
+            reals = self._reals
+            reals[self._first], reals[self._rate], reals[self._origin] = even
+        for fill in self._pictures:
+            fill(memory, launch)
+
+    def give_outputs(self, out: npt.NDArray[np.float64]) -> None:
+        """Lets the code write its outputs to an array [outputs, samples]."""
+        self.block.set_array(self._out, out, np.float64, out.size, writes=True)
+        self._words[self._stride] = out.shape[1]
+
+    def has_stopped(self) -> bool:
+        """Whether a loop has reached its limit since this was last asked."""
+        if not self._words[self._stopped]:
+            return False
+        self._words[self._stopped] = 0
+        return True
 
 
 class _Buffers:
@@ -168,9 +208,6 @@ class _Buffers:
         self.stopped = False
         """Whether a loop has reached its limit since this was last read."""
         self._capacity = 0
-        self._histories = [field for field in layout.fields if isinstance(field, History)]
-        self._heads = [field for field in layout.fields if isinstance(field, Head)]
-        self._pictures = [field for field in layout.fields if isinstance(field, PictureWord)]
         self._links: list[_LinkedRings] = []
 
     def run(self, memory: StateMemory, launch: Launch) -> Floats:
@@ -183,22 +220,20 @@ class _Buffers:
             # This raises a clearer error.
             check(self._kernel, memory, launch)
             raise
-        block = link.block
         # For few samples, copying them is faster than setting a pointer.
         is_small = count <= _SAMPLES
         out = self._out if is_small else self._outputs(count)
-        _give_outputs(block, out)
-        self.functions.call(SERIES, block)
+        if not is_small:
+            link.give_outputs(out)
+        link.run()
         memory.advance(count)
         link.ticks = memory.ticks
-        if block.number(Word.STOPPED):
-            self.stopped = True
-            block.set_number(Word.STOPPED, 0)
-        block.release(*self._pictures)
+        self.stopped |= link.has_stopped()
+        link.block.release(link.pictures)
         planes = out[:, :count].reshape(len(out), height, width)
         if is_small:
             return planes.copy()
-        _give_outputs(block, self._out)
+        link.give_outputs(self._out)
         return planes
 
     def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _LinkedRings:
@@ -211,14 +246,7 @@ class _Buffers:
             if np.shape(given) not in ((count,), ()):
                 raise ValueError(f"{name}: {np.shape(given)} coordinates for {count} samples")
             array[:count] = given
-        block, even = link.block, launch.even
-        block.give_numbers(launch)
-        block.set_number(Word.WIDTH, count)
-        if even is not None:
-            for word, number in ((Word.ORIGIN, even.origin), (Word.FIRST, even.first), (Word.RATE, even.rate)):
-                block.set_real(word, number)
-        for field in self._pictures:
-            block.give(field, self._kernel, memory, launch)
+        link.give(memory, launch, count)
         return link
 
     def _link(self, memory: StateMemory, launch: Launch) -> _LinkedRings:
@@ -232,8 +260,9 @@ class _Buffers:
         words = {Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch}
         same: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
         for field, array in same:
-            block.set_array(field, array, np.float64, array.size, writes=True)
-        link = _LinkedRings(weakref.ref(memory), block)
+            block.set_array(block.place(field), array, np.float64, array.size, writes=True)
+        link = _LinkedRings(self._kernel, self.functions, block, memory)
+        link.give_outputs(self._out)
         self._connect(link, memory, launch)
         self._links = [*self._links, link][-_LINKS:]
         return link
@@ -241,11 +270,7 @@ class _Buffers:
     def _connect(self, link: _LinkedRings, memory: StateMemory, launch: Launch) -> None:
         """Points to the rings of a memory, which live as long as the memory, or until it takes over others."""
         check(self._kernel, memory, launch)
-        state: list[Field] = [*self._histories, *self._heads]
-        for field in state:
-            link.block.give(field, self._kernel, memory, launch)
-        link.block.release(*self._histories)
-        link.takeovers = memory.takeovers
+        link.connect(memory, launch)
 
     def _outputs(self, count: int) -> npt.NDArray[np.float64]:
         """Room for `count` samples of each output, padded for the last vector."""
@@ -258,11 +283,6 @@ class _Buffers:
         self._lines = {line: np.zeros(length) for line in self._lines}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._links.clear()
-
-
-def _give_outputs(block: ArgumentBlock, out: npt.NDArray[np.float64]) -> None:
-    block.set_array(Word.OUT, out, np.float64, out.size, writes=True)
-    block.set_number(Word.STRIDE, out.shape[1])
 
 
 # Pictures, over vectors, on one thread or several.
@@ -303,11 +323,13 @@ class LaunchBuffers:
         self._functions = functions
         self._layout = layout = functions.layout
         self._shape = height, width = shape
+        self._pixels = height * width
         self._block = block = ArgumentBlock(layout)
-        block.set_number(Word.WIDTH, width)
-        block.set_number(Word.HEIGHT, height)
+        places = (Word.OUT, Word.BAND, Word.NEXT, Word.STOPPED, Word.BASE)
+        self._out, self._band, self._next, self._stopped, self._base = map(block.place, places)
+        block.words[block.place(Word.WIDTH)], block.words[block.place(Word.HEIGHT)] = width, height
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
-        block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
+        block.set_array(block.place(Word.SCALARS), self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
         placed = list(enumerate(layout.scalars))
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
@@ -320,37 +342,44 @@ class LaunchBuffers:
             if isinstance(field, Line):
                 count = width if field.rate == Rate.COLUMN else height
                 array = np.zeros(max(count, layout.lanes), np.float32)
-                block.set_array(field, array, np.float32, array.size)
+                block.set_array(block.place(field), array, np.float32, array.size)
                 if field.source == "coord":
                     self._coordinates.append(_Coordinate(str(field.key), count, array))
                 elif field.source == "local" and field.rate in lines:
                     lines[field.rate][field] = array
         self._line_reads = [LineReads(kernel, rate, arrays) for rate, arrays in lines.items()]
-        self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
-        """Arguments that may differ in each launch."""
+        borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
+        self._fillers = [block.filler(field, kernel) for field in borrowed]
+        """What fills in the arguments that may differ in each launch."""
+        self._borrowed = [self._out, *map(block.place, borrowed)]
+        self.has_frame = FRAME in functions
+        """Whether the code computes the launch prologue. If not, `prepare` needs a machine that has run it."""
+        self._most_threads = height if height * width * layout.work >= _WORTH_A_THREAD else 1
+        self._parts = [functions.function(name, block) for name in IN_ORDER if name in functions]
+        self._whole = [functions.function(WHOLE, block)] if WHOLE in functions else self._parts
+        """What one thread runs."""
 
     @property
     def loop_stopped(self) -> bool:
-        return bool(self._block.number(Word.STOPPED))
-
-    @property
-    def has_frame(self) -> bool:
-        """Whether the code computes the launch prologue. If not, `prepare` needs a machine that has run it."""
-        return FRAME in self._functions
+        return bool(self._block.words[self._stopped])
 
     def prepare(self, memory: StateMemory, launch: Launch, machine: Machine | None, out: npt.NDArray[Any]) -> None:
         """Fills in the arguments of one launch. Raises KeyError or ValueError if something does not fit."""
         block = self._block
-        outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
-        block.set_array(Word.OUT, out, out.dtype.type, outputs * math.prod(self._shape), writes=True)
-        block.set_number(Word.STOPPED, 0)
+        if out.dtype == np.float32:
+            block.set_array(self._out, out, np.float32, len(self._kernel.outputs) * self._pixels, writes=True)
+        else:
+            if not block.knows(self._out, out):
+                check_picture(out, self._shape)
+            block.set_array(self._out, out, np.uint32, self._pixels, writes=True)
+        block.words[self._stopped] = 0
         if machine is not None:
             self._take_over(machine)
         block.give_numbers(launch)
         for coordinate in self._coordinates:
             coordinate.fill(launch.coords[coordinate.name])
-        for field in self._borrowed:
-            block.give(field, self._kernel, memory, launch)
+        for fill in self._fillers:
+            fill(memory, launch)
 
     def _take_over(self, machine: Machine) -> None:
         """Fills in what a machine has computed in the prologue."""
@@ -358,7 +387,7 @@ class LaunchBuffers:
         bits = self._layout.base
         for factor, source in self._layout.levels:
             bits |= factor * level(machine.value_of(*source[:2]) if isinstance(source, Scalar) else source)
-        self._block.set_number(Word.BASE, bits)
+        self._block.words[self._base] = bits
         with np.errstate(all="ignore"):
             self._reals[self._real_places] = [machine.value_of(source, key) for source, key, *_ in self._real_scalars]
         for at, scalar in self._other_scalars:
@@ -368,22 +397,22 @@ class LaunchBuffers:
 
     def run(self, most: int, pool: BandPool) -> None:
         """Computes the lines, then the elements, with at most `most` threads, which share the bands of rows."""
-        functions, block = self._functions, self._block
-        height, width = self._shape
-        threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
-        for name in (FRAME, COLUMNS, ROWS):
-            if name in functions:
-                functions.call(name, block)
-        block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
-        block.set_number(Word.NEXT, 0)
+        words, threads = self._block.words, min(most, self._most_threads)
+        words[self._next] = 0
         if threads == 1:
-            functions.call(ELEMENTS, block)
-        else:
-            pool.run(lambda number: functions.call(ELEMENTS, block), threads)
+            words[self._band] = self._shape[0]
+            for function in self._whole:
+                function()
+            return
+        words[self._band] = max(1, self._shape[0] // (threads * _BANDS))
+        *lines, elements = self._parts
+        for function in lines:
+            function()
+        pool.run(lambda number: elements(), threads)
 
     def release(self) -> None:
         """Releases the caller's arrays."""
-        self._block.release(Word.OUT, *self._borrowed)
+        self._block.release(self._borrowed)
 
 
 # The executor, and kernels that it has loaded.
@@ -577,9 +606,7 @@ class NativeExecutable(Executable):
         return ReferenceExecutable(self.kernel)
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        channels(len(self.kernel.outputs))
-        check_picture(out, launch.shape)
-        if not self._has_run(memory, launch, out.view(np.uint32), packed=True):
+        if not self._has_run(memory, launch, out, packed=True):
             self._plain.rgba8(memory, launch, out)
 
     @functools.cached_property
@@ -626,6 +653,8 @@ class NativeExecutable(Executable):
         buffers.release()
 
     def _program(self, packed: bool, width: int) -> Functions | TileFunctions:
+        if packed:
+            channels(len(self.kernel.outputs))
         program = self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 

@@ -12,11 +12,13 @@ import os
 import platform
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -147,9 +149,9 @@ class Functions:
     def __contains__(self, name: str) -> bool:
         return name in self._functions
 
-    def call(self, name: str, block: ArgumentBlock) -> None:
-        """Runs one function in this thread."""
-        self._functions[name](block.address)
+    def function(self, name: str, block: ArgumentBlock) -> Callable[[], None]:
+        """One function with its arguments, for any thread."""
+        return partial(self._functions[name], block.address)
 
 
 class TileFunctions:
@@ -163,9 +165,9 @@ class TileFunctions:
     def __contains__(self, name: str) -> bool:
         return name in self._programs
 
-    def call(self, name: str, block: ArgumentBlock) -> None:
-        """Runs one function in this thread."""
-        self._run(block.address, self._programs[name].ctypes.data)
+    def function(self, name: str, block: ArgumentBlock) -> Callable[[], None]:
+        """One function with its arguments, for any thread."""
+        return partial(self._run, block.address, self._programs[name].ctypes.data)
 
 
 def _linked(words: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -261,19 +263,34 @@ def _llvm() -> Any:
 # its alignment, and that it has no gaps.
 
 
+Filler: TypeAlias = Callable[[StateMemory, Launch], None]
+"""Fills in a word that belongs to the memory, or to a picture of a launch. Raises KeyError or ValueError if something
+does not fit."""
+
+# Of this many arrays for one word, the addresses are kept: a picture is drawn into two arrays by turns.
+_TURNS = 2
+
+
 class ArgumentBlock:
-    """The arguments of a kernel's functions: words, and the arrays that they point to."""
+    """The arguments of a kernel's functions: words, and the arrays that they point to. Words are known by their places,
+    since finding a place takes longer than filling it in."""
 
     def __init__(self, layout: Layout) -> None:
-        self._words = np.zeros(len(layout.fields), np.int64)
-        self._reals = self._words.view(np.float64)
+        self.words = np.zeros(len(layout.fields), np.int64)
+        self.reals = self.words.view(np.float64)
+        self.address = self.words.ctypes.data
         self._places = {field: at for at, field in enumerate(layout.fields)}
-        self._held: dict[Field, npt.NDArray[Any]] = {}
-        self.address = self._words.ctypes.data
+        self._held: list[npt.NDArray[Any] | None] = [None] * len(layout.fields)
+        """The array that each word points to."""
+        self._checked: list[tuple[_Checked, ...]] = [()] * len(layout.fields)
         self._numbers = np.zeros(len(layout.numbers))
-        self.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
+        self.set_array(self.place(Word.NUMBERS), self._numbers, np.float64, len(layout.numbers))
         self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
         self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+
+    def place(self, field: Field) -> int:
+        """The place of a word."""
+        return self._places[field]
 
     def give_numbers(self, launch: Launch) -> None:
         """Fills in the numbers of a launch."""
@@ -282,58 +299,103 @@ class ArgumentBlock:
         for at, name in self._coords:
             self._numbers[at] = launch.coords[name]
 
-    def give(self, field: Field, kernel: Kernel, memory: StateMemory, launch: Launch, finished: int = 0) -> None:
-        """Fills in a word that belongs to the memory or to a picture of a launch; `finished` is 1 for code that reads
-        state between ticks. Raises KeyError or ValueError if something does not fit."""
+    def filler(self, field: Field, kernel: Kernel, finished: int = 0) -> Filler:
+        """What fills in a word that belongs to the memory or to a picture; `finished` is 1 for code that reads state
+        between ticks. The shape of the memory is that of each launch."""
+        at = self.place(field)
         match field:
             case ImageCell(key, plane, k):
-                cell = memory.ring(key)[memory.cell(key, k), plane]
-                self.set_array(field, cell, np.float32, math.prod(launch.shape), writes=k == 0)
+                return self._cell(at, kernel.slot(key), plane, k)
             case Ring(key):
-                length = _cells(kernel.slot(key)) * math.prod(launch.shape)
-                self.set_array(field, memory.ring(key), np.float32, length)
+                cells = _cells(kernel.slot(key))
+
+                def fill(memory: StateMemory, launch: Launch) -> None:
+                    self.set_array(at, memory.ring(key), np.float32, cells * math.prod(launch.shape))
+
             case History(key):
-                self.set_array(field, memory.ring(key), np.float64, _cells(kernel.slot(key)), writes=True)
+                cells = _cells(kernel.slot(key))
+
+                def fill(memory: StateMemory, launch: Launch) -> None:
+                    self.set_array(at, memory.ring(key), np.float64, cells, writes=True)
+
             case Head(key):
-                self.set_number(field, memory.cell(key, finished))
+
+                def fill(memory: StateMemory, launch: Launch) -> None:
+                    self.words[at] = memory.cell(key, finished)
+
             case PictureWord(path, what):
-                picture = launch.pictures[path]
-                if not picture.size:
-                    raise ValueError(f"{path} is empty")
-                height, width, *_ = picture.shape
-                if what == "pixels":
-                    length = height * width * (SIDES if is_sound(path) else CHANNELS)
-                    self.set_array(field, np.ascontiguousarray(floats(picture)), np.float32, length)
-                else:
-                    self.set_number(field, width if what == "width" else height)
 
-    def set_number(self, field: Field, number: int) -> None:
-        self._words[self._places[field]] = number
+                def fill(memory: StateMemory, launch: Launch) -> None:
+                    self._give_picture(at, path, what, launch.pictures[path])
 
-    def set_real(self, field: Field, number: float) -> None:
-        self._reals[self._places[field]] = number
+            case _:
+                raise LookupError(f"{field} belongs to no memory and to no picture")
+        return fill
 
-    def number(self, field: Field) -> int:
-        return int(self._words[self._places[field]])
+    def _cell(self, at: int, slot: StateSlot, plane: int, k: int) -> Filler:
+        """Fills in the address of a plane, `k` ticks ago."""
+        cells, size = _cells(slot), np.dtype(np.float32).itemsize
+
+        def fill(memory: StateMemory, launch: Launch) -> None:
+            height, width = launch.shape
+            pixels = height * width
+            address = self._address(at, memory.ring(slot.key), np.float32, cells * pixels, writes=k == 0)
+            self.words[at] = address + (memory.cell(slot.key, k) * slot.planes + plane) * pixels * size
+
+        return fill
+
+    def _give_picture(self, at: int, path: str, what: str, picture: npt.NDArray[Any]) -> None:
+        if not picture.size:
+            raise ValueError(f"{path} is empty")
+        height, width, *_ = picture.shape
+        if what == "pixels":
+            length = height * width * (SIDES if is_sound(path) else CHANNELS)
+            self.set_array(at, np.ascontiguousarray(floats(picture)), np.float32, length)
+        else:
+            self.words[at] = width if what == "width" else height
+
+    def knows(self, at: int, array: npt.NDArray[Any]) -> bool:
+        """Whether an array was among the last that a word pointed to, so that it has been checked."""
+        return any(known.array() is array for known in self._checked[at])
 
     def set_array(
-        self, field: Field, array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool = False
+        self, at: int, array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool = False
     ) -> None:
-        """Points a word to an array of `length` elements, which is kept until another one replaces it. Raises
-        ValueError if the array does not fit, or is read-only where the code `writes`."""
-        if self._held.get(field) is array:
-            return
-        flags = array.flags
-        fits = array.dtype == dtype and array.size == length and flags.c_contiguous and flags.aligned
-        if not fits or (writes and not flags.writeable):
-            raise ValueError(f"{field}: machine code cannot be given {_problems(array, dtype, length, writes)}")
-        self._held[field] = array
-        self._words[self._places[field]] = array.ctypes.data
+        """Points a word to an array of `length` elements, which is kept until it is released or another one replaces
+        it. The array may also be the bytes of these elements. Raises ValueError if it does not fit, or is read-only
+        where the code `writes`."""
+        self.words[at] = self._address(at, array, dtype, length, writes)
 
-    def release(self, *fields: Field) -> None:
+    def _address(
+        self, at: int, array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool = False
+    ) -> int:
+        self._held[at] = array
+        if writes and not array.flags.writeable:
+            raise ValueError(f"machine code cannot be given {_problems(array, dtype, length, writes)}")
+        for known in self._checked[at]:
+            # While there is a reference to an array, neither its place nor its size can change.
+            if known.array() is array and known.length == length:
+                return known.address
+        address: int = array.ctypes.data
+        size = np.dtype(dtype).itemsize
+        has_type = array.dtype in (dtype, np.uint8)
+        if not has_type or array.nbytes != length * size or not array.flags.c_contiguous or address % size:
+            raise ValueError(f"machine code cannot be given {_problems(array, dtype, length, writes)}")
+        self._checked[at] = (_Checked(weakref.ref(array), length, address), *self._checked[at])[:_TURNS]
+        return address
+
+    def release(self, places: Iterable[int]) -> None:
         """Releases arrays that belong to the caller."""
-        for field in fields:
-            self._held.pop(field, None)
+        for at in places:
+            self._held[at] = None
+
+
+class _Checked(NamedTuple):
+    """An array that fits a word, as `length` elements."""
+
+    array: weakref.ref[npt.NDArray[Any]]
+    length: int
+    address: int
 
 
 def _cells(slot: StateSlot) -> int:
@@ -347,7 +409,7 @@ def _problems(array: npt.NDArray[Any], dtype: type[np.generic], length: int, wri
     problems = {
         f"{length} × {np.dtype(dtype)} are needed": array.dtype != dtype or array.size != length,
         "it has gaps": not flags.c_contiguous,
-        "it is not aligned": not flags.aligned,
+        "it is not aligned": array.ctypes.data % np.dtype(dtype).itemsize != 0,
         "it is read-only": writes and not flags.writeable,
     }
     found = [words for words, holds in problems.items() if holds]

@@ -14,7 +14,7 @@ from weft.codegen.native.target import (
     DOUBLE, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
 )
 from weft.codegen.native.writer import (
-    COLUMNS, ELEMENTS, ROWS, ArgumentTable, FunctionWriter, band_function, line_function
+    COLUMNS, ELEMENTS, ROWS, WHOLE, ArgumentTable, FunctionWriter, band_function, line_function, whole_function
 )
 from weft.codegen.values import Line, Node, Scalar, Section, joined
 from weft.ir.rates import Rate
@@ -160,6 +160,9 @@ def module_of(
 
 FRAME = "frame"
 """The name of the function. It takes the address of the block of arguments."""
+
+IN_ORDER = (FRAME, COLUMNS, ROWS, ELEMENTS)
+"""The functions of a picture, in the order in which they run."""
 
 
 class _FrameWriter(FunctionWriter):
@@ -311,6 +314,8 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         declared |= declared_in_frame
         if in_frame:
             functions.append(FRAME)
+    text += whole_function(name for name in IN_ORDER if name in functions)
+    functions.append(WHOLE)
     base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
     return module_of(
         text, declared, isa, table, tuple(functions), lanes=lanes, work=work, base=base, levels=levels,

@@ -592,6 +592,14 @@ class FunctionWriter(ValueWriter):
 COLUMNS, ROWS, ELEMENTS = "columns", "rows", "elements"
 """The names of the functions. Each takes the address of the block of arguments."""
 
+WHOLE = "whole"
+"""The name of a function that calls the others in order, for one thread."""
+
+
+def whole_function(names: Iterable[str]) -> list[str]:
+    """A function that calls functions of these names in order."""
+    return _defined(WHOLE, [*(f"  call void @{name}(ptr %block)" for name in names), "  ret void"])
+
 
 def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
     """A function that runs the text of the writer along a line."""
