@@ -18,8 +18,8 @@ from weft.ops.formula import Term
 ISA = pytest.mark.parametrize("isa", ISAS.values(), ids=list(ISAS))
 TIER = pytest.mark.parametrize("tier", TIERS.values(), ids=[f"tier {number}" for number in TIERS])
 
-# How a function of a library would be called.
-CALL = re.compile(r"^\s*(callq?|bl|blr|jmp\s+\S*@PLT)\b.*$", re.MULTILINE)
+CALL = re.compile(r"^\s*(?:callq?|blr?|jmp(?=\s+\S*@PLT))\s+([^@\s]+)", re.MULTILINE)
+DEFINITION = re.compile(r"^(\w+):", re.MULTILINE)
 
 
 def operands(e: Exprs, name: str) -> list[Term]:
@@ -54,12 +54,17 @@ def assembly(ir: Lowered, isa: Isa, level: int, lanes: int) -> str:
     return llvm.assembly(emit(kernel, True, isa, lanes).text, llvm.plainest(isa), level)
 
 
+def called(listing: str) -> set[str]:
+    """What is called, but for functions of the listing itself."""
+    return set(CALL.findall(listing)) - set(DEFINITION.findall(listing))
+
+
 @ISA
 @TIER
 def test_nothing_is_called(isa, tier):
     """No vector leaves for a library: not even where a processor lacks an instruction."""
     for lanes in {1, tier.lanes(isa, 1), tier.lanes(isa, 1000)}:
-        assert CALL.findall(assembly(everything(), isa, tier.level, lanes)) == []
+        assert not called(assembly(everything(), isa, tier.level, lanes))
 
 
 def test_the_first_tier_loads_scattered_numbers_by_one_instruction_where_there_is_one():
@@ -79,7 +84,7 @@ def test_a_call_would_be_seen(isa):
           ret <4 x float> %y
         }
     """
-    assert CALL.findall(llvm.assembly(text, llvm.plainest(isa), 2))
+    assert called(llvm.assembly(text, llvm.plainest(isa), 2))
 
 
 def heavy(e: Exprs, x: Term, seed: float) -> Term:
