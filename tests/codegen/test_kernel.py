@@ -15,7 +15,7 @@ from tests.support.kernels import compiled
 from tests.support.verify_bytecode import verify
 from weft.codegen.compilation import compile_kernel, compile_points
 from weft.codegen.kernel import content_hash, from_json, number_from_json, number_to_json, to_json
-from weft.codegen.values import Note, numbered
+from weft.codegen.values import Note, Section
 from weft.contexts import VISUAL
 from weft.ir.expr import StrandRef
 
@@ -68,15 +68,18 @@ def test_the_round_trip_changes_nothing(at):
 def noted(kernel):
     """The kernel with a note on the last value of each section."""
     note = Note("wave@v", "p.weft", 3, "wave<v> = …")
-    sections = tuple(replace(section, notes={section.nodes[-1]: note}) for section in kernel.sections)
+    sections = tuple(
+        Section(each.rate, each.nodes, each.outputs, each.stores, each.locals, {each.nodes[-1]: note})
+        for each in kernel.sections
+    )
     return replace(kernel, sections=sections)
 
 
 def test_notes_survive():
     kernel = noted(kernels()[1])
     again = from_json(through_text(to_json(kernel)))
-    notes = [numbered(section)[1] for section in kernel.sections]
-    assert [numbered(section)[1] for section in again.sections] == notes
+    notes = [section.numbered[1] for section in kernel.sections]
+    assert [section.numbered[1] for section in again.sections] == notes
     assert all(notes)
 
 

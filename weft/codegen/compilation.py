@@ -33,14 +33,13 @@ LEAVES = frozenset({"const", "u32", "coord", "uniform", "loop_index", "loop_valu
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """A block of code: a section, or the body of a loop within `parent`. `needs` are values of the parent that the body
-    uses, and that have to be computed before the loop."""
+    """A block of code: a section, or the body of a loop within `parent`. `places` are what it computes, users first."""
 
     rate: Rate
     parent: Region | None = None
     level: int = -1
     depth: int = 0
-    needs: dict[Place, None] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=list)
 
     def outwards(self) -> Iterator[Region]:
         """This region and those around it, the innermost first."""
@@ -80,8 +79,7 @@ class Placement:
         """The roots are what each section has to compute; `nodes` are all expressions below them, and perhaps others,
         operands first, in the order in which sections compute them for one another."""
         self.sections = {r: Region(r) for r in Rate}
-        self._order = {node: place for place, node in enumerate(nodes)}
-        self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
+        self._crossing: dict[Rate, set[Place]] = {r: set() for r in Rate}
         self._hoist = hoist
         self._values: dict[Expr, list[Place]] = {}
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
@@ -99,11 +97,12 @@ class Placement:
 
     def crossing(self, rate: Rate) -> list[Place]:
         """The values of a section that other sections use, operands first."""
-        return self.in_order(self._crossing[rate])
+        crossing = self._crossing[rate]
+        return [place for place in reversed(self.sections[rate].places) if place in crossing]
 
-    def in_order(self, places: Iterable[Place]) -> list[Place]:
-        """Places in the order of their expressions, operands first."""
-        return sorted(places, key=lambda place: self._order[place.node])
+    def is_alone(self, node: Expr) -> bool:
+        """Whether an expression, which is no loop, has one place only."""
+        return len(self._values[node]) == 1
 
     def value(self, node: Expr, region: Region) -> Place:
         """The place of an expression for its users in `region`."""
@@ -131,10 +130,10 @@ class Placement:
     def _place(self, node: Expr, home: Region, uses: list[_Use]) -> None:
         region = home if self._hoist else _innermost(node, [used_in for used_in, _ in uses])
         place = Place(node, region)
+        region.places.append(place)
         self._values.setdefault(node, []).append(place)
-        for used_in, _ in uses:
-            if used_in is not region:
-                self._leave(place, used_in)
+        if any(used_in.rate != region.rate for used_in, _ in uses):
+            self._crossing[region.rate].add(place)
         if not isinstance(node.attr, LoopShape):
             self._use(node.args, region)
             return
@@ -144,14 +143,6 @@ class Placement:
         place.body = Region(region.rate, region, node.attr.level, region.depth + 1)
         self._use((*bounds, *(starts[k] for k in place.kept)), region)
         self._use([nexts[k] for k in place.kept], place.body)
-
-    def _leave(self, value: Place, used_in: Region) -> None:
-        """Notes that a value is used outside its own region."""
-        body = next((region for region in used_in.outwards() if region.parent is value.region), None)
-        if body is not None:
-            body.needs[value] = None
-        else:
-            self._crossing[value.region.rate][value] = None
 
 
 def loop_parts(loop: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
@@ -432,97 +423,69 @@ class _KernelBuilder:
 
 
 class _SectionWriter:
-    """Builds one section. Places to compute are kept in a list, not on Python's stack: expressions are deep."""
+    """Builds one section."""
 
     def __init__(self, program: _KernelBuilder, placement: Placement, region: Region) -> None:
         self._program = program
         self._placement = placement
         self._region = region
         self._builder = SectionBuilder()
-        self._leaves: dict[Expr, Node] = {}
-        self._made: dict[Place | tuple[Place, int], Node] = {}
-        """The values that are built; results of a loop by their numbers."""
-        self._begun: set[Place] = set()
-        """The loops whose bodies are being built, or have been."""
-        self._ended: set[Place] = set()
+        self._known: dict[Expr, Node] = {}
+        """The values of expressions that have only one in this section."""
+        self._made: dict[tuple[Place, int], Node] = {}
+        """The other values that are built, by the numbers of results."""
         self._carried: dict[int, tuple[int, ...]] = {}
         """The numbers of the values that open loops carry, by their levels."""
         self._notes: dict[Node, Note] = {}
 
     def section(self, crossing: list[Place], updates: list[Update], outputs: list[Expr]) -> Section:
         """The section that computes all these."""
-        self._compute(crossing)
-        stores = [
-            Store(SlotPlane(update.slot, update.plane), self._builder.converted(self._root(update.value), "float"))
-            for update in updates
-        ]
+        region = self._region
+        self._write(region)
+        stores = []
+        for update in updates:
+            value = self._builder.converted(self._value(update.value, region), "float")
+            stores.append(Store(SlotPlane(update.slot, update.plane), value))
         self._program.slots.update(update.slot for update in updates)
-        shown = tuple([self._root(value) for value in outputs])
+        shown = tuple([self._value(value, region) for value in outputs])
         read: dict[int, Node] = {}
         for place in crossing:
             for out in place.outs:
-                made = self._made[place if place.body is None else (place, out)]
+                made = self._made[place, out] if place.body is not None else self._value(place.node, region)
                 read[self._program.allocate(place, out, made.kind)] = made
         return Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
 
-    def _root(self, value: Expr) -> Node:
-        missing: list[Place] = []
-        found = self._operands((value,), self._region, missing)
-        if missing:
-            self._compute(missing)
-            found = self._operands((value,), self._region, missing)
-        return found[0]
-
-    def _compute(self, places: Iterable[Place]) -> None:
-        """Builds values, each after its operands, in their order."""
-        made = self._made
-        todo = list(places)[::-1]
-        while todo:
-            place = todo.pop()
+    def _write(self, region: Region) -> None:
+        """Builds what a region computes, operands first."""
+        known, placement, names = self._known, self._placement, self._program.names
+        for place in reversed(region.places):
+            node = place.node
             if place.body is not None:
-                self._loop(place, place.body, todo)
-            elif place not in made:
-                missing: list[Place] = []
-                operands = self._operands(place.node.args, place.region, missing)
-                if missing:
-                    todo.append(place)
-                    todo += missing[::-1]
-                else:
-                    made[place] = self._operation(place.node, operands)
-                    self._note(place.node, place.node, made[place])
+                self._loop(place, place.body)
+                continue
+            made = self._operation(node, [known.get(arg) or self._value(arg, region) for arg in node.args])
+            if placement.is_alone(node):
+                known[node] = made
+            else:
+                self._made[place, 0] = made
+            if node in names:
+                self._note(names[node], node, made)
 
-    def _loop(self, place: Place, body: Region, todo: list[Place]) -> None:
-        if place in self._ended:
-            return
+    def _loop(self, place: Place, body: Region) -> None:
         bounds, starts, nexts = loop_parts(place.node)
-        missing: list[Place] = []
-        if place not in self._begun:
-            before = [each for each in body.needs if each not in self._made and each not in self._ended]
-            missing += self._placement.in_order(before)
-            args = self._operands((*bounds, *(starts[k] for k in place.kept)), place.region, missing)
-            if not missing:
-                self._begun.add(place)
-                self._builder.begin_loop(body.level, args)
-                self._carried[body.level] = place.kept
-            todo.append(place)
-            todo += missing[::-1]
-            return
-        following = self._operands([nexts[k] for k in place.kept], body, missing)
-        if missing:
-            todo.append(place)
-            todo += missing[::-1]
-            return
-        loop = self._builder.end_loop(following)
-        self._ended.add(place)
+        before = [self._value(each, place.region) for each in (*bounds, *(starts[k] for k in place.kept))]
+        self._builder.begin_loop(body.level, before)
+        self._carried[body.level] = place.kept
+        self._write(body)
+        loop = self._builder.end_loop([self._value(nexts[k], body) for k in place.kept])
         for out in place.outs:
             made = self._made[place, out] = self._builder.result(loop, place.kept.index(out))
-            self._note((place.node, out), place.node, made)
+            name = self._program.names.get((place.node, out))
+            if name is not None:
+                self._note(name, place.node, made)
 
-    def _note(self, result: _Result, node: Expr, made: Node) -> None:
+    def _note(self, name: str, node: Expr, made: Node) -> None:
         """Notes the name that the patch has for a value, and the line that computes it."""
-        name = self._program.names.get(result)
-        if name is None:
-            return
         if node.span is None:
             self._notes[made] = Note(name, "", 0, "")
         else:
@@ -530,38 +493,24 @@ class _SectionWriter:
             line, _ = source.position(node.span.start)
             self._notes[made] = Note(name, source.name, line, source.line(line).strip())
 
-    def _operands(self, nodes: Iterable[Expr], region: Region, missing: list[Place]) -> list[Node]:
-        """The values of expressions for their users in `region`. Those that are not built yet are left out, and added
-        to `missing`."""
-        made, leaves = self._made, self._leaves
-        found = []
-        for node in nodes:
-            op = node.op
-            if op in LEAVES:
-                found.append(leaves.get(node) or self._leaf(node))
-                continue
-            out = 0
-            if op == "loop_out" and isinstance(node.attr, int):
-                out = node.attr
-                place = self._placement.value(node.args[0], region)
-                value = made.get((place, out))
-            else:
-                place = self._placement.value(node, region)
-                value = made.get(place)
-            if value is not None:
-                found.append(value)
-            elif place.region.rate == self._region.rate:
-                missing.append(place)
-            else:
-                found.append(self._local(place, out))
-        return found
-
-    def _local(self, place: Place, out: int) -> Node:
-        """A value of a rarer section."""
-        number = self._program.crossing[place, out]
-        made = self._builder.given("local", number, place.region.rate, self._program.locals[number].type)
-        self._made[place if place.body is None else (place, out)] = made
-        return made
+    def _value(self, node: Expr, region: Region) -> Node:
+        """The value of an expression for its users in `region`."""
+        found = self._known.get(node)
+        if found is not None:
+            return found
+        if node.op in LEAVES:
+            return self._leaf(node)
+        out = 0
+        if node.op == "loop_out" and isinstance(node.attr, int):
+            out, (node,) = node.attr, node.args
+        place = self._placement.value(node, region)
+        result = place, out
+        if result not in self._made:
+            number = self._program.crossing[result]
+            self._made[result] = self._builder.given(
+                "local", number, place.region.rate, self._program.locals[number].type
+            )
+        return self._made[result]
 
     def _operation(self, node: Expr, args: list[Node]) -> Node:
         """Appends the operation that computes an expression from its operands."""
@@ -599,7 +548,7 @@ class _SectionWriter:
                 made = builder.leaf("scalar", Scalar("uniform", name, "float"))
             case _:
                 made = builder.leaf(node.op, node.attr)
-        self._leaves[node] = made
+        self._known[node] = made
         return made
 
     def _coord(self, name: str, rate: Rate) -> Node:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.values import (
-    IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Note, Rows, Scalar, Section, Store, kind_of, numbered, read_rows
+    IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Note, Rows, Scalar, Section, Store, kind_of
 )
 from weft.errors import Span
 from weft.graph.nodes import Subgraph
@@ -115,7 +117,7 @@ def to_json(kernel: Kernel) -> Json:
     """The kernel as JSON, for `from_json`: its fields, with rates as numbers and each section as rows."""
     sections = []
     for section in kernel.sections:
-        rows, notes = numbered(section)
+        rows, notes = section.numbered
         attrs = [number_to_json(attr) if isinstance(attr, float) else attr for attr in rows.attrs]
         sections.append([section.rate, [*rows._replace(attrs=tuple(attrs))], notes])
     listed = {"slots": list(map(astuple, kernel.slots)), "locals": list(map(astuple, kernel.locals))}
@@ -147,11 +149,15 @@ def content_hash(kernel: Kernel) -> str:
     )  # fmt: skip
     digest = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:
-        rows, _ = numbered(section)
+        rows, _ = section.numbered
         # Numbers are compared by their bits. The rows show which of them they belong to.
         numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
-        words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
-        digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
+        others = [attr for attr in rows.attrs if attr is not None and not isinstance(attr, float)]
+        counts = [len(args) for args in rows.args]
+        operands = array("q", chain(counts, *rows.args))
+        words = int(section.rate), len(counts), others, rows.outputs, rows.stores, rows.locals
+        digest.update(f"\n{' '.join(rows.ops)} {words!r}".encode())
+        digest.update(operands.tobytes())
         digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
     for stage in kernel.stages:
         digest.update(f"\nstage {content_hash(stage)}".encode())
@@ -171,7 +177,7 @@ def _section_from_json(rate: int, rows: Json, notes: Json) -> Section:
         tuple(ops), tuple(map(tuple, args)), tuple(map(_attribute_from_json, ops, attrs)), tuple(outputs),
         tuple((SlotPlane(*place), number) for place, number in stores), tuple(map(tuple, locals_)),
     )  # fmt: skip
-    return read_rows(Rate(rate), read, [(number, Note(*note)) for number, note in notes])
+    return Section.of_rows(Rate(rate), read, [(number, Note(*note)) for number, note in notes])
 
 
 def number_to_json(value: float) -> Json:

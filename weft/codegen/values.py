@@ -9,9 +9,10 @@ hashed, compared and written to JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import copysign
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from weft.ir.expr import LoopShape, LoopValue, SlotPlane
@@ -105,17 +106,72 @@ class Rows(NamedTuple):
     locals: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _SectionValues(NamedTuple):
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    stores: tuple[Store, ...]
+    locals: Mapping[int, Node]
+    notes: Mapping[Node, Note]
+
+
 class Section:
     """The values that are computed at one rate, operands first; the outputs, which only the element section of a kernel
-    has; the stores; and the locals that other sections read, by their numbers. `notes` are for people."""
+    has; the stores; and the locals that other sections read, by their numbers. `notes` are for people. A section never
+    changes.
 
-    rate: Rate
-    nodes: tuple[Node, ...] = ()
-    outputs: tuple[Node, ...] = ()
-    stores: tuple[Store, ...] = ()
-    locals: Mapping[int, Node] = field(default_factory=dict)
-    notes: Mapping[Node, Note] = field(default_factory=dict)
+    One that another process has sent is made of rows, and its values are made when they are first asked for: what plays
+    a kernel that has been translated needs few of them.
+    """
+
+    __slots__ = ("_numbered", "_values", "rate")
+
+    def __init__(
+        self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
+        locals: Mapping[int, Node] = MappingProxyType({}), notes: Mapping[Node, Note] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        self.rate: Final = rate
+        self._values: _SectionValues | None = _SectionValues(nodes, outputs, stores, locals, notes)
+        self._numbered: tuple[Rows, tuple[tuple[int, Note], ...]] | None = None
+
+    @classmethod
+    def of_rows(cls, rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
+        """The section with these rows, and notes by their numbers."""
+        section = cls(rate)
+        section._values, section._numbered = None, (rows, tuple(notes))
+        return section
+
+    @property
+    def _read(self) -> _SectionValues:
+        if self._values is None:
+            self._values = _read_rows(*self.numbered)
+        return self._values
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self._read.nodes
+
+    @property
+    def outputs(self) -> tuple[Node, ...]:
+        return self._read.outputs
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return self._read.stores
+
+    @property
+    def locals(self) -> Mapping[int, Node]:
+        return self._read.locals
+
+    @property
+    def notes(self) -> Mapping[Node, Note]:
+        return self._read.notes
+
+    @property
+    def numbered(self) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
+        """The section as rows, and its notes by the numbers of the rows."""
+        if self._numbered is None:
+            self._numbered = _RowWriter().section(self._read)
+        return self._numbered
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -137,23 +193,30 @@ class Section:
 
     def __len__(self) -> int:
         """The number of values that it computes."""
+        if self._values is None:
+            return sum(op not in _NOT_COMPUTED for op in self.numbered[0].ops)
         return sum(1 for _ in self.walk())
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
+        rows = None if self._numbered is None else self._numbered[0]
+        if rows is not None:
+            return bool(rows.ops or rows.outputs or rows.stores or rows.locals)
         return bool(self.nodes or self.outputs or self.stores or self.locals)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Section):
             return NotImplemented
-        return (self.rate, numbered(self)) == (other.rate, numbered(other))
+        return (self.rate, self.numbered) == (other.rate, other.numbered)
 
     def __hash__(self) -> int:
-        return hash((self.rate, len(self.nodes)))
+        return hash((self.rate, len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{self.rate.title} section of {len(self)}>"
 
     def __reduce__(self) -> tuple[Callable[..., Section], tuple[Any, ...]]:
-        rows, notes = numbered(self)
-        return read_rows, (self.rate, rows, notes)
+        return Section.of_rows, (self.rate, *self.numbered)
 
 
 def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -329,24 +392,21 @@ class SectionBuilder:
 # Rows.
 
 
-def numbered(section: Section) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
-    """A section as rows, and its notes by the numbers of the rows."""
-    writer = _RowWriter()
-    writer.write(section.nodes)
-    outputs = writer.numbers_of(section.outputs)
-    stores = tuple([(store.place, writer.numbers_of((store.value,))[0]) for store in section.stores])
-    locals_ = tuple([(local, writer.numbers_of((node,))[0]) for local, node in section.locals.items()])
-    notes = tuple([(writer.numbers[node], note) for node, note in section.notes.items()])
-    rows = Rows(tuple(writer.ops), tuple(writer.args), tuple(writer.attrs), outputs, stores, locals_)
-    return rows, notes
-
-
 class _RowWriter:
     def __init__(self) -> None:
         self.numbers: dict[Node, int] = {}
         self.ops: list[str] = []
         self.args: list[tuple[int, ...]] = []
         self.attrs: list[Any] = []
+
+    def section(self, section: _SectionValues) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
+        """The rows of a section, and its notes."""
+        self.write(section.nodes)
+        outputs = self.numbers_of(section.outputs)
+        stores = tuple([(store.place, self.numbers_of((store.value,))[0]) for store in section.stores])
+        locals_ = tuple([(local, self.numbers_of((node,))[0]) for local, node in section.locals.items()])
+        notes = tuple([(self.numbers[node], note) for node, note in section.notes.items()])
+        return Rows(tuple(self.ops), tuple(self.args), tuple(self.attrs), outputs, stores, locals_), notes
 
     def write(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
@@ -377,8 +437,8 @@ class _RowWriter:
         return number
 
 
-def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
-    """The section that `numbered` wrote."""
+def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
+    """The values that `_RowWriter` wrote."""
     builder = SectionBuilder()
     made: list[Any] = []
     open_loops: list[int] = []
@@ -400,8 +460,7 @@ def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) ->
             node = Node(op, tuple([made[arg] for arg in args]), kind_of(op, attr), attr)
             builder.nodes.append(node)
             made.append(node)
-    return Section(
-        rate,
+    return _SectionValues(
         tuple(builder.nodes),
         tuple([made[number] for number in rows.outputs]),
         tuple([Store(place, made[number]) for place, number in rows.stores]),
@@ -412,6 +471,9 @@ def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) ->
 
 LEAVES = frozenset({"const", "u32", "scalar", "line"})
 """The operations of inputs and constants. They are not listed among the values of a section."""
+
+_NOT_COMPUTED = LEAVES | {"loop_value", "loop_index", "next"}
+"""The operations of rows that are no values of a section."""
 
 
 # Rewriting.

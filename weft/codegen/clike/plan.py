@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from weft.codegen.clike.shader import UnsuitableError
@@ -101,7 +101,8 @@ def read_program(kernel: Kernel) -> tuple[Section, Section]:
     rewriter = Rewriter({strand: Node("external_read", (), "float", site.read) for strand, site in sites.items()})
     merged = rewriter.section(merged) if sites else merged
     used = {rewriter.of(node) for node in used}
-    program = replace(merged, nodes=tuple(node for node in merged.nodes if node in used), locals={})
+    nodes = tuple(node for node in merged.nodes if node in used)
+    program = Section(merged.rate, nodes, merged.outputs, merged.stores, notes=merged.notes)
     return program, joined(Rate.FRAME, map(kernel.section, _PROLOGUE))
 
 
