@@ -588,7 +588,7 @@ def compile_unit(
     spec = contexts[subgraph.context]
     context = known.context if known else _pass_context(Pool(budget), spec, patch)
     pool = context.pool
-    written = lower(patch, graph, subgraph, contexts, pool, known.lowering.elaborators if known else None)
+    written = lower(patch, graph, subgraph, contexts, known.lowering if known else pool)
     if known and known.made and known.made[0] == written:
         _, unit, lowered = known.made
         return replace(unit, subgraph=subgraph), lowered

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
@@ -376,55 +376,77 @@ class Replacements(dict[Expr, Expr]):
         return node
 
 
+AGAIN = object()
+"""The fact about an expression whose result also depends on others than those that it is made of."""
+
+
 @dataclass(eq=False)
 class KnownRewrites:
     """The results of one rewriting for the next one of the same kind. The result of an expression follows from the
-    expression and the `facts` about all that it is made of."""
+    expression and perhaps from `facts` about all that it is made of, such as how many users it has."""
 
-    results: dict[Expr, Expr] = field(default_factory=dict)
-    facts: dict[Expr, object] = field(default_factory=dict)
+    results: Replacements = field(default_factory=Replacements)
+    facts: Mapping[Expr, object] = field(default_factory=dict)
+
+    def missing(self, lowered: Lowered, facts: Mapping[Expr, object] | None) -> Iterator[Expr]:
+        """The expressions of the IR whose results have to be found, operands first. The caller adds each result before
+        it asks for the next one. With `facts`, those that hold now, they include what depends on a fact that has
+        changed."""
+        results = self.results
+        if facts is None:
+            yield from (node for node in topological(lowered.roots, results) if node not in results)
+            return
+        nodes, before, self.facts = lowered.nodes, self.facts, facts
+        # Facts about the parts of an expression may change while the expression is not there.
+        for gone in results.keys() - set(nodes):
+            del results[gone]
+        differing = {node for node in before.keys() | facts.keys() if before.get(node) != facts.get(node)}
+        again = {node for node, fact in facts.items() if fact is AGAIN}
+        for node in nodes:
+            if node not in results:
+                yield node
+            elif node in differing or not differing.isdisjoint(node.args):
+                differing.add(node)
+                yield node
+            elif node in again:
+                result = results[node]
+                yield node
+                if results[node] is not result:
+                    differing.add(node)
 
 
 def rewrite(
     lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
-    ordered: bool = False, known: KnownRewrites | None = None, facts: Callable[[Expr], object] = lambda _: None,
+    ordered: bool = False, known: KnownRewrites | None = None, facts: Mapping[Expr, object] | None = None,
     nodes: Iterable[Expr] | None = None,
 ) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
     operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
-    `ordered`. `new` is filled on the way. Results that are `known` hold if the same facts are. `nodes` are all its
-    expressions, if the order in which they are replaced matters."""
-    new = Replacements() if new is None else new
+    `ordered`. Results that are `known` hold if the same `facts` do. `new` is filled on the way, with these results if
+    there are any. `nodes` are all expressions, if the order in which they are replaced matters."""
+    if new is None:
+        new = Replacements() if known is None else known.results
     replaced = new.keys()
 
     def made_of(node: Expr) -> Expr:
         args = node.args
         if not replaced.isdisjoint(args):
             args = tuple([new[arg] for arg in args])
-        elif node.op not in ops:
-            return node
         if node.op in ops:
             return change(node, args)
+        if args == node.args:
+            return node
         return pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
 
-    differing: set[Expr] = set()
-    for node in lowered.nodes if nodes is None else nodes:
-        if known is None:
-            if node.op not in ops and replaced.isdisjoint(node.args):
-                continue
+    if known is not None:
+        for node in known.missing(lowered, facts):
+            new[node] = made_of(node)
+    else:
+        for node in lowered.nodes if nodes is None else nodes:
             made = made_of(node)
-        else:
-            before, fact = known.results.get(node), facts(node)
-            if before is not None and known.facts.get(node) == fact and differing.isdisjoint(node.args):
-                made = before
-            else:
-                made = known.results[node] = made_of(node)
-                known.facts[node] = fact
-                if before is not None:
-                    differing.add(node)
-        if made is not node:
-            new[node] = made
-    if not new:
+            if made is not node:
+                new[node] = made
+    if all(new[root] is root for root in lowered.roots):
         return lowered
     pool.transfer_names(new)
     return replace(

@@ -71,6 +71,8 @@ class KeptLowering:
     pool: Pool
     made_for: object = None
     elaborators: dict[bool, Elaborator[Expr]] = field(default_factory=dict)
+    own_place: set[Expr] = field(default_factory=set)
+    """Expressions below which no state is read at another place."""
 
     def retain(
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Container[str]
@@ -88,19 +90,18 @@ class KeptLowering:
 
 
 def lower(
-    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool,
-    elaborators: dict[bool, Elaborator[Expr]] | None = None,
-) -> Lowered:  # fmt: skip
-    """The expressions of one subgraph. What the `elaborators` know, of an earlier patch, is not evaluated again.
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, known: Pool | KeptLowering
+) -> Lowered:
+    """The expressions of one subgraph, in a pool. What is `known` of an earlier patch is not evaluated again.
 
     Raises WeftError for errors that depend on the coordinates of a context (a remap of the time that reaches state, a
     program too large), and Unavailable for a source without a backend.
     """
-    known = {} if elaborators is None else elaborators
+    kept = KeptLowering(known) if isinstance(known, Pool) else known
     try:
-        return _Lowering(patch, graph, subgraph, contexts, pool, known).lowered()
+        return _Lowering(patch, graph, subgraph, contexts, kept).lowered()
     except WeftError:
-        known.clear()  # they are left in the middle of it
+        kept.elaborators.clear()  # they are left in the middle of it
         raise
 
 
@@ -110,14 +111,13 @@ class _Lowering:
     graph: RenderGraph
     subgraph: Subgraph
     contexts: ContextTable
-    pool: Pool
-    elaborators: dict[bool, Elaborator[Expr]]
+    kept: KeptLowering
     films: FilmNames = field(default_factory=FilmNames)
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
         first = next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
-        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, first)
+        self.kept.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, first)
         swept = self._known_elaborator(spec, points=False)
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
@@ -144,7 +144,7 @@ class _Lowering:
             self._check_raster_state(swept, updates, outputs)
         films = self.films.outputs
         if films:
-            self.elaborators.clear()  # they name the films of this patch
+            self.kept.elaborators.clear()  # they name the films of this patch
         strands = self.graph.strands() if self.subgraph.borrows else {}
         own = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.tied if ref in strands))
         others = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.borrows))
@@ -157,15 +157,15 @@ class _Lowering:
         """The slots that are asked for by what the subgraph evaluates, and what leads there. An elaborator that is kept
         from an earlier patch may know more."""
         needs: dict[object, list[object]] = {}
-        for elaborator in self.elaborators.values():
+        for elaborator in self.kept.elaborators.values():
             for owner, found in elaborator.references.items():
                 needs.setdefault(owner, []).extend((*found.strands, *found.slots, *found.images))
         return reachable([*self.subgraph.sinks, *self.subgraph.tied, *self.subgraph.exposes], needs)
 
     def _known_elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
-        elaborator = self.elaborators.get(points)
+        elaborator = self.kept.elaborators.get(points)
         if elaborator is None:
-            elaborator = self.elaborators[points] = self._elaborator(spec, points)
+            elaborator = self.kept.elaborators[points] = self._elaborator(spec, points)
         elaborator.heard |= self.graph.heard
         return elaborator
 
@@ -173,11 +173,11 @@ class _Lowering:
         strands = self.graph.strands()
         owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
-        domain = ExprDomain(self.pool, spec, owners, images, points, self.films)
+        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.films)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
-        return Elaborator(self.patch, domain, env, self.pool.budget)
+        return Elaborator(self.patch, domain, env, self.kept.pool.budget)
 
     def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
         """The strands that the sinks consume, by their labels."""
@@ -194,13 +194,16 @@ class _Lowering:
         self, elaborator: Elaborator[Expr], updates: Sequence[Update], outputs: Sequence[Output]
     ) -> None:
         """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
-        nodes = topological([*(u.value for u in updates), *(o.value for o in outputs)])
+        own_place = self.kept.own_place
+        nodes = topological([*(u.value for u in updates), *(o.value for o in outputs)], own_place)
         elsewhere = [node for node in nodes if len(node.args) == 3 and isinstance(node.attr, SlotPlane)]
         over_plane = slots_over((elaborator.env.own.x, elaborator.env.own.y), updates) if elsewhere else set()
         for node in elsewhere:
             if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane:
                 raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
                             node.span, "delay(…) reads another time instead")  # fmt: skip
+        if not elsewhere:
+            own_place.update(nodes)
 
 
 def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:

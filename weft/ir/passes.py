@@ -47,7 +47,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     are kept. A trigger that varies over the picture is compared only at the pixels: anywhere else it would be compared
     with a value interpolated between pixels, and differ. A hold that is read there is one tick old; between ticks it is
     as the last tick left it."""
-    if not lowered.slots or all(node.op != "differs" for node in lowered.nodes):
+    if all(slot.kind != "hold" for slot in lowered.slots):
         return lowered
     pool, slots = context.pool, {slot.key: slot for slot in lowered.slots}
     rate = context.rates(lowered)

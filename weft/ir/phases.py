@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
+from weft.ir.expr import AGAIN, Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
 from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, bound, period_of, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
@@ -65,9 +65,10 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     remainders = remainders_among(nodes)
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
-    phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite)
     known = context.known("phases", lowered.slots, finite.anywhere)
-    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new, True, known, phases.facts)
+    new = Replacements() if known is None else known.results
+    phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite, new)
+    return rewrite(lowered, context.pool, _CHANGING, phases.change, new, True, known, phases.facts())
 
 
 def _shared(nodes: list[Expr]) -> set[Expr]:
@@ -110,7 +111,7 @@ class _Phases:
     taken: set[Expr]
     shared: set[Expr]
     finite: Finiteness
-    new: Replacements = field(default_factory=Replacements)
+    new: Replacements
     _whole_of: dict[Expr, Remainder] = field(init=False)
     """The remainder that each floor belongs to, the larger one if there are two."""
     _splits: dict[Expr, Split] = field(default_factory=dict)
@@ -123,11 +124,13 @@ class _Phases:
             if found.argument is not found.whole.args[0] or found.whole not in self._whole_of:
                 self._whole_of[found.whole] = found
 
-    def facts(self, node: Expr) -> object:
-        """What the result depends on that does not follow from the expression itself."""
-        is_shared, is_taken = node in self.shared, node in self.taken
-        remainder, whole_of = self.remainders.get(node), self._whole_of.get(node)
-        return (is_shared, is_taken, remainder, whole_of) if is_shared or is_taken or remainder or whole_of else None
+    def facts(self) -> Mapping[Expr, object]:
+        """What results depend on that does not follow from the expressions themselves."""
+        shared, taken, remainders, whole_of = self.shared, self.taken, self.remainders, self._whole_of
+        several = {*taken, *remainders, *whole_of}
+        found: dict[Expr, object] = dict.fromkeys(shared, True)
+        found |= {n: (n in shared, n in taken, remainders.get(n), whole_of.get(n)) for n in several}
+        return found
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
@@ -423,9 +426,11 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     waves = [wave for wave in waves if rate[wave.args[0]] > Rate.FRAME]
     if not waves:
         return lowered
-    turned = _WavePass(ExprBuilder(context.pool), rate, _shared(lowered.nodes), set(waves), _families(waves, rate))
     known = context.known("waves", lowered.slots)
-    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new, True, known, turned.facts)
+    new = Replacements() if known is None else known.results
+    shared, phases = _shared(lowered.nodes), _families(waves, rate)
+    turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), phases, new)
+    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, new, True, known, turned.facts())
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
@@ -480,15 +485,13 @@ class _WavePass:
     waves: set[Expr]
     phases: dict[Expr, _Phase]
     """By the arguments of the waves."""
-    new: Replacements = field(default_factory=Replacements)
+    new: Replacements
 
-    def facts(self, node: Expr) -> object:
-        """What the result depends on that does not follow from the expression itself. A wave that is computed from
-        another one is always computed again."""
-        if node in self.waves:
-            phase = self.phases.get(node.args[0])
-            return node in self.shared if phase is None or phase.base is node.args[0] else object()
-        return node in self.shared
+    def facts(self) -> Mapping[Expr, object]:
+        """What results depend on that does not follow from the expressions themselves."""
+        moved = {argument for argument, phase in self.phases.items() if phase.base is not argument}
+        found: dict[Expr, object] = dict.fromkeys(self.shared, True)
+        return found | {wave: AGAIN for wave in self.waves if wave.args[0] in moved}
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with its waves in half turns; `args` are its operands' replacements."""

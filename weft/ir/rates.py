@@ -113,6 +113,10 @@ class RateAnalysis:
             found[node] = _RATES[own]
         return found
 
+    def below(self, roots: Iterable[Expr]) -> Mapping[Expr, Rate]:
+        """The rates of the expressions below some roots, and of those found before."""
+        return self.of(topological(roots, self._varies))
+
     def _own(self, node: Expr) -> int:
         """What an expression varies over besides its operands."""
         match node.attr:
@@ -128,7 +132,7 @@ def rates(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
 ) -> Mapping[Expr, Rate]:
     """The rate of each expression below the roots, operands first."""
-    return RateAnalysis(spec, slots.values(), points).of(topological(roots))
+    return RateAnalysis(spec, slots.values(), points).below(roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +156,11 @@ class PassContext:
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
         """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""
-        return self._analysis(lowered, points).of(lowered.nodes)
+        return self._analysis(lowered, points).below(lowered.roots)
 
     def rate_of(self, value: Expr, lowered: Lowered) -> Rate:
         """The rate of another expression, which may become a part of the IR."""
-        return self._analysis(lowered, False).of(topological([value]))[value]
+        return self._analysis(lowered, False).below([value])[value]
 
     def _analysis(self, lowered: Lowered, points: bool) -> RateAnalysis:
         key = (lowered.slots, points)
