@@ -30,10 +30,11 @@ class Ordinals:
 
     def __init__(
         self, instances: Mapping[str, Instance], spindles: Mapping[str, SpindleDefinition],
-        sinks: Iterable[SinkStatement],
-    ) -> None:
+        sinks: Iterable[SinkStatement], earlier: Ordinals | None = None,
+    ) -> None:  # fmt: skip
+        """Values that are the same as in an `earlier` patch have the numbers that they had."""
         self._spindles = spindles
-        self._numbers: dict[Call, int] = {}
+        self._numbers: dict[Call, int] = dict(earlier._numbers) if earlier else {}
         self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
@@ -43,9 +44,9 @@ class Ordinals:
         self._leaves: dict[Expression, tuple[Expression, ...]] = {}
         outputs = (output for instance in instances.values() for output in instance.outputs.values())
         # Several outputs may share one expression.
-        for value in dict.fromkeys(output.value for output in outputs):
-            if value is not None:
-                self._number(walk(value))
+        self._values = {value for output in outputs if (value := output.value) is not None}
+        for value in self._values - earlier._values if earlier else self._values:
+            self._number(walk(value))
         for sink in sinks:
             self._number(chain.from_iterable(walk(a.value) for a in sink.statement.args))
 

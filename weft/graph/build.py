@@ -229,11 +229,12 @@ T = TypeVar("T")
 @dataclass
 class KeptShapes:
     """What the graph of a patch was built from, for that of the next one. `checked` are the spindles without errors,
-    whether or not they are called."""
+    whether or not they are called. `graph` is the graph, after all that it follows from but places in the text."""
 
     elaborator: Elaborator[Shape]
     domain: ShapeDomain
     checked: set[SpindleDefinition]
+    graph: tuple[object, RenderGraph] | None = None
 
     @classmethod
     def of(cls, patch: Patch, budget: Budget) -> KeptShapes:
@@ -305,6 +306,18 @@ def build_graph(
     builder = _GraphBuilder(patch, report, budget, known or KeptShapes.of(patch, budget))
     builder.elaborate()
     builder.settle_state()
+    if known is None:
+        return _cut(builder, contexts)
+    basis = builder.basis()
+    if known.graph is None or known.graph[0] != basis:
+        known.graph = basis, _cut(builder, contexts)
+    graph = known.graph[1]
+    sinks = zip(graph.sinks, patch.sinks, strict=True)
+    return replace(graph, sinks=tuple([replace(sink, place=str(now.statement.head)) for sink, now in sinks]))
+
+
+def _cut(builder: _GraphBuilder, contexts: ContextTable) -> RenderGraph:
+    """The graph that was found, with its subgraphs."""
     graph, facts = builder.untagged()
     cut = partition(tag(graph, facts, contexts), contexts)
     if not cut.images:
@@ -448,6 +461,15 @@ class _GraphBuilder:
         return () if local is None or isinstance(local, StrandGroup) else (local,)
 
     # --- what was found -------------------------------------------------------------------------------------------
+
+    def basis(self) -> object:
+        """All that the graph follows from, but places in the text."""
+        elaborator, instances = self.elaborator, self.patch.instances
+        outputs = [(name, [(o.name, type(o.definition)) for o in i.outputs.values()]) for name, i in instances.items()]
+        sinks = [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks]
+        references = {owner: found.all for owner, found in elaborator.references.items()}
+        images = [(image.key, image.of) for image in self._images()]
+        return outputs, sinks, references, frozenset(self.domain.planar), dict(elaborator.heard), images
 
     def untagged(self) -> tuple[RenderGraph, dict[StrandRef, Fact]]:
         """The graph without contexts and subgraphs, and what ties each strand to a context."""

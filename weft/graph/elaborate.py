@@ -67,6 +67,14 @@ class References:
     asked_by: tuple[Owner, ...] = ()
     maps_time: bool = False
 
+    @property
+    def all(self) -> tuple[object, ...]:
+        """All of this without places."""
+        return (
+            tuple(self.strands), tuple(self.sources), tuple(self.heard), tuple(self.slots), tuple(self.images),
+            self.asked_by, self.maps_time,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class _Advance(Generic[V]):

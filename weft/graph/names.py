@@ -35,11 +35,12 @@ from weft.syntax.foreign import hint_for
 
 def collect(
     program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None] | None = None,
-    known: Mapping[str, Instance] = MappingProxyType({}),
+    known: Mapping[str, Instance] = MappingProxyType({}), earlier: Patch | None = None,
 ) -> Patch:
     """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
-    has the headers of its files. Instances that are `known` keep their outputs."""
-    names = _NameCollector(contexts, report, media or {})
+    has the headers of its files. Instances that are `known` keep their outputs. What is the same as in an `earlier`
+    patch, of which there was nothing to report, is not looked at again."""
+    names = _NameCollector(contexts, report, media or {}, earlier)
     for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
         try:
             names.bind(statement)
@@ -50,8 +51,10 @@ def collect(
 
 class _NameCollector:
     def __init__(
-        self, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
+        self, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None], earlier: Patch | None
     ) -> None:
+        self._numbered = earlier.ordinals if earlier else None
+        self._checked = frozenset(earlier.spindles.values()) if earlier else frozenset[SpindleDefinition]()
         self.media = media
         self.contexts = contexts
         self.report = report
@@ -106,7 +109,7 @@ class _NameCollector:
             sinks=tuple(self.sinks),
             settings={**DEFAULTS, **{name: s.value for name, s in self.settings.items()}},
             parameters=tuple(self.parameters),
-            ordinals=Ordinals(self.instances, self.spindles, self.sinks),
+            ordinals=Ordinals(self.instances, self.spindles, self.sinks, self._numbered),
             fade=self.fade.seconds if self.fade else None,
             quantize=self.quantize.beats if self.quantize else None,
             media=self.media,
@@ -202,7 +205,8 @@ class _NameCollector:
         if name in BUILTINS or name in STATE or name in SOURCES:
             self.report.warn("shadows-builtin", f'this spindle takes the place of the builtin "{name}"', span,
                              "inside its own body, the name still means the builtin")  # fmt: skip
-        self._check_body(statement)
+        if statement not in self._checked:
+            self._check_body(statement)
         if earlier is None or earlier.span.source.library:
             self.spindles[name] = statement
 

@@ -359,6 +359,11 @@ class Lowered:
         """All its expressions, operands first."""
         return topological(self.roots)
 
+    @property
+    def swept_nodes(self) -> list[Expr]:
+        """The expressions that are needed at every tick, operands first."""
+        return topological(self.swept) if self.exposed or self.feeds or self.films else self.nodes
+
     @cached_property
     def ordered(self) -> list[Expr]:
         """All its expressions, operands first, in an order that follows from their structure."""
@@ -400,8 +405,11 @@ class KnownRewrites:
         # Facts about the parts of an expression may change while the expression is not there.
         for gone in results.keys() - set(nodes):
             del results[gone]
-        differing = {node for node in before.keys() | facts.keys() if before.get(node) != facts.get(node)}
+        differing = {node for node, _ in before.items() ^ facts.items()}
         again = {node for node, fact in facts.items() if fact is AGAIN}
+        if not differing and not again:
+            yield from (node for node in nodes if node not in results)
+            return
         for node in nodes:
             if node not in results:
                 yield node
@@ -443,9 +451,10 @@ def rewrite(
             new[node] = made_of(node)
     else:
         for node in lowered.nodes if nodes is None else nodes:
-            made = made_of(node)
-            if made is not node:
-                new[node] = made
+            if node.op in ops or not replaced.isdisjoint(node.args):
+                made = made_of(node)
+                if made is not node:
+                    new[node] = made
     if all(new[root] is root for root in lowered.roots):
         return lowered
     pool.transfer_names(new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -130,20 +130,15 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     precision: there, a remainder close to the period would be rounded to it."""
     if context.spec.streams and not context.spec.in_blocks:
         return lowered  # double precision throughout
-    rests = {node for node in lowered.nodes if node.op == "mod"}
+    rests = {node for node in lowered.nodes if node.op == "mod" and not node.free}
     if not rests:
         return lowered
     outputs, exposed = [o.value for o in lowered.outputs], [value for _, value in lowered.exposed]
-    handed: set[Expr] = set()
-    for nodes, ends, points in ((topological(lowered.swept), outputs, False), (topological(exposed), exposed, True)):
-        if not nodes:
-            continue
-        rate = context.rates(lowered, points)
-        handed.update(end for end in ends if rate[end] < Rate.ELEMENT)
-        for node in nodes:
-            if not rests.isdisjoint(node.args):
-                handed.update(arg for arg in node.args if not arg.free and (node.free or rate[arg] < rate[node]))
-    handed &= rests
+    handed = _handed(rests, lowered.swept_nodes, outputs, context.rates(lowered))
+    if exposed:
+        handed |= _handed(rests, topological(exposed), exposed, context.rates(lowered, points=True))
+    if not handed:
+        return lowered
     builder = ExprBuilder(context.pool)
 
     def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -159,7 +154,20 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
         known: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
         return known
 
-    return rewrite(lowered, context.pool, ("mod",), kept)
+    facts = dict.fromkeys(handed, True)
+    return rewrite(lowered, context.pool, ("mod",), kept, known=context.known("keep_rests"), facts=facts)
+
+
+def _handed(
+    values: set[Expr], nodes: Iterable[Expr], ends: Iterable[Expr], rate: Mapping[Expr, Rate]
+) -> set[Expr]:
+    """Those of some values, which belong to no loop, that pass into a section that runs more often, or into a loop.
+    `nodes` are all expressions; the `ends` are computed at every element."""
+    handed = {end for end in ends if end in values and rate[end] < Rate.ELEMENT}
+    for node in nodes:
+        if not values.isdisjoint(node.args):
+            handed.update(arg for arg in node.args if arg in values and (node.free or rate[arg] < rate[node]))
+    return handed
 
 
 def share_images(lowered: Lowered, context: PassContext) -> Lowered:

@@ -76,8 +76,10 @@ def _shared(nodes: list[Expr]) -> set[Expr]:
     seen: set[Expr] = set()
     shared: set[Expr] = set()
     for node in nodes:
-        shared.update(seen.intersection(node.args))
-        seen.update(node.args)
+        args = node.args
+        if not seen.isdisjoint(args):
+            shared.update(seen.intersection(args))
+        seen.update(args)
     return shared
 
 

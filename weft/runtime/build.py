@@ -90,8 +90,9 @@ class KeptBuild:
         self._changed: frozenset[str] = frozenset()
         self._mentioned_by: Mapping[str, list[str]] = {}
         """For each name, those among the unchanged ones that may refer to it."""
+        self._collected: Patch | None = None
         self._patch: Patch | None = None
-        """The patch of the last build, as it was collected."""
+        """The patch of the last build that ended well, as it was collected."""
         self._spent = 0
 
     @property
@@ -110,12 +111,12 @@ class KeptBuild:
         self._compare(program)
         last, own = self._patch, Report()
         known = {name: last.instances[name] for name in self.kept if name in last.instances} if last else {}
-        patch = collect(program, contexts, own, media, known)
+        patch = collect(program, contexts, own, media, known, last)
         if last is not None and (patch.settings, patch.media) != (last.settings, last.media):
             own = Report()
             patch = collect(program, contexts, own, media)
         report.add(own)
-        self._patch = patch
+        self._collected = patch
         return patch
 
     def _compare(self, program: Program) -> None:
@@ -150,7 +151,7 @@ class KeptBuild:
 
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
-        self._meant, self._spent = dict(self._statements), budget.spent
+        self._meant, self._spent, self._patch = dict(self._statements), budget.spent, self._collected
         alive = {each for means in self._statements.values() for each in means}
         self._mentions = {each: words for each, words in self._mentions.items() if each in alive}
         names = {subgraph.name for subgraph in graph.subgraphs}
