@@ -81,7 +81,9 @@ class Placement:
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, set[Place]] = {r: set() for r in Rate}
         self._hoist = hoist
-        self._values: dict[Expr, list[Place]] = {}
+        self._values: dict[Expr, Place] = {}
+        self._others: dict[Expr, list[Place]] = {}
+        """The further places of expressions that have several."""
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
         for root, section in roots:
             self._use((root,), self.sections[section])
@@ -101,22 +103,23 @@ class Placement:
         return [place for place in reversed(self.sections[rate].places) if place in crossing]
 
     def is_alone(self, node: Expr) -> bool:
-        """Whether an expression, which is no loop, has one place only."""
-        return len(self._values[node]) == 1
+        """Whether an expression has one place only."""
+        return node not in self._others
 
     def value(self, node: Expr, region: Region) -> Place:
         """The place of an expression for its users in `region`."""
-        values = self._values[node]
-        if len(values) > 1:
-            return next(v for v in values if v.region in region.outwards())
-        return values[0]
+        first = self._values[node]
+        if node not in self._others:
+            return first
+        return next(v for v in (first, *self._others[node]) if v.region in region.outwards())
 
     def _use(self, nodes: Iterable[Expr], region: Region) -> None:
+        uses, use = self._uses, (region, 0)
         for node in nodes:
             if node.op == "loop_out":
-                self._uses[node.args[0]].append((region, node.attr if isinstance(node.attr, int) else 0))
+                uses[node.args[0]].append((region, node.attr if isinstance(node.attr, int) else 0))
             elif node.op not in LEAVES:
-                self._uses[node].append((region, 0))
+                uses[node].append(use)
 
     def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
         """The outermost regions in which the expression may be computed, with the uses that each serves."""
@@ -131,9 +134,14 @@ class Placement:
         region = home if self._hoist else _innermost(node, [used_in for used_in, _ in uses])
         place = Place(node, region)
         region.places.append(place)
-        self._values.setdefault(node, []).append(place)
-        if any(used_in.rate != region.rate for used_in, _ in uses):
-            self._crossing[region.rate].add(place)
+        if node in self._values:
+            self._others.setdefault(node, []).append(place)
+        else:
+            self._values[node] = place
+        for used_in, _ in uses:
+            if used_in.rate != region.rate:
+                self._crossing[region.rate].add(place)
+                break
         if not isinstance(node.attr, LoopShape):
             self._use(node.args, region)
             return
