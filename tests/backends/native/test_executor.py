@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -428,6 +429,35 @@ def test_what_moves_is_drawn(text):
     launches = [Launch(shape, {**coords, "abstime": n}, {"mouse@x": n}) for n in (0.0, 1.0)]
     first, second = (pictures.drawn(launch, lambda picture: None) for launch in launches)
     assert second is not first
+
+
+class AlarmError(Exception):
+    pass
+
+
+def test_a_signal_interrupts_the_wait_for_better_code():
+    """LLVM itself goes on: it is still at it when the caller does something else."""
+    e = Exprs()
+    total = e.coord("x") * e.coord("y")
+    for n in range(600):
+        total = total + e("sin", total * (n + 0.5)) * e.coord("x")
+    kernel = compiled(lowered(total))
+
+    def interrupt(_number, _frame):
+        raise AlarmError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        # It begins to wait, at the latest, when all of it is compiled as text.
+        executor = NativeExecutor()
+        module = executor._module(kernel, True, 2)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(AlarmError):
+            llvm.machine_code_aside(module.text, executor.processor, 2)
+        assert not llvm._aside().submit(lambda: None).done()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert NativeExecutor().translate(kernel_of("display(me@x)"), True, 2)
 
 
 # Without LLVM.

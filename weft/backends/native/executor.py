@@ -19,7 +19,8 @@ from weft.backends.executor import (
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
 from weft.backends.native.llvm import (
-    ArgumentBlock, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
+    ArgumentBlock, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code,
+    machine_code_aside
 )
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
@@ -512,7 +513,9 @@ class NativeExecutor:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
         module = self._module(kernel, packed, tier, narrow)
-        return NativeCode(module.layout, machine_code(module.text, self.processor, _settings(kernel, tier).level), tier)
+        # What is not in a hurry leaves the processor to what is.
+        compiled = machine_code if tier == 1 else machine_code_aside
+        return NativeCode(module.layout, compiled(module.text, self.processor, _settings(kernel, tier).level), tier)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, is_series = self.processor.isa, suits_series(kernel)

@@ -14,6 +14,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends import hardware
 from weft.backends.executor import RefusedError
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
@@ -107,6 +109,22 @@ def machine_code(text: str, processor: Processor, level: int) -> bytes:
     with _parsed(text, processor, level) as (machine, module):
         code: bytes = machine.emit_object(module)
     return code
+
+
+def machine_code_aside(text: str, processor: Processor, level: int) -> bytes:
+    """The same, made by a thread that gives way to all others. A signal may interrupt the wait for it, while LLVM
+    itself cannot be interrupted; the thread ends what it has begun."""
+    waiting = _aside().submit(machine_code, text, processor, level)
+    try:
+        return waiting.result()
+    except BaseException:
+        waiting.cancel()
+        raise
+
+
+@functools.cache
+def _aside() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "weft-llvm", hardware.give_way)
 
 
 def assembly(text: str, processor: Processor, level: int) -> str:
