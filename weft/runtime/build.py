@@ -62,8 +62,9 @@ class Analysis:
     graph_ms: float
 
 
-# Any name or keyword in a text.
+# Any name or keyword in a text, and those that may be called there.
 _WORD = re.compile(r"[^\W\d]\w*")
+_CALLED = re.compile(r"[^\W\d]\w*(?=(?:\s|//.*)*[(<])")
 
 
 class KeptBuild:
@@ -77,7 +78,7 @@ class KeptBuild:
     def __init__(self) -> None:
         self._texts: dict[str, EditedText] = {}
         self._mentions: dict[Statement, tuple[frozenset[str], frozenset[str]]] = {}
-        """What each statement mentions: all words, and those that may be strands of the patch."""
+        """What each statement mentions: the words that may be called, and those that may be strands of the patch."""
         self._meant: dict[str, tuple[object, ...]] = {}
         """The statements that bind each name, if what is kept of it is right."""
         self._about: object = None
@@ -175,28 +176,24 @@ class KeptBuild:
         for name in unchanged:
             for statement in self._statements[name]:
                 if isinstance(statement, _BINDING):
-                    for word in self._mentioned(statement) | (self._words(statement) & spindles):
+                    called, mentioned = self._words(statement)
+                    for word in mentioned | (called & spindles):
                         found.setdefault(word, []).append(name)
         return found
 
-    def _words(self, statement: Statement) -> frozenset[str]:
-        """The words in the text of a statement: the names that it refers to are among them."""
-        return self._known_words(statement)[0]
-
-    def _mentioned(self, statement: Statement) -> frozenset[str]:
-        """The words that may refer to strands of the patch: in a spindle, none of its own names; in one of a library,
-        none at all."""
-        return self._known_words(statement)[1]
-
-    def _known_words(self, statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
+    def _words(self, statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
+        """The words in the text of a statement that may call a spindle, and those that may refer to strands of the
+        patch: in a spindle, none of its own names; in one of a library, none at all."""
         if statement not in self._mentions:
-            words = mentioned = frozenset(_WORD.findall(statement.span.text))
+            text = statement.span.text
+            called, words = frozenset(_CALLED.findall(text)), frozenset(_WORD.findall(text))
+            mentioned = words
             if isinstance(statement, SpindleDefinition):
                 mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
                 for parameter in () if statement.span.source.library else statement.parameters:
                     if parameter.default is not None:  # it means what it would mean outside
                         mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
-            self._mentions[statement] = words, mentioned
+            self._mentions[statement] = called, mentioned
         return self._mentions[statement]
 
 

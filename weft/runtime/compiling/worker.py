@@ -270,6 +270,10 @@ def main(descriptor: str, lifeline: str) -> None:
         _CompileServer(player, Pulse(int(lifeline))).serve()
 
 
+# Garbage is collected in pauses, or after this many messages without one.
+_MOST_UNCOLLECTED = 24
+
+
 class _CompileServer:
     """Answers one message after another until the player's process is gone."""
 
@@ -278,6 +282,8 @@ class _CompileServer:
         self._pulse = pulse
         self._may_leave = False
         """Whether the current work may be abandoned."""
+        self._uncollected = 0
+        """The messages that were answered since garbage was collected."""
         signal.signal(signal.SIGINT, self._interrupted)
         sys.unraisablehook = self._not_raised
 
@@ -288,7 +294,9 @@ class _CompileServer:
         while True:
             while not self._player.poll(BEAT):
                 self._pulse.beat()
-                if isinstance(compiler, Compiler):
+                if self._uncollected:
+                    self._collect()
+                elif isinstance(compiler, Compiler):
                     self._prepare(compiler)
             message: Message = self._player.recv()
             if isinstance(message, Setup):
@@ -301,7 +309,17 @@ class _CompileServer:
             elif message is not None:
                 self._answer(compiler, message)
                 del message
-                gc.collect()
+                self._uncollected += 1
+                if self._uncollected > _MOST_UNCOLLECTED:
+                    self._collect()
+
+    def _collect(self, everything: bool = False) -> None:
+        """Collects garbage among what was made since the last time, or among `everything`, which takes long."""
+        if everything:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._uncollected = 0
 
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
@@ -313,7 +331,7 @@ class _CompileServer:
             finally:
                 self._may_leave = False
             if is_prepared:
-                gc.collect()
+                self._collect(everything=True)
 
     def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
         contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
