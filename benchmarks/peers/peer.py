@@ -9,6 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.launch import aligned_zeros
+
 # A picture: [height, width, 4], bytes: red, green, blue, alpha.
 Picture: TypeAlias = npt.NDArray[np.uint8]
 
@@ -43,5 +45,7 @@ class Peer(Protocol):
 
 
 def blank(width: int, height: int) -> Picture:
-    """A picture to draw into, opaque."""
-    return np.full((height, width, 4), 255, np.uint8)
+    """A picture to draw into, opaque. For all of them it begins with a line of the cache."""
+    picture = aligned_zeros((height, width, 4), np.uint8)
+    picture.fill(255)
+    return picture

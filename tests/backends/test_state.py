@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import MACHINES, compiled, launch_of
-from weft.backends.launch import Launch, StateMemory, bytes_needed, ticks_back
+from weft.backends.launch import Launch, StateMemory, aligned_zeros, bytes_needed, ticks_back
 from weft.codegen.compilation import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
@@ -279,3 +279,14 @@ def test_what_was_taken_over_can_be_copied_back():
         memory.ring("a/n")[memory.cell("a/n"), 0] = 100 + (memory is b)
     assert [float(a.ring("a/n")[a.cell("a/n", ago), 0]) for ago in (3, 4)] == [4, 8]
     assert [float(b.ring("a/n")[b.cell("a/n", ago), 0]) for ago in (3, 4)] == [4, 8]
+
+
+@pytest.mark.parametrize("shape", [7, (3, 5), (2, 1, 9, 9)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_aligned_zeros_begin_with_a_line_of_the_cache(shape: int | tuple[int, ...], dtype: type[np.generic]) -> None:
+    array = aligned_zeros(shape, dtype)
+    assert (array.shape, array.dtype) == (np.zeros(shape).shape, dtype)
+    assert array.ctypes.data % 64 == 0
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    assert not array.any()

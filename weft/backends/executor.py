@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture, pack
+from weft.backends.launch import Floats, Launch, StateMemory, aligned_zeros, channels, check_picture, pack
 from weft.codegen.kernel import Kernel
 from weft.ir.rates import Rate
 
@@ -206,7 +206,7 @@ class Pictures:
             return self._drawn
         shape = (*launch.shape, 4)
         if self._other is None or self._other.shape != shape:
-            self._other = np.empty(shape, np.uint8)
+            self._other = aligned_zeros(shape, np.uint8)
         draw(self._other)
         self._drawn, self._other = self._other, self._drawn
         self._stillness.drew(launch)

@@ -17,7 +17,9 @@ from weft.backends.executor import (
     NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages, making,
     translate_stages
 )
-from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
+from weft.backends.launch import (
+    TIME, Even, Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture, level
+)
 from weft.backends.native.llvm import (
     ArgumentBlock, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code,
     machine_code_aside
@@ -342,7 +344,7 @@ class LaunchBuffers:
         for field in layout.fields:
             if isinstance(field, Line):
                 count = width if field.rate == Rate.COLUMN else height
-                array = np.zeros(max(count, layout.lanes), np.float32)
+                array = aligned_zeros(max(count, layout.lanes), np.float32)
                 block.set_array(block.place(field), array, np.float32, array.size)
                 if field.source == "coord":
                     self._coordinates.append(_Coordinate(str(field.key), count, array))

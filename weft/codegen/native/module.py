@@ -145,12 +145,17 @@ class Module:
     layout: Layout
 
 
+# Without a frame pointer, LLVM cannot align the stack to vectors any more when it begins to keep values there, and each
+# of them would lie in two lines of the cache.
+_ALIGNED = '"frame-pointer"="all"'
+
+
 def module_of(
     text: Sequence[str], declared: Iterable[str], isa: Isa, table: ArgumentTable, functions: tuple[str, ...],
     **facts: Any,
 ) -> Module:  # fmt: skip
     """A module of these functions, and of the intrinsics that they call. `facts` are more fields of its layout."""
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" {_ALIGNED} }}'
     layout = Layout(tuple(table.fields), tuple(table.scalars), tuple(table.numbers), functions, **facts)
     return Module("\n".join([*sorted(declared), *text, attributes, ""]), layout)
 
