@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 
+import numpy as np
 import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
 from weft.backends.native import llvm
 from weft.codegen.native.module import emit, suits
-from weft.codegen.native.target import ISAS, TIERS, Isa
+from weft.codegen.native.target import ISAS, SINGLE, TIERS, Isa
+from weft.codegen.native.writer import reciprocal
 from weft.ir.expr import Lowered
 from weft.ops import OPS
 from weft.ops.formula import Term
@@ -135,3 +138,23 @@ def test_what_other_machines_run():
     (total,) = e.loop(0, [0, 3], [0], [e.carried(0) + e.strand("a@b", e.coord("x") + e.index(0))])
     assert not suits(compiled(lowered(total)))
     assert not suits(compiled(lowered(e.coord("abstime"), context="audio")))
+
+
+@pytest.mark.parametrize("divisor", [3.0, -0.036, 0.7, 7e8, 1 / 3, 6.283185307179586, 2.0**-90 * 1.3])
+def test_a_quotient_by_a_constant_is_a_product_in_two_parts(divisor: float) -> None:
+    found = reciprocal(divisor, SINGLE)
+    assert found is not None
+    dividends = (np.arange(0, 1 << 23, 7, dtype=np.uint32) | np.uint32(0x3F80_0000)).view(np.float32)
+    value, rest = np.float32(found.value), np.float32(found.rest)
+    # In double precision the product is exact, and the sum is rounded once more.
+    quotients = (dividends.astype(np.float64) * value + dividends * rest).astype(np.float32)
+    wrong = np.abs(quotients.view(np.int32) - (dividends / np.float32(divisor)).view(np.int32))
+    assert wrong.max() <= 1
+    assert np.count_nonzero(wrong) <= 2
+    for edge in map(np.float32, (np.inf, -np.inf, 0.0, -0.0)):
+        assert repr(edge * value + edge * rest) == repr(edge / np.float32(divisor))
+
+
+def test_extreme_divisors_have_no_reciprocal() -> None:
+    assert all(reciprocal(divisor, SINGLE) is None for divisor in (0.0, 1e-40, -1e38, math.inf, math.nan))
+    assert reciprocal(-4, SINGLE) == (-0.25, 0)

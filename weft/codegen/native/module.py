@@ -173,6 +173,8 @@ IN_ORDER = (FRAME, COLUMNS, ROWS, ELEMENTS)
 class _FrameWriter(FunctionWriter):
     """Writes scalar code. The scalars that it reads are among the numbers that the caller passes."""
 
+    is_scalar = True
+
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         place = str(self.table.numbers[scalar])
         return self._hoist(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
@@ -231,9 +233,9 @@ def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precisio
     """Stores a scalar for the other functions."""
     place, address = w.table.scalars[scalar], w.word(Word.SCALARS)
     if scalar.kind == "float" and floats != w.floats:
-        single = w.put(f"fptrunc {w.types['float']} {value.text} to {floats.vector(1, 'float')}")
+        single = w.put(f"fptrunc {w.types['float']} {value.text} to {floats.name}")
         at = w.put(f"getelementptr {floats.name}, ptr {address}, i64 {place}")
-        w.do(f"store {floats.vector(1, 'float')} {single}, ptr {at}, align 4")
+        w.do(f"store {floats.name} {single}, ptr {at}, align 4")
     else:
         w.store(value, address, str(place if scalar.kind == "float" else place * floats.bytes // 4))
 

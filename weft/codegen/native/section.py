@@ -58,7 +58,7 @@ def write_loop(w: FunctionWriter, node: Node) -> None:
         counted = w.put(f"add i32 {names.steps}, 1")
     phis = [("i32", names.steps, "0", counted)]
     if masked:
-        start = outer_mask.text if outer_mask is not None else "splat (i32 -1)"
+        start = outer_mask.text if outer_mask is not None else w.bits(-1).text
         phis.append((w.types["u32"], names.active, start, active.text))
     of = w.types["float"]
     phis += [(of, old.text, start.text, new.text) for old, start, new in zip(carried, starts, following, strict=True)]
@@ -238,7 +238,7 @@ def cell_numbers(w: ValueWriter, ring: RingShape, head: str, plane: LlvmValue, k
 def far_gather(w: ValueWriter, address: str, number: LlvmValue, at: LlvmValue) -> LlvmValue:
     """Elements of the planes of a ring, with a plane for each lane. The index has 64 bits, as a ring of pictures can
     have more elements than 32 bits count."""
-    wide, bits = f"<{w.lanes} x i64>", w.types["u32"]
+    wide, bits = "i64" if w.is_scalar else f"<{w.lanes} x i64>", w.types["u32"]
     size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
     number, size, at = (LlvmValue(w.put(f"sext {bits} {each.text} to {wide}"), "u32") for each in (number, size, at))
     start = w.put(f"mul {wide} {number.text}, {size.text}")
@@ -505,7 +505,7 @@ def _write_node(w: FunctionWriter, node: Node) -> None:
     row = OPS.get(node.op)
     if row is not None:
         args = [w.value(arg) for arg in node.args]
-        alone = row.cost >= _WORTH_A_LANE and w.floats == DOUBLE and node not in w.graph.varying
+        alone = row.cost >= _WORTH_A_LANE and w.floats == DOUBLE and w.lanes > 1 and node not in w.graph.varying
         w.keep(node, _computed_in_one_lane(w, row, args) if alone else w.computed(row, args))
     elif node.op == "loop":
         write_loop(w, node)

@@ -48,6 +48,11 @@ class Precision:
         """The nearest number; infinite beyond the range."""
         return value if self.digits == DOUBLE.digits else single(value)
 
+    def below(self, value: float) -> float:
+        """The number before a positive one that is not tiny."""
+        mantissa, exponent = math.frexp(value)
+        return value - math.ldexp(0.5 if mantissa == 0.5 else 1, exponent - self.digits)
+
 
 SINGLE = Precision("float", "f32", 4, 24)
 DOUBLE = Precision("double", "f64", 8, 53)

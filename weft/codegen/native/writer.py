@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -69,6 +71,9 @@ def _conversion(op: str, kind: ValueType) -> _Unary:
 class LlvmLanes:
     """Appends to `text`, which subclasses switch between parts of the program. `floats` is the precision of floats."""
 
+    is_scalar = False
+    """Whether values are numbers instead of vectors of one lane, which take LLVM twice as long."""
+
     def __init__(self, isa: Isa, lanes: int, floats: Precision = SINGLE) -> None:
         self.isa = isa
         self.lanes = lanes
@@ -80,8 +85,12 @@ class LlvmLanes:
         self.declared: set[str] = set()
         self.helpers: dict[str, list[str]] = {}
         """The text of each helper function that is called, by its name."""
-        self.types: dict[ValueType, str] = {kind: floats.vector(lanes, kind) for kind in _KINDS}
+        self.types: dict[ValueType, str] = {kind: self.type_of(kind, floats) for kind in _KINDS}
         self._count = 0
+
+    def type_of(self, kind: ValueType, floats: Precision) -> str:
+        """The type of values, with floats in a precision."""
+        return floats.scalar(kind) if self.is_scalar else floats.vector(self.lanes, kind)
 
     # Text.
 
@@ -109,7 +118,8 @@ class LlvmLanes:
     def narrow(self, lanes: int) -> Iterator[None]:
         """Within this context, vectors have fewer lanes."""
         before = self.lanes, self.types
-        self.lanes, self.types = lanes, {kind: self.floats.vector(lanes, kind) for kind in _KINDS}
+        self.lanes = lanes
+        self.types = {kind: self.type_of(kind, self.floats) for kind in _KINDS}
         try:
             yield
         finally:
@@ -122,7 +132,8 @@ class LlvmLanes:
     def call(self, function: str, kind: ValueType, *args: LlvmValue) -> LlvmValue:
         """Calls an intrinsic of LLVM on vectors of one kind."""
         of = self.types[kind]
-        name = f"@llvm.{function}.v{self.lanes}{self.floats.suffix if kind == 'float' else 'i32'}"
+        lanes = "" if self.is_scalar else f"v{self.lanes}"
+        name = f"@llvm.{function}.{lanes}{self.floats.suffix if kind == 'float' else 'i32'}"
         self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
         return LlvmValue(self.put(f"call {of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
 
@@ -132,9 +143,9 @@ class LlvmLanes:
         self.declared.add(f"declare {one} @{function}({', '.join([one] * len(args))}) #0")
         made = "poison"
         for lane in range(self.lanes):
-            given = [self.put(f"extractelement {of} {arg.text}, i64 {lane}") for arg in args]
+            given = [self.lane(arg, lane) for arg in args]
             found = self.put(f"call {one} @{function}({', '.join(f'{one} {each}' for each in given)})")
-            made = self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
+            made = found if self.is_scalar else self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
         return LlvmValue(made, "float")
 
     # Blocks.
@@ -167,6 +178,8 @@ class LlvmLanes:
 
     def any(self, condition: LlvmValue) -> str:
         """Whether the condition holds in any lane, as an i1."""
+        if self.is_scalar:
+            return condition.text
         together = self.put(f"bitcast {self.types['bool']} {condition.text} to i{self.lanes}")
         return self.put(f"icmp ne i{self.lanes} {together}, 0")
 
@@ -201,6 +214,8 @@ class LlvmLanes:
 
     def splat(self, number: str, kind: ValueType) -> LlvmValue:
         """A number in every lane."""
+        if self.is_scalar:
+            return LlvmValue(number, kind)
         of = self.types[kind]
         first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
         every = f"<{self.lanes} x i32> zeroinitializer"
@@ -208,6 +223,8 @@ class LlvmLanes:
 
     def lane(self, value: LlvmValue, lane: int = 0) -> str:
         """The number in one lane."""
+        if self.is_scalar:
+            return value.text
         return self.put(f"extractelement {self.types[value.kind]} {value.text}, i64 {lane}")
 
     def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
@@ -247,9 +264,12 @@ class LlvmLanes:
     def gather(self, address: str, index: LlvmValue, of: str = "", source: Precision = SINGLE) -> LlvmValue:
         """Numbers of the `source` precision, from an element for each lane. `of` is the type of the index, if it is not
         u32."""
-        found_as = source.vector(self.lanes, "float")
+        found_as = self.type_of("float", source)
         instruction = None if of else self.isa.gather(source.bytes, self.lanes)
-        if instruction is not None:
+        if self.is_scalar:
+            place = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.types['u32']} {index.text}")
+            found = self.put(f"load {source.name}, ptr {place}, align 4")
+        elif instruction is not None:
             found = self._gathered_by(instruction, source, address, index)
         else:
             found = self._gathered_by_lane(source, address, index, of or self.types["u32"])
@@ -279,10 +299,12 @@ class LlvmLanes:
     # Constants.
 
     def real(self, value: float, /) -> LlvmValue:
-        return LlvmValue(f"splat ({self.floats.name} {self.floats.text(value)})", "float", value)
+        text = self.floats.text(value)
+        return LlvmValue(text if self.is_scalar else f"splat ({self.floats.name} {text})", "float", value)
 
     def bits(self, value: int, /) -> LlvmValue:
-        return LlvmValue(f"splat (i32 {bits_text(value)})", "u32")
+        text = bits_text(value)
+        return LlvmValue(text if self.is_scalar else f"splat (i32 {text})", "u32")
 
     def known(self, x: LlvmValue, /) -> float | None:
         return None if x.number is None or math.isnan(x.number) else x.number
@@ -299,9 +321,12 @@ class LlvmLanes:
     abs, sqrt, _floor, _nearest = (_intrinsic(function) for function in ("fabs", "sqrt", "floor", "roundeven"))
 
     def div(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        if b.number is not None and _has_exact_reciprocal(b.number):
-            return self.mul(a, self.real(1 / b.number))
-        return self._div(a, b)
+        parts = None if b.number is None else reciprocal(b.number, self.floats)
+        if parts is None or (parts.rest and not self.fused):
+            return self._div(a, b)
+        if not parts.rest:
+            return self.mul(a, self.real(parts.value))
+        return self.fma(a, self.real(parts.value), self._mul_apart(a, self.real(parts.rest)))
 
     def neg(self, x: LlvmValue, /) -> LlvmValue:
         return LlvmValue(self.put(f"fneg {self.types['float']} {x.text}"), "float")
@@ -347,7 +372,8 @@ class LlvmLanes:
     both, either = (_binary(op, "bool") for op in ("and", "or"))
 
     def negation(self, a: LlvmValue, /) -> LlvmValue:
-        return LlvmValue(self.put(f"xor {self.types['bool']} {a.text}, splat (i1 true)"), "bool")
+        true = "true" if self.is_scalar else "splat (i1 true)"
+        return LlvmValue(self.put(f"xor {self.types['bool']} {a.text}, {true}"), "bool")
 
     def select(self, c: LlvmValue, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         of = self.types[a.kind]
@@ -371,7 +397,7 @@ class LlvmLanes:
     def single(self, x: LlvmValue, /) -> LlvmValue:
         if self.floats.bytes == SINGLE.bytes:
             return x
-        of, narrow = self.types["float"], SINGLE.vector(self.lanes, "float")
+        of, narrow = self.types["float"], self.type_of("float", SINGLE)
         return LlvmValue(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "float")
 
     def whole(self, x: LlvmValue, /) -> LlvmValue:
@@ -379,12 +405,30 @@ class LlvmLanes:
         return LlvmValue(self.put(f"freeze {self.types['u32']} {self._to_whole(x).text}"), "u32")
 
 
-def _has_exact_reciprocal(x: float) -> bool:
-    """Whether x is a power of two whose reciprocal is in the range of single precision."""
-    if x == 0 or not math.isfinite(x):
-        return False
-    mantissa, exponent = math.frexp(x)
-    return abs(mantissa) == 0.5 and abs(exponent) < 120
+class Reciprocal(NamedTuple):
+    """A reciprocal as a number and what is left, which has the same sign or is 0. The quotient is the sum of two
+    products. It is that of a division, but for about one in a million dividends, where its last digit differs by one;
+    infinities and zeros are right, because the products agree in their signs."""
+
+    value: float
+    rest: float
+
+
+# Outside of these limits, a product could leave the range of single precision.
+_LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-100, 2.0**100
+
+
+@functools.cache
+def reciprocal(x: float, floats: Precision) -> Reciprocal | None:
+    """The reciprocal of a divisor; None without a usable one."""
+    divisor = floats.rounded(x)
+    if not _LEAST_DIVISOR <= abs(divisor) <= _LARGEST_DIVISOR:
+        return None
+    exact = 1 / Fraction(divisor)
+    value = floats.rounded(1 / divisor)
+    if abs(Fraction(value)) > abs(exact):
+        value = math.copysign(floats.below(abs(value)), value)
+    return Reciprocal(value, floats.rounded(float(exact - Fraction(value))))
 
 
 # Functions: arguments, and values that are computed once.
