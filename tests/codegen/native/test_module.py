@@ -11,10 +11,12 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
 from weft.backends.native import llvm
-from weft.codegen.native.module import emit, suits
+from weft.codegen.native.graph import parallelism
+from weft.codegen.native.module import emit, registers, suits
 from weft.codegen.native.target import ISAS, SINGLE, TIERS, Isa
 from weft.codegen.native.writer import reciprocal
 from weft.ir.expr import Lowered
+from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.formula import Term
 
@@ -158,3 +160,34 @@ def test_a_quotient_by_a_constant_is_a_product_in_two_parts(divisor: float) -> N
 def test_extreme_divisors_have_no_reciprocal() -> None:
     assert all(reciprocal(divisor, SINGLE) is None for divisor in (0.0, 1e-40, -1e38, math.inf, math.nan))
     assert reciprocal(-4, SINGLE) == (-0.25, 0)
+
+
+def in_pairs(terms: list[Term]) -> Term:
+    """Their sum, in which few additions wait for others."""
+    half = len(terms) // 2
+    return in_pairs(terms[:half]) + in_pairs(terms[half:]) if half else terms[0]
+
+
+def test_values_that_wait_for_each_other_get_more_registers() -> None:
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    chain = x * y
+    for step in range(60):
+        chain = e("abs", chain * 1.1 + y) - (x + step)
+    many = [e("abs", x * y * step + x) * (y + step) for step in range(120)]
+    picture = e.picture("p", x * y + x, y) + chain
+    found = [
+        [registers(compiled(lowered(root)).section(Rate.ELEMENT), ISAS[isa]) for isa in ("avx512", "avx2")]
+        for root in (x * y, chain, picture, in_pairs(many[:40]), in_pairs(many))
+    ]
+    assert found == [[4, 4], [4, 4], [2, 2], [2, 2], [1, 1]]
+
+
+def test_the_longest_chain_of_a_loop_counts_for_each_step() -> None:
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    (waiting,) = e.loop(0, (1, 50), [x * y], [e.carried(0) * x + y])
+    terms = [e("abs", e.index(0) * x + step) for step in range(64)]
+    (side,) = e.loop(0, (1, 50), [x * y], [e.carried(0) + sum(terms[1:], terms[0])])
+    sections = [compiled(lowered(root)).section(Rate.ELEMENT) for root in (waiting, side)]
+    assert [round(parallelism(section.nodes)) for section in sections] == [1, 3]

@@ -28,9 +28,9 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, suits
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.series import SERIES, emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Tier, Word
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word
 from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
@@ -437,8 +437,16 @@ class Listing:
 
 
 def _settings(kernel: Kernel, tier: int) -> Tier:
-    """How a kernel is compiled. For a large one, the second tier is what LLVM makes quickly."""
-    return TIERS[tier if is_improvable(kernel) else 1]
+    """How a kernel is compiled. For a large sound, the second tier is what LLVM makes quickly."""
+    return TIERS[tier if is_improvable(kernel) or not suits_series(kernel) else 1]
+
+
+def _lanes(kernel: Kernel, isa: Isa, tier: int) -> int:
+    """The width of its vectors."""
+    section = kernel.section(Rate.ELEMENT)
+    if suits_series(kernel):
+        return _settings(kernel, tier).lanes(isa, len(section), DOUBLE)
+    return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
 
 
 class NativeExecutor:
@@ -490,7 +498,7 @@ class NativeExecutor:
 
     def _has_second(self, kernel: Kernel) -> bool:
         """Whether code of the second tier is better than that of the first."""
-        return is_improvable(kernel) or (self._calls(kernel) and not is_huge(kernel))
+        return is_improvable(kernel) if suits_series(kernel) else not is_huge(kernel)
 
     def first(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram:
         """The first tier: a list of calls if the kernel can be one, else machine code. Raises RefusedError."""
@@ -521,8 +529,7 @@ class NativeExecutor:
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, is_series = self.processor.isa, suits_series(kernel)
-        values, floats = len(kernel.section(Rate.ELEMENT)), DOUBLE if is_series else SINGLE
-        lanes = 1 if narrow else self._lanes or _settings(kernel, tier).lanes(isa, values, floats)
+        lanes = 1 if narrow else self._lanes or _lanes(kernel, isa, tier)
         with making("machine code"):
             if is_series:
                 return emit_series(kernel, isa, lanes, tier == 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
-from weft.codegen.values import LoopBody, Node, Section
+from weft.codegen.values import LoopBody, Node, Section, operands
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 from weft.ops.intervals import ANYWHERE, Interval, number
@@ -34,6 +34,23 @@ def cost(node: Node) -> int:
 
 def costs(nodes: Iterable[Node]) -> int:
     return sum(map(cost, nodes))
+
+
+def parallelism(nodes: Iterable[Node]) -> float:
+    """How many values can be computed at once, on average: the cost of all by that of the longest chain of values."""
+    nodes = list(nodes)
+    return max(costs(nodes) / max(_longest(nodes), 1), 1)
+
+
+def _longest(nodes: Iterable[Node]) -> float:
+    """The cost of the longest chain of values that depend on each other."""
+    ends: dict[Node, float] = {}
+    for node in nodes:
+        own: float = cost(node)
+        if node.op == "loop":
+            own /= parallelism(node.attr.nodes)
+        ends[node] = own + max([ends.get(each, 0) for each in operands(node)], default=0)
+    return max(ends.values(), default=0)
 
 
 # The interval of a value, as far as its last few operations show it; NaN aside.

@@ -8,13 +8,14 @@ from functools import reduce
 from typing import Any
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, affine, costs, interval
+from weft.codegen.native.graph import Graph, affine, costs, interval, parallelism
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import (
-    DOUBLE, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
+    DOUBLE, SHORT, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
 )
 from weft.codegen.native.writer import (
-    COLUMNS, ELEMENTS, ROWS, WHOLE, ArgumentTable, FunctionWriter, band_function, line_function, whole_function
+    COLUMNS, ELEMENTS, QUICK, ROWS, USUAL, WHOLE, ArgumentTable, FunctionWriter, band_function, function, line_function,
+    whole_function
 )
 from weft.codegen.values import Line, Node, Scalar, Section, joined
 from weft.ir.rates import Rate
@@ -155,7 +156,8 @@ def module_of(
     **facts: Any,
 ) -> Module:  # fmt: skip
     """A module of these functions, and of the intrinsics that they call. `facts` are more fields of its layout."""
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" {_ALIGNED} }}'
+    given = f'nounwind "prefer-vector-width"="{isa.bits}" {_ALIGNED}'
+    attributes = f"attributes {USUAL} = {{ {given} }}\nattributes {QUICK} = {{ {given} noinline optnone }}"
     layout = Layout(tuple(table.fields), tuple(table.scalars), tuple(table.numbers), functions, **facts)
     return Module("\n".join([*sorted(declared), *text, attributes, ""]), layout)
 
@@ -215,8 +217,8 @@ def frame_function(
         _write_base(w, channels.base, [(factor, w.value(node)) for factor, node in levels])
     if not w.text:
         return [], set()
-    body = [f"define void @{FRAME}(ptr noalias %block) #0 {{", "entry:", *w.entry, "  br label %body", "body:", *w.text]
-    return [*body, "  ret void", "}"], w.declared
+    body = [*w.entry, "  br label %body", "body:", *w.text, "  ret void"]
+    return function(FRAME, body, QUICK), w.declared
 
 
 def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
@@ -275,9 +277,8 @@ _MOST_VALUES = 2500
 # Operations that take LLVM as long as this many others.
 _LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
 
-# For more values, the second tier takes so long that a save would have to wait for it.
+# For more values, the second tier of a sound takes so long that a save would have to wait for it.
 _MOST_TO_IMPROVE = 1180
-
 
 def suits(kernel: Kernel) -> bool:
     """Whether a kernel can be native code: that of a picture whose elements do not depend on each other and have no
@@ -292,8 +293,36 @@ def is_huge(kernel: Kernel) -> bool:
 
 
 def is_improvable(kernel: Kernel) -> bool:
-    """Whether a kernel is small enough for all that LLVM can do in the second tier."""
+    """Whether the kernel of a sound is small enough for all that LLVM can do in the second tier."""
     return sum(map(len, kernel.sections)) <= _MOST_TO_IMPROVE
+
+
+# Several registers for each value keep the arithmetic units busy while results are pending, unless enough values can be
+# computed at once anyway. But LLVM takes longer with each.
+_FEW_AT_ONCE, _MOST_IN_FOUR = 5.0, 1500
+_SOME_AT_ONCE, _MOST_IN_TWO = {512: 6.0}, 1180
+_SOME_IN_NARROW, _USUALLY_IN_TWO = 8.5, 400
+
+
+def registers(section: Section, isa: Isa) -> int:
+    """How many registers each value of the elements of a picture has in the second tier."""
+    values, at_once = len(section), parallelism(section.nodes)
+    if values <= SHORT:
+        return 4
+    # The more lanes a vector has, the less often do neighbours read neighbours.
+    if at_once <= _FEW_AT_ONCE and values * at_once <= _MOST_IN_FOUR and not any(map(_is_read, section.walk())):
+        return 4
+    some = _SOME_AT_ONCE.get(isa.bits, _SOME_IN_NARROW)
+    return 2 if values <= _USUALLY_IN_TWO or (at_once <= some and values <= _MOST_IN_TWO) else 1
+
+
+def _is_read(node: Node) -> bool:
+    """Whether a value is read from a place of its own for each lane."""
+    return node.op in ("sample", "picture", "fetch") or (node.op == "state" and node.args[0].op != "const")
+
+
+# Where elements take nearly all the time, lines are compiled quickly.
+_QUICK_SHARE = 4
 
 
 def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False) -> Module:
@@ -312,7 +341,8 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         section = kernel.section(rate)
         writer = FunctionWriter(kernel, Graph(kernel, section), isa, lanes, table, rate)
         if _write_line(writer, section, channels, rate in reading):
-            text += line_function(writer, name, extent)
+            attributes = QUICK if costs(section.nodes) < _QUICK_SHARE * work else USUAL
+            text += line_function(writer, name, extent, attributes)
             declared |= writer.declared
             functions.append(name)
     if frame and suits_frame(kernel) and not reading:

@@ -640,12 +640,16 @@ WHOLE = "whole"
 """The name of a function that calls the others in order, for one thread."""
 
 
+USUAL, QUICK = "#0", "#1"
+"""The attributes of functions. A quick one runs so seldom that LLVM does not search for better code."""
+
+
 def whole_function(names: Iterable[str]) -> list[str]:
     """A function that calls functions of these names in order."""
-    return _defined(WHOLE, [*(f"  call void @{name}(ptr %block)" for name in names), "  ret void"])
+    return function(WHOLE, [*(f"  call void @{name}(ptr %block)" for name in names), "  ret void"])
 
 
-def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
+def line_function(w: FunctionWriter, name: str, extent: Word, attributes: str) -> list[str]:
     """A function that runs the text of the writer along a line."""
     with w.writing(w.entry):
         count = w.word(extent)
@@ -654,7 +658,7 @@ def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
         length = w.put(f"select i1 {is_long}, i64 {count}, i64 {w.lanes}")
         limit = w.put(f"sub i64 {length}, {w.lanes}")
         w.jump("vector")
-    return _defined(name, [*w.entry, *_vectors(w, limit, "entry", "done"), "done:", "  ret void"])
+    return function(name, [*w.entry, *_vectors(w, limit, "entry", "done"), "done:", "  ret void"], attributes)
 
 
 def band_function(w: FunctionWriter) -> list[str]:
@@ -665,7 +669,7 @@ def band_function(w: FunctionWriter) -> list[str]:
         limit = w.put(f"sub i64 {width}, {w.lanes}")
         w.jump("band")
     rows = _vectors(w, limit, "row", "row.end", ["  %pixel = add i64 %row.start, %x"])
-    return _defined(ELEMENTS, [
+    return function(ELEMENTS, [
         *w.entry,
         "band:",
         f"  %band.number = atomicrmw add ptr {taken}, i64 1 monotonic",
@@ -705,5 +709,6 @@ def _vectors(w: FunctionWriter, limit: str, before: str, after: str, first: Sequ
     ]
 
 
-def _defined(name: str, body: Sequence[str]) -> list[str]:
-    return [f"define void @{name}(ptr noalias %block) #0 {{", "entry:", *body, "}"]
+def function(name: str, body: Sequence[str], attributes: str = USUAL) -> list[str]:
+    """A function that takes the block of arguments."""
+    return [f"define void @{name}(ptr noalias %block) {attributes} {{", "entry:", *body, "}"]
