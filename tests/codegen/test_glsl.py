@@ -72,9 +72,9 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: wave<v> = sin(me@x * 10 + me@time)
-    float wave = sin(3.1415927 * (me_x * 3.1830988 + frame.sin_me_x_10_me_time));
+    float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * 3.1830988));
     // 2: both = (wave@v + me@y) / 4 + 0.5
-    float both = (wave + me_y) / 4.0 + 0.5;
+    float both = (me_y + wave) / 4.0 + 0.5;
     pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
 }
 """,

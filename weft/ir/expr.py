@@ -87,7 +87,8 @@ Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane 
 class Expr:
     """One interned expression. Its fields are final, which the type checker enforces: a frozen class takes four times
     as long to construct, and a compile constructs thousands. `index` grows in the order of creation, so args always
-    have smaller ones. `key` is a hash of the structure, the same in every pool and process. `free` has bit n set if a
+    have smaller ones. `key` is a hash of the structure, the same in every pool and process; it does not depend on the
+    values of constants, so that the order of operands stays the same while a number is tuned. `free` has bit n set if a
     variable of the loop of level n occurs in it unbound. `span` is the place in the text for which the expression was
     first made."""
 
@@ -141,8 +142,10 @@ class Pool:
                 free = _free_of_loop(args, attr)
             if attr is None:
                 own = hash((_KEY_OF_OP[op], *[arg.key for arg in args])) & _KEY
+            elif op == "const":
+                own = _KEY_OF_CONSTANTS
             else:
-                own = hash((_KEY_OF_OP[op], _key_of(known), *[arg.key for arg in args])) & _KEY
+                own = hash((_KEY_OF_OP[op], _key_of(attr), *[arg.key for arg in args])) & _KEY
                 own |= (_KEY + 1) * (op in _NUMBERS)
             node = self._nodes[op, args, known] = Expr(op, args, attr, len(self._nodes), own, free, span)
         return node
@@ -195,6 +198,7 @@ def _bits(value: Attribute) -> bytes:
 
 # The bits of keys. Those of numbers are larger than all others, so that they stand last among operands.
 _KEY = (1 << 62) - 1
+_KEY_OF_CONSTANTS = _KEY + 1
 
 
 class _Keys(dict[str, int]):
@@ -211,6 +215,15 @@ _KEY_OF_OP = _Keys()
 def _key_of(word: Attribute | bytes) -> int:
     """A hash of an attribute. Python's own hash of a text differs from process to process."""
     return zlib.crc32(repr(word).encode())
+
+
+def digest(value: Expr) -> int:
+    """A hash of an expression and the constants in it, the same in every pool and process; 62 bits."""
+    found: dict[Expr, int] = {}
+    for node in topological([value]):
+        word = _bits(node.attr) if node.op == "const" else node.attr
+        found[node] = hash((node.key, _key_of(word), *[found[arg] for arg in node.args])) & _KEY
+    return found[value]
 
 
 # The operations that bind the variables of a loop, or are one.

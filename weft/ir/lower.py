@@ -16,7 +16,7 @@ from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.partition import reachable
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
-    StrandRef, Update, expanded_size, topological
+    StrandRef, Update, digest, expanded_size, topological
 )
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, view_of
@@ -59,7 +59,7 @@ class FilmNames:
             if sum(other.path == film.path for other, _ in self._names) == _MOST_TIMES:
                 raise error("too-many-times", f"a film can be read at {_MOST_TIMES} times at once", span,
                             "cache(f, 60)::c<r, g, b> remembers its last pictures")  # fmt: skip
-            self._names[film, time] = film.at(f"{time.key:016x}")
+            self._names[film, time] = film.at(f"{digest(time):016x}")
         return self._names[film, time]
 
 

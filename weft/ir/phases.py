@@ -122,7 +122,7 @@ class _Phases:
 
     def __post_init__(self) -> None:
         self._whole_of = {}
-        for _, found in sorted(self.remainders.items(), key=lambda item: item[0].key):
+        for _, found in sorted(self.remainders.items(), key=lambda item: (item[0].key, item[1].period)):
             if found.argument is not found.whole.args[0] or found.whole not in self._whole_of:
                 self._whole_of[found.whole] = found
 
@@ -430,12 +430,12 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
         return lowered
     known = context.known("waves", lowered.slots)
     new = Replacements() if known is None else known.results
-    shared, phases = _shared(lowered.nodes), _families(waves, rate)
+    shared, phases = _shared(lowered.nodes), _families(waves, rate, lowered)
     turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), phases, new)
     return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, new, True, known, turned.facts())
 
 
-def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
+def _families(waves: list[Expr], rate: Mapping[Expr, Rate], lowered: Lowered) -> dict[Expr, _Phase]:
     """The phases of the waves that can be computed from another one."""
     kin = defaultdict[tuple[Signed, ...], dict[Expr, list[Signed]]](dict)
     for wave in waves:
@@ -447,7 +447,10 @@ def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase
     phases: dict[Expr, _Phase] = {}
     for family in kin.values():
         if len(family) >= _FAMILY:
-            base = min(family, key=lambda argument: (len(family[argument]), argument.key))
+            sizes = {argument: (len(steady), argument.key) for argument, steady in family.items()}
+            least = min(sizes.values())
+            bases = [argument for argument, size in sizes.items() if size == least]
+            base = bases[0] if len(bases) == 1 else min(bases, key=lowered.ordered.index)
             for argument, steady in family.items():
                 phases[argument] = _Phase(base, tuple(_difference(steady, family[base])))
     return phases
