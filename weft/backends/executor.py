@@ -148,6 +148,20 @@ class RecentlyUsed(Generic[K, T]):
             del self._values[next(iter(self._values))]
         return value
 
+    def find(self, key: K) -> T | None:
+        """The value of a key, if it has one."""
+        if key in self._values:
+            self.keep(key, self._values[key])
+        return self._values.get(key)
+
+    def keep(self, key: K, value: T) -> None:
+        """Gives a key a value."""
+        self._values.pop(key, None)
+        self.get_or_make(key, lambda: value)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
 
 # Pictures, and whether the next one would equal the last.
 
@@ -358,7 +372,7 @@ class StagedExecutable(Executable):
 
     @property
     def tier(self) -> int | None:
-        return self._last.tier
+        return min((tier for part in self.parts if (tier := part.tier) is not None), default=None)
 
     def upgrade(self, code: object) -> None:
         if isinstance(code, StagedCode):

@@ -28,9 +28,10 @@ IMPLIED = "implied"
 
 
 class Scalar(NamedTuple):
-    """A number that is the same in a whole launch: a uniform, a coordinate, or a local."""
+    """A number that is the same in a whole launch: a uniform, a coordinate, a local, or in machine code a constant, by
+    its place among all that are arguments."""
 
-    source: Literal["uniform", "coord", "local"]
+    source: Literal["uniform", "coord", "local", "const"]
     key: str | int
     kind: ValueType
 

@@ -30,6 +30,7 @@ The values of a kernel (`weft.codegen.values`) are the same operations, except f
 | `sample`        | (k, x, y)               | (slot, plane) | an image slot k ticks ago, sampled                  |
 | `loop`          | (first, last, n inits…) | LoopBody      | a loop, with its steps in the body                  |
 | `wave`          | (slope, offset)         | row's name    | in machine code: the row of `slope · time + offset` |
+| `quotient`      | (x, r, rest)            |               | in machine code: x / c, of the parts of 1 / c       |
 | `external_read` |                         | ExternalRead  | in shaders: a strand that was prefetched            |
 
 A loop's level is larger than that of every loop whose variables its parts mention. A body therefore means the same

@@ -431,6 +431,24 @@ def test_what_moves_is_drawn(text):
     assert second is not first
 
 
+TUNED = "a = {0}\ndisplay(sin(me@x * a + me@time) * 0.4, smoothstep(a, 2, me@y), if me@x < a / 2 then me@y else a)"
+
+
+def test_code_serves_again_for_other_constants():
+    """What it draws is what code of their own draws."""
+    executor = NativeExecutor()
+    executor.translate(kernel_of(TUNED.format(0.3)), True, 2)
+    for number in (0.37, 1.21, 1e-12):
+        kernel = kernel_of(TUNED.format(number))
+        again, own = executor.translate(kernel, True), NativeExecutor().translate(kernel, True, 2)
+        assert isinstance(again, NativeCode)
+        assert again.tier == 2
+        drawn, alone = (pixels(executor, kernel, (9, 130), codes={True: code}) for code in (again, own))
+        assert (drawn == alone).all()
+        assert differ(drawn, pixels(ReferenceExecutor(), kernel, (9, 130))) <= LEVELS
+    assert isinstance(executor.translate(kernel_of(TUNED.format("me@y")), True), TileProgram)
+
+
 class AlarmError(Exception):
     pass
 

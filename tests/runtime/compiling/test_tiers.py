@@ -18,6 +18,7 @@ from weft.runtime.build import build
 from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import ProgramLoader
 
+SIZE = "me<width> = 96\nme<height> = 54\n"
 WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\ncompute(me@time)\n"
 
 
@@ -32,12 +33,22 @@ def test_the_better_tier_takes_over_and_an_undo_has_it_at_once(patch: Path) -> N
         first = performance.wait_for("tier")
         assert (first["tier"], first["hash"]) == (2, performance.hash)
         assert first["compile_ms"] > 0
-        performance.save(WAVES.format(5))
+        performance.save(SIZE + "display(sin(me@x * me@y + me@time))\n")
         assert performance.wait_for("swap")["tier"] == 1
         assert performance.wait_for("tier", 2)["hash"] == performance.hash
         performance.save(WAVES.format(3))
         undone = performance.wait_for("swap", 2)
         assert (undone["tier"], undone["recompiled"]) == (2, [])
+
+
+def test_a_number_that_is_tuned_has_the_better_tier_at_once(patch: Path) -> None:
+    patch.write_text(WAVES.format(3))
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("tier")
+        for save, number in enumerate((5, 6, 7.25), 1):
+            performance.save(WAVES.format(number))
+            tuned = performance.wait_for("swap", save)
+            assert (tuned["tier"], tuned["recompiled"]) == (2, ["visual/display"])
 
 
 def test_a_save_with_a_mistake_takes_no_tier_away(patch: Path) -> None:

@@ -27,10 +27,10 @@ from weft.backends.native.llvm import (
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
-from weft.codegen.kernel import Kernel
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
+from weft.codegen.kernel import Kernel, content_hash
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits, tuned
 from weft.codegen.native.series import SERIES, emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word, single
 from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
@@ -335,6 +335,10 @@ class LaunchBuffers:
         block.set_array(block.place(Word.SCALARS), self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
         placed = list(enumerate(layout.scalars))
+        for at, scalar in placed:
+            if scalar.source == "const":
+                self._reals[at] = single(layout.constants[int(scalar.key)])
+        placed = [(at, scalar) for at, scalar in placed if scalar.source != "const"]
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
         self._real_places = np.array([at for at, scalar in placed if scalar.kind == "float"], np.intp)
         self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "float"]
@@ -449,6 +453,16 @@ def _lanes(kernel: Kernel, isa: Isa, tier: int) -> int:
     return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
 
 
+def _arguments(kernel: Kernel, isa: Isa, tier: int) -> tuple[Kernel, tuple[float, ...]]:
+    """The kernel of which code is made, and the constants that are its arguments: those of pictures in the second
+    tier."""
+    return tuned(kernel, isa) if tier > 1 and not suits_series(kernel) else (kernel, ())
+
+
+# For how many pictures the code is kept, for others that differ in constants only.
+_TUNED = 12
+
+
 class NativeExecutor:
     """Compiles kernels to machine code. Those that it cannot compile run on the vector machine."""
 
@@ -463,6 +477,8 @@ class NativeExecutor:
         self._vector = VectorExecutor()
         self._pool = BandPool()
         self.refusals: Refusals = self._vector.refusals
+        self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
+        """Code of the second tier, by the hash of the kernel with constants as arguments."""
 
     @property
     def processor(self) -> Processor:
@@ -484,7 +500,9 @@ class NativeExecutor:
         if packed:
             channels(len(kernel.outputs))
         try:
-            return self.first(kernel, packed) if tier == 1 else self.code(kernel, packed, tier)
+            if tier > 1:
+                return self.code(kernel, packed, tier)
+            return (None if is_series else self._again(kernel, packed)) or self.first(kernel, packed)
         except RefusedError as failure:
             return Refused(str(failure), self._vector.translate(kernel, packed, tier))
 
@@ -513,7 +531,9 @@ class NativeExecutor:
 
     def late(self, kernel: Kernel, packed: bool, narrow: bool) -> NativeCode | TileProgram:
         """Code of the first tier that is made when a launch needs it; see `code`. Raises RefusedError."""
-        return self.first(kernel, packed) if is_huge(kernel) else self.code(kernel, packed, 1, narrow)
+        if is_huge(kernel) or self._calls(kernel):
+            return self.first(kernel, packed)
+        return self.code(kernel, packed, 1, narrow)
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
@@ -522,10 +542,23 @@ class NativeExecutor:
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
-        module = self._module(kernel, packed, tier, narrow)
+        given, constants = _arguments(kernel, self.processor.isa, tier)
+        module = self._module(given, packed, tier, narrow)
         # What is not in a hurry leaves the processor to what is.
         compiled = machine_code if tier == 1 else machine_code_aside
-        return NativeCode(module.layout, compiled(module.text, self.processor, _settings(kernel, tier).level), tier)
+        code = compiled(module.text, self.processor, _settings(kernel, tier).level)
+        made = NativeCode(replace(module.layout, constants=constants), code, tier)
+        if tier > 1 and not suits_series(kernel):
+            self._kept.keep((content_hash(given), packed), made)
+        return made
+
+    def _again(self, kernel: Kernel, packed: bool) -> NativeCode | None:
+        """Code of the second tier that was made for a picture with other constants."""
+        if not self._kept:
+            return None
+        given, constants = _arguments(kernel, self.processor.isa, max(TIERS))
+        found = self._kept.find((content_hash(given), packed))
+        return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, is_series = self.processor.isa, suits_series(kernel)
@@ -542,7 +575,8 @@ class NativeExecutor:
         text = f"; {kernel.name}: runs {runs}\n"
         try:
             if suits_series(kernel) or (suits(kernel) and not is_huge(kernel)):
-                text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
+                given, _ = _arguments(kernel, self.processor.isa, tier)
+                text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
         return Listing(text, self.processor, TIERS[tier].level)

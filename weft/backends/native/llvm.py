@@ -155,11 +155,7 @@ class Functions:
 
     def __init__(self, code: NativeCode) -> None:
         self.layout, self.tier = code.layout, code.tier
-        llvm = _llvm()
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.code))
-        self._engine.finalize_object()
+        self._engine = _engine(code.code)
         # Functions of this type release Python's lock while they run.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._functions = {name: prototype(self._engine.get_function_address(name)) for name in code.layout.functions}
@@ -170,6 +166,17 @@ class Functions:
     def function(self, name: str, block: ArgumentBlock) -> Callable[[], None]:
         """One function with its arguments, for any thread."""
         return partial(self._functions[name], block.address)
+
+
+@functools.lru_cache(maxsize=8)
+def _engine(code: bytes) -> Any:
+    """The engine that holds the code of an object file. The same code with other arguments has the same."""
+    llvm = _llvm()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
 
 
 class TileFunctions:
@@ -204,11 +211,7 @@ def linked(code: NativeCode | TileProgram, processor: Processor) -> Functions | 
 @functools.cache
 def _handlers(processor: Processor) -> tuple[Any, Any, npt.NDArray[np.int64]]:
     """The engine that holds them, the function that runs programs, and the addresses of all handlers."""
-    llvm = _llvm()
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(handlers_object(processor, cache_folder() / "code")))
-    engine.finalize_object()
+    engine = _engine(handlers_object(processor, cache_folder() / "code"))
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("tile_run"))
     return engine, run, np.array([engine.get_function_address(f"tile{name}") for name in handler_names()], np.int64)
 
@@ -305,6 +308,9 @@ class ArgumentBlock:
         self.set_array(self.place(Word.NUMBERS), self._numbers, np.float64, len(layout.numbers))
         self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
         self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+        for at, scalar in enumerate(layout.numbers):
+            if scalar.source == "const":
+                self._numbers[at] = layout.constants[int(scalar.key)]
 
     def place(self, field: Field) -> int:
         """The place of a word."""

@@ -459,6 +459,7 @@ _WORTH_A_LANE = 8
 
 _WRITERS: Mapping[str, Callable[[FunctionWriter, Node], LlvmValue]] = {
     "state": write_state, "sample": write_sample, "picture": write_picture, "fetch": write_fetch,
+    "quotient": lambda w, node: w.quotient(*map(w.value, node.args)),
 }  # fmt: skip
 
 

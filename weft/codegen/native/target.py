@@ -270,5 +270,7 @@ class Layout:
     """The size of the memory at `Word.SCRATCH`, in bytes."""
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
+    constants: tuple[float, ...] = ()
+    """The values of the constants among scalars and numbers."""
     sections_that_read: frozenset[Rate] = frozenset()
     """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""

@@ -326,7 +326,11 @@ class LlvmLanes:
             return self._div(a, b)
         if not parts.rest:
             return self.mul(a, self.real(parts.value))
-        return self.fma(a, self.real(parts.value), self._mul_apart(a, self.real(parts.rest)))
+        return self.quotient(a, self.real(parts.value), self.real(parts.rest))
+
+    def quotient(self, a: LlvmValue, value: LlvmValue, rest: LlvmValue) -> LlvmValue:
+        """The quotient by a divisor of which these are the parts of the `reciprocal`."""
+        return self.fma(a, value, self._mul_apart(a, rest))
 
     def neg(self, x: LlvmValue, /) -> LlvmValue:
         return LlvmValue(self.put(f"fneg {self.types['float']} {x.text}"), "float")
@@ -566,6 +570,10 @@ class ValueWriter(LlvmLanes):
         return self._hoisted[key]
 
 
+# In a section with more values, constants that are arguments are loaded where they are used.
+_MOST_HOISTED = 1200
+
+
 class FunctionWriter(ValueWriter):
     """One function over a picture, or over a line of it. It computes values of the section of `graph`.
 
@@ -614,7 +622,9 @@ class FunctionWriter(ValueWriter):
             place = self.table.scalars[scalar] * (1 if scalar.kind == "float" else self.floats.bytes // 4)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
-        return self._hoist(scalar, load)
+        # Many constants would only be moved to the stack, where vectors take more room.
+        at_use = scalar.source == "const" and len(self.graph.section) > _MOST_HOISTED
+        return load() if at_use else self._hoist(scalar, load)
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)

@@ -37,9 +37,9 @@ from weft.syntax.scanner import UnreadableError, decode
 
 # --- the trial ----------------------------------------------------------------------------------------------------
 
-# The longer sides of the frames, in pixels. The first is large enough to judge a picture not only by its middle; the
-# second separates the cost of a pixel from that of a frame.
-_SIDE = 32
+# The longer sides of the frames, in pixels. The first is large enough to judge a picture not only by its middle, and as
+# wide as a vector of most machine code; the second separates the cost of a pixel from that of a frame.
+_SIDE = 64
 _LARGER_SIDE = 128
 
 # State is 0 at first, and 0/0 in the first tick alone is not an error.
