@@ -613,7 +613,6 @@ class NativeExecutable(Executable):
         self._pool = pool
         self._packs = kernel.tick != "never"
         """Whether its code for pictures packs them. A stage has no outputs."""
-        self._interpreter = Interpreter.of_prologue(kernel)
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
         """The memory and the shape of the last launch that passed the full check."""
@@ -654,6 +653,11 @@ class NativeExecutable(Executable):
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         if not self._has_run(memory, launch, out, packed=True):
             self._plain.rgba8(memory, launch, out)
+
+    @functools.cached_property
+    def _interpreter(self) -> Interpreter:
+        """What computes the launch prologue, if the code does not."""
+        return Interpreter.of_prologue(self.kernel)
 
     @functools.cached_property
     def _plain(self) -> Executable:
