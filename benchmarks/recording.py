@@ -1,8 +1,10 @@
-"""What recording costs, and how exact it is: python -m benchmarks.recording [--seconds 8] [--drift 20] [BACKEND …]
+"""What recording costs, and how exact it is:
+python -m benchmarks.recording [--seconds 8] [--drift 20] [--saves 5] [BACKEND …]
 
 Each patch is drawn and recorded at 60 frames a second. Shown are the milliseconds of processor time that the thread
 that draws spends on a frame for the recording, and those of the encoder. Then a performance is recorded whose pictures
 show the time, and the moments at which they are shown are compared with its sound, at the beginning and at the end.
+Meanwhile the patch is saved every few seconds, with another picture and another sound.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +39,11 @@ PATCHES = {
     "plasma, 720p": (PLASMA.read_text(encoding="utf-8"), (1280, 720)),
 }
 DRIFT = (
-    "me<width> = 64; me<height> = 36; me<fps> = 50\nnow<v> = fract(me@time)\ndisplay(now@v)\n"
+    "me<width> = 320; me<height> = 180; me<fps> = 50\nnow<v> = fract(me@time)\ndisplay(now@v, now@v, now@v)\n"
     "loud<v> = if now@v < 0.5 then 0.5 else 0\naudio(loud@v)\n"
 )
+# Another picture of the same brightness, and a sound that is loud at the same moments.
+SAVED = DRIFT.replace("now@v, now@v, now@v", "now@v * 1, now@v, 1 * now@v").replace("0.5 else", "0.4 else")
 
 
 def record(text: str, size: tuple[int, int], backend: str, seconds: float, folder: Path) -> str:
@@ -98,16 +103,26 @@ def lateness(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return times, (heard - shown + 0.5) % 1 - 0.5
 
 
-def drift(seconds: float, folder: Path) -> str:
-    """Records a performance; returns how late its pictures are at the beginning and at the end."""
-    (folder / "drift.weft").write_text(DRIFT, encoding="utf-8")
+def drift(seconds: float, between: float, folder: Path) -> str:
+    """Records a performance with saves; returns how late its pictures are at the beginning and at the end."""
+    patch, saves = folder / "drift.weft", 0
+    patch.write_text(DRIFT, encoding="utf-8")
     options = ["--headless", "--record", "drift.mp4", "--duration", str(seconds)]
     command = [sys.executable, "-m", "weft", "run", "drift.weft", *options]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(between)
+            saves += 1
+            patch.write_text((DRIFT, SAVED)[saves % 2], encoding="utf-8")
+        if process.returncode:
+            return process.communicate()[1]
+        said = process.communicate()[1].splitlines()[-1]
     times, late = lateness(folder / "drift.mp4")
     first, last = (late[part] * 1e3 for part in (times < seconds / 4, times > seconds * 3 / 4))
     words = ", ".join(f"{name} {np.median(part):+.1f}" for name, part in (("beginning", first), ("end", last)))
-    return f"pictures after their sound, ms: {words}, at most {np.abs(late).max() * 1e3:.1f} (a frame lasts 20)"
+    most = f"at most {np.abs(late).max() * 1e3:.1f} (a frame lasts 20)"
+    return f"{saves} saves; {said}\npictures after their sound, ms: {words}, {most}"
 
 
 def main() -> None:
@@ -115,6 +130,7 @@ def main() -> None:
     parser.add_argument("backends", nargs="*", default=["native", "gl"])
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--drift", type=float, default=20)
+    parser.add_argument("--saves", type=float, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print("milliseconds of processor time for a frame")
@@ -125,7 +141,7 @@ def main() -> None:
                 except WeftError as problem:
                     figures = str(problem)
                 print(f"  {backend:7} {name:13} {figures}")
-        print(drift(options.drift, Path(folder)))
+        print(drift(options.drift, options.saves, Path(folder)))
 
 
 if __name__ == "__main__":

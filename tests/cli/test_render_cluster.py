@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
+from weft.backends.native import llvm
+from weft.codegen.native.target import ISAS
 
 pytest.importorskip("distributed")
 
@@ -51,8 +54,8 @@ def wait_for(process, found):
         time.sleep(0.02)
 
 
-def worker(folder, **environment):
-    return dask(folder, "worker", "--no-nanny", "--nthreads", "1", **environment)
+def worker(folder, *words, **environment):
+    return dask(folder, "worker", "--no-nanny", "--nthreads", "1", *words, **environment)
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +126,32 @@ def test_workers_of_another_version_are_refused(weft, cluster, tmp_path):
     assert words.startswith("weft: weft is 0.0.0 at tcp://")
     assert words.count("\n") == 1
     assert not (weft.folder / "v.mp4").exists()
+
+
+def test_processors_of_another_kind_are_named_unless_it_is_exact(weft, cluster, tmp_path):
+    preload = tmp_path / "older.py"
+    preload.write_text(
+        "from weft.backends.native import llvm\nolder = llvm.plainest(llvm.host().isa)\nllvm.host = lambda: older\n"
+    )
+    run = "render", "a.weft", "--duration", "1", "--cluster", address_of(cluster)
+    with worker(cluster, "--preload", preload):
+        words = weft(*run, "-o", "k.mp4").stderr
+        assert "frames may differ in their last bits, since these processors draw, and it is not --exact: " in words
+        words = weft(*run, "-o", "x.mp4", "--exact").stderr
+        assert words.count("\n") == 1
+    weft("render", "a.weft", "-o", "y.mp4", "--duration", "1", "--exact")
+    assert (weft.folder / "x.mp4").read_bytes() == (weft.folder / "y.mp4").read_bytes()
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or not llvm.runs_here(ISAS["avx2"]),
+    reason="only glibc can be told to leave out instructions, and has others for them",
+)
+def test_c_libraries_of_another_kind_are_named_if_it_is_exact(weft, cluster):
+    run = "render", "a.weft", "-o", "c.mp4", "--duration", "1", "--exact", "--cluster", address_of(cluster)
+    with worker(cluster, GLIBC_TUNABLES="glibc.cpu.hwcaps=-AVX2,-FMA,-AVX2_Usable,-FMA_Usable"):
+        words = weft(*run).stderr
+    assert "frames may differ in their last bits, since these C libraries are used: glibc " in words
 
 
 @pytest.mark.long

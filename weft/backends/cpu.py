@@ -14,7 +14,7 @@ from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
 from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords
-from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
 from weft.backends.prologue import at_points, nowhere, tick
 from weft.backends.registry import register_backend
@@ -26,14 +26,14 @@ from weft.contexts import ContextSpec
 from weft.names import StrandRef
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
-    "native": NativeExecutor, "vector": VectorExecutor, "vm": ReferenceExecutor
+    "native": NativeExecutor, "exact": ExactExecutor, "vector": VectorExecutor, "vm": ReferenceExecutor
 }
 """From the fastest to the slowest."""
 
 
 def executor_problem(name: str) -> str | None:
     """Why an executor is not available on this machine, and how to get it; None if it is available."""
-    return problem() if name == "native" else None
+    return problem() if name in (NativeExecutor.name, ExactExecutor.name) else None
 
 
 # How many subgraphs are kept loaded. Each takes a few megabytes of scratch memory.
@@ -133,7 +133,7 @@ class CpuBackend(Backend):
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
 
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
-        if self._executor.name != NativeExecutor.name or not self._packs(unit):
+        if not isinstance(self._executor, NativeExecutor) or not self._packs(unit):
             return self.compile_subgraph(unit, env, coordinator)
         # Machine code takes long to compile: numpy stands in until it is ready.
         standing_in = type(self)(VectorExecutor.name).compile_subgraph(replace(unit, code=None), env, coordinator)

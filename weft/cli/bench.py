@@ -16,7 +16,7 @@ from rich.table import Table
 
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.hardware import cores
-from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
@@ -190,7 +190,7 @@ _LONG_ENOUGH = 0.2
 @click.command("bench")
 @click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
 @click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)}, or those of "
-              "graphics cards, such as gl; default: all.")
+              "graphics cards, such as gl; default: all but exact.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @SAMPLES
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
@@ -205,7 +205,7 @@ def command(
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
     cost of moving values between devices."""
     registry, names = load_registry(), _names(backends)
-    executors = [name for name in _EXECUTORS if name in names or not names]
+    executors = [name for name in _EXECUTORS if name in names or not (names or name == ExactExecutor.name)]
     configs = list(_configs(executors, threads or cores()))
     configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
     bench = _Bench(registry, setting_overrides(size, samples=samples), configs, _cards(registry, names), seconds)

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from weft.backends.hardware import cores
+from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
@@ -95,6 +96,8 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--loop", "closes", is_flag=True,
               help="Check that the frame after the last one is the first, and tell by how much it is not.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
+@click.option("--exact", is_flag=True,
+              help="Draw and play by machine code that gives the same bytes on all processors; it is slower.")
 @click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N",
@@ -106,7 +109,7 @@ def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
-    sheet: tuple[int, int] | None, closes: bool, backend: str | None, overwrite: bool, threads: int | None,
+    sheet: tuple[int, int] | None, closes: bool, backend: str | None, exact: bool, overwrite: bool, threads: int | None,
     workers: int | None, cluster: str | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
@@ -116,7 +119,7 @@ def command(
     ending = _check_out(out, span, context, form, sheet)
     if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
         raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
-    codec = _codec(ending, codec, quality)
+    codec = _codec(ending, codec, quality, exact)
     is_divided = (workers or 1) > 1 or cluster is not None
     if is_divided and not (_NUMBER.search(out) or codec):
         raise click.UsageError(f"--{'cluster' if cluster else 'workers'} is for sequences and films")
@@ -127,6 +130,10 @@ def command(
         file = os.path.relpath(file) if os.path.isabs(file) else file
     if overwrite and not (_NUMBER.search(out) or codec):
         raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
+    if exact:
+        if backend is not None:
+            raise click.UsageError("--exact is what --backend exact is: leave one of them out")
+        backend = ExactExecutor.name
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped=ending == ".npy")
@@ -233,7 +240,7 @@ def _check_out(
     return ending
 
 
-def _codec(ending: str, codec: str | None, quality: int | None) -> str | None:
+def _codec(ending: str, codec: str | None, quality: int | None, exact: bool) -> str | None:
     """The codec of a film; None if OUT is something else. Raises if it cannot be written."""
     if ending not in FORMATS:
         for name, value in ("--codec", codec), ("--quality", quality):
@@ -244,6 +251,9 @@ def _codec(ending: str, codec: str | None, quality: int | None) -> str | None:
         found = codec_of(ending, codec, quality)
     except EncodingError as problem:
         raise click.UsageError(str(problem)) from problem
+    if exact and not CODECS[found].is_exact:
+        others = ", ".join(name for name in FORMATS[ending].codecs if CODECS[name].is_exact)
+        raise click.UsageError(f"{found} encodes in another way on another processor: --exact is for {others}")
     missing = missing_encoder()
     if missing is not None:
         raise Missing(missing)
@@ -281,10 +291,13 @@ def _connected(address: str, job: RenderJob) -> ClusterPool:
         pool = ClusterPool(address, job)
     except WorkerError as problem:
         raise Missing(str(problem)) from problem
-    say(f"{pool.workers} workers of {address} draw, as {pool.dashboard} shows")
-    if len(pool.processors) > 1:
-        found = ", ".join(sorted(pool.processors))
-        say(f"frames may differ in their last bits, since these processors draw: {found}")
+    drawing = "1 worker of {} draws" if pool.workers == 1 else f"{pool.workers} workers of {{}} draw"
+    say(f"{drawing.format(address)}, as {pool.dashboard} shows")
+    if len(pool.kinds) > 1:
+        found = ", ".join(sorted(pool.kinds))
+        is_exact = job.backend == ExactExecutor.name
+        why = "these C libraries are used" if is_exact else "these processors draw, and it is not --exact"
+        say(f"frames may differ in their last bits, since {why}: {found}")
     return pool
 
 

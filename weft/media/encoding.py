@@ -70,6 +70,8 @@ class FilmCodec:
     worst_quality: int = 0
     is_even: bool = False
     """Whether width and height must be even."""
+    is_exact: bool = True
+    """Whether it encodes alike on all processors."""
     tag: str | None = None
     """What players expect the codec to be called in mp4 and mov."""
     live: Mapping[str, str] = field(default_factory=dict)
@@ -90,12 +92,12 @@ class FilmFormat:
 CODECS: Mapping[str, FilmCodec] = {
     # With AVX-512, x264's macroblock tree makes other bytes from time to time.
     "h264": FilmCodec(
-        "libx264", "yuv420p", {"preset": "veryfast", "x264-params": "mbtree=0"}, 18, 51, is_even=True,
+        "libx264", "yuv420p", {"preset": "veryfast", "x264-params": "mbtree=0:cpu-independent=1"}, 18, 51, is_even=True,
         live={"preset": "ultrafast"},
     ),
     "h265": FilmCodec(
         "libx265", "yuv420p", {"preset": "medium", "x265-params": f"log-level=none:frame-threads=2:pools={_THREADS}"},
-        20, 51, is_even=True, tag="hvc1",
+        20, 51, is_even=True, is_exact=False, tag="hvc1",
     ),
     "vp9": FilmCodec(
         "libvpx-vp9", "yuv420p", {"b": "0", "deadline": "good", "cpu-used": "4", "tile-columns": "2"}, 24, 63,
@@ -228,8 +230,10 @@ def y4m_header(size: tuple[int, int], fps: float, chroma: str = "444") -> bytes:
 
 def y4m_frame(pixels: Pixels) -> bytes:
     """Pixels [height, width, RGBA] as a frame of a y4m: Y, Cb and Cr in full resolution, BT.709 with limited range."""
-    planes = pixels[..., :3].astype(np.float32) @ _BT709.T + _OFFSETS
-    return Y4M_FRAME + np.moveaxis(np.rint(planes).astype(np.uint8), -1, 0).tobytes()
+    red, green, blue = (pixels[..., channel].astype(np.float32) for channel in range(3))
+    # Not as a product of matrices, which is rounded in another way on another processor.
+    planes = (red * r + green * g + blue * b + offset for (r, g, b), offset in zip(_BT709, _OFFSETS, strict=True))
+    return Y4M_FRAME + b"".join(np.rint(plane).astype(np.uint8).tobytes() for plane in planes)
 
 
 # ITU-R BT.709-6, 3.2–3.4: luma from red and blue, and the ranges of 8 bits.

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import pickle
+import platform
 import tempfile
 import time
 import uuid
@@ -32,6 +34,7 @@ import distributed
 from distributed import Client, WorkerPlugin
 
 from weft.backends.native import llvm
+from weft.backends.native.executor import ExactExecutor
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.offline import hash_of
 from weft.runtime.workers import PictureTask, Pool, RenderJob, RenderTask, WorkerError, WorkerPool
@@ -83,8 +86,10 @@ class ClusterPool(Pool):
             self._compare(workers)
             plugin = RenderPlugin(pickle.dumps(job), self._media)
             self._client.register_plugin(plugin, name=self._name)
-            self.processors = frozenset(self._client.run(processor).values()) | {processor()}
-            """Those of this machine and of all workers. Different ones may round numbers differently."""
+            kind = c_library if job.backend == ExactExecutor.name else processor
+            self.kinds = frozenset(self._client.run(kind).values()) | {kind()}
+            """The processors of this machine and of all workers, or their C libraries where processors do not matter.
+            Different ones may round numbers differently."""
             for name in self._media:
                 for worker in workers if not os.path.isabs(name) else ():
                     self._send(worker, name)
@@ -261,6 +266,18 @@ def processor() -> str:
     if host is None:
         return "one without machine code"
     return f"{host.cpu} ({hashlib.sha256(host.features.encode()).hexdigest()[:6]})"
+
+
+# The functions that machine code and folding take from C's library, over a range in which all are defined.
+_FUNCTIONS = math.exp, math.log, math.log2, math.sin, math.cos, math.atan, math.tan, lambda x: math.pow(x, x)
+_STEPS = range(1, 2000)
+
+
+def c_library() -> str:
+    """The C library of this machine, as far as its functions decide how numbers are rounded."""
+    values = repr([function(step / 97) for function in _FUNCTIONS for step in _STEPS])
+    name = " ".join(filter(None, platform.libc_ver())) or platform.system()
+    return f"{name} ({hashlib.sha256(values.encode()).hexdigest()[:6]})"
 
 
 # --- in a worker ------------------------------------------------------------------------------------------------------

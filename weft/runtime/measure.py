@@ -20,7 +20,7 @@ from weft.backends.base import Backend, Compiled, Coordinator, Env, SampleBlock
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Picture, StateMemory, StreamCoords, Value, blank_view, picture_coords
-from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import plainest
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, Costs, KnownCosts, check_room, choose, needs_of, operations
@@ -77,7 +77,7 @@ class ExecutorConfig:
 
     @property
     def is_native(self) -> bool:
-        return self.executor == NativeExecutor.name
+        return self.executor in (NativeExecutor.name, ExactExecutor.name)
 
     @property
     def text(self) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages, making,
-    translate_stages
+    NOTHING, BandPool, Executable, Executor, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
+    making, translate_stages
 )
 from weft.backends.launch import (
     TIME, Even, Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture, level
@@ -26,11 +26,13 @@ from weft.backends.native.llvm import (
 )
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
-from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
+from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, content_hash
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits, tuned
 from weft.codegen.native.series import SERIES, emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word, single
+from weft.codegen.native.target import (
+    DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word, exactly, single
+)
 from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
@@ -474,9 +476,9 @@ class NativeExecutor:
         vectors, which by default depends on the processor and the tier."""
         self._processor = processor
         self._lanes = lanes
-        self._vector = VectorExecutor()
+        self._plainer: Executor = VectorExecutor()
         self._pool = BandPool()
-        self.refusals: Refusals = self._vector.refusals
+        self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
 
@@ -491,7 +493,7 @@ class NativeExecutor:
             return translate_stages(self, kernel, packed, tier)
         is_series = suits_series(kernel)
         if not is_series and not self._draws(kernel):
-            return self._vector.translate(kernel, packed, tier)
+            return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
         if packed == is_series and kernel.tick != "never":
             return None
@@ -504,7 +506,7 @@ class NativeExecutor:
                 return self.code(kernel, packed, tier)
             return (None if is_series else self._again(kernel, packed)) or self.first(kernel, packed)
         except RefusedError as failure:
-            return Refused(str(failure), self._vector.translate(kernel, packed, tier))
+            return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
     def _draws(self, kernel: Kernel) -> bool:
         """Whether a picture can be native code. One that is too large for LLVM has to be a list of calls."""
@@ -537,7 +539,7 @@ class NativeExecutor:
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
-        self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
+        self.refusals.add(Refusal(kernel.name, self.name, self._plainer.name, reason))
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
@@ -583,7 +585,7 @@ class NativeExecutor:
 
     def plain(self, kernel: Kernel) -> Executable:
         """A kernel on the vector machine."""
-        return self._vector.load(kernel)
+        return self._plainer.load(kernel)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if kernel.stages:
@@ -592,13 +594,30 @@ class NativeExecutor:
         for code in refused.values():
             self.refuse(kernel, code.reason)
         if refused:
-            return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
+            return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
         if suits_series(kernel) and not isinstance(codes.get(False), Code):
             return SeriesExecutable(kernel, self, codes)
         given = codes.get(True)
         if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._draws(kernel)):
             return NativeExecutable(kernel, self, codes, self._pool)
-        return self._vector.load(kernel, codes)
+        return self._plainer.load(kernel, codes)
+
+
+class ExactExecutor(NativeExecutor):
+    """Compiles kernels to machine code that gives the same numbers on all processors. What it cannot compile runs on
+    the reference machine, since numpy has other instructions for other processors."""
+
+    name = "exact"
+
+    def __init__(self, processor: Processor | None = None, lanes: int | None = None) -> None:
+        super().__init__(processor, lanes)
+        self._plainer = ReferenceExecutor()
+        self.refusals = self._plainer.refusals
+
+    @property
+    def processor(self) -> Processor:
+        found = super().processor
+        return replace(found, isa=exactly(found.isa))
 
 
 class NativeExecutable(Executable):

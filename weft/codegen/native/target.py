@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -124,6 +124,16 @@ ISAS: Mapping[str, Isa] = MappingProxyType({
     "neon": Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, True, True),
 })  # fmt: skip
 """From the widest to the narrowest on each architecture."""
+
+
+# Machines with AVX2 and NEON compute it without loss; wider ones leave half of a register unused.
+_EXACT_BITS = 256
+
+
+def exactly(isa: Isa) -> Isa:
+    """A family for which code gives the same numbers as for all others: nothing is rounded once in one family and twice
+    in another, and what lanes hold together, such as the terms of a scan, is added in one order."""
+    return replace(isa, bits=_EXACT_BITS, fused=False)
 
 
 @dataclass(frozen=True, slots=True)

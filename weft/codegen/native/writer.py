@@ -27,8 +27,8 @@ _KINDS: tuple[ValueType, ...] = ("float", "bool", "u32")
 # In memory, a bool takes as much as the others.
 _STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
 
-# Lets LLVM fuse a product and a sum, and nothing more: other fast-math flags would break the reduction of phases, or
-# the meaning of NaN and infinity.
+# Lets LLVM fuse a product and a sum where the family does, and nothing more: other fast-math flags would break the
+# reduction of phases, or the meaning of NaN and infinity.
 _FUSE = "contract "
 
 
@@ -57,6 +57,15 @@ def _binary(op: str, kind: ValueType, gives: ValueType | None = None) -> _Binary
 
     def method(w: LlvmLanes, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return LlvmValue(w.put(f"{op} {w.types[kind]} {a.text}, {b.text}"), result)
+
+    return method
+
+
+def _fusable(op: str) -> _Binary:
+    apart, together = _binary(op, "float"), _binary(f"{op} {_FUSE}", "float")
+
+    def method(w: LlvmLanes, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
+        return together(w, a, b) if w.fused else apart(w, a, b)
 
     return method
 
@@ -316,7 +325,7 @@ class LlvmLanes:
 
     # Floats.
 
-    add, sub, mul = (_binary(f"{op} {_FUSE}", "float") for op in ("fadd", "fsub", "fmul"))
+    add, sub, mul = map(_fusable, ("fadd", "fsub", "fmul"))
     _add_apart, _sub_apart, _mul_apart, _div = (_binary(op, "float") for op in ("fadd", "fsub", "fmul", "fdiv"))
     abs, sqrt, _floor, _nearest = (_intrinsic(function) for function in ("fabs", "sqrt", "floor", "roundeven"))
 
@@ -352,7 +361,7 @@ class LlvmLanes:
     def nearest(self, x: LlvmValue, /) -> LlvmValue:
         if self.isa.rounds:
             return self._nearest(x)
-        return self.select(self._has_fraction(x), self._near(x), x)
+        return self.call("copysign", "float", self.select(self._has_fraction(x), self._near(x), x), x)
 
     def _near(self, x: LlvmValue) -> LlvmValue:
         """The nearest whole number, where x may have a fraction. Adding a number of the same sign that is large enough
