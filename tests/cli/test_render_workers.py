@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
+from weft.backends.registry import load_registry
 
+GL = any(device.available for device in load_registry().backend("gl_visual").probe())
 FPS = 12
 # Twice as many frames as in a segment, and more: one segment is shorter than the others.
 SECONDS = 5
@@ -166,3 +168,30 @@ def same(weft, name, numbers):
 def test_workers_are_for_sequences_and_films(weft):
     done = weft("render", "a.weft", "-o", "a.wav", "--duration", "1", "--workers", "2", code=2)
     assert "--workers is for sequences and films" in done.stderr
+
+
+@pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
+@pytest.mark.parametrize("devices", [("gl:0,gl:0",), ("gl:0", "--workers", "2")])
+def test_several_processes_share_a_device(weft, devices):
+    span = "--duration", "1"
+    weft("render", "a.weft", "-o", "d1-%02d.png", *span, "--backend", "visual=gl:0")
+    assert weft("render", "a.weft", "-o", "d2-%02d.png", *span, "--devices", *devices).stderr == ""
+    same(weft, "d", range(FPS))
+    for path in weft.folder.glob("d2-*.png"):
+        path.unlink()
+
+
+@pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
+def test_devices_that_are_not_there_or_of_several_kinds(weft):
+    span = "a.weft", "-o", "x-%02d.png", "--duration", "1", "--devices"
+    words = weft("render", *span, "gl:0,gl:97", code=3).stderr
+    assert words.startswith("weft: gl:97 cannot run visual: it has no device 97 (there is 0: ")
+    assert words.count("\n") == 1
+    for names, reason in {
+        ("gl:0,native",): "--devices are of one kind, such as gl:0,gl:1",
+        ("gl:0,gl:0", "--workers", "1"): "--devices names 2, and --workers 1 would leave some out",
+        ("gl:0", "--exact"): "--devices says what draws: leave out --exact",
+        ("gl:0", "--cluster", "tcp://127.0.0.1:9"): "--devices are of this machine",
+    }.items():
+        assert reason in weft("render", *span, *names, code=2).stderr
+    assert not list(weft.folder.glob("x-*"))

@@ -103,6 +103,9 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N",
               help="Processes that draw a film or a sequence together, and share the threads; default: several for a "
                    "long film that the CPU draws, else 1.")
+@click.option("--devices", metavar="NAMES", default="",
+              help="Devices that draw a film or a sequence, such as gl:0,gl:1: a process for each, or the --workers in "
+                   "turn.")
 @click.option("--cluster", metavar="ADDRESS", callback=_address,
               help="The scheduler of a Dask cluster, tcp://HOST:PORT, whose workers draw a film or a sequence.")
 def command(
@@ -110,7 +113,7 @@ def command(
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, exact: bool, overwrite: bool, threads: int | None,
-    workers: int | None, cluster: str | None,
+    workers: int | None, devices: str, cluster: str | None,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -120,12 +123,13 @@ def command(
     if closes and (span.time is not None or ending in (".npy", *_SOUNDS)):
         raise click.UsageError("--loop is for pictures over a time: a film, a sequence or a sheet")
     codec = _codec(ending, codec, quality, exact)
-    is_divided = (workers or 1) > 1 or cluster is not None
-    if is_divided and not (_NUMBER.search(out) or codec):
-        raise click.UsageError(f"--{'cluster' if cluster else 'workers'} is for sequences and films")
+    named = "cluster" if cluster else "devices" if devices else "workers" if (workers or 1) > 1 else None
+    if named and not (_NUMBER.search(out) or codec):
+        raise click.UsageError(f"--{named} is for sequences and films")
     if cluster is not None:
-        if workers is not None:
-            raise click.UsageError("--workers are of this machine: leave them out with --cluster")
+        if workers is not None or devices:
+            own = "devices" if devices else "workers"
+            raise click.UsageError(f"--{own} are of this machine: leave them out with --cluster")
         # Names of media are relative to where the patch is, on all machines.
         file = os.path.relpath(file) if os.path.isabs(file) else file
     if overwrite and not (_NUMBER.search(out) or codec):
@@ -136,6 +140,9 @@ def command(
         backend = ExactExecutor.name
     registry = load_registry()
     show(registry.problems)
+    backends = _backends_of(devices, workers, backend, registry)
+    if backends:
+        workers, backend = workers or len(backends), backends[0]
     choices = _choices(registry, backend, unclamped=ending == ".npy")
     overrides = setting_overrides(size, fps, rate, samples)
     build = _oversampled(file, contexts_of(registry, choices), overrides, oversample)
@@ -151,12 +158,13 @@ def command(
         drawn_by_cpu = codec is not None and _VISUAL in choices and choices[_VISUAL].is_cpu
         workers = _workers(offline, span) if drawn_by_cpu else 1
     with ExitStack() as stack:
-        pool = None
+        pool: Pool | None = None
         if (cluster or workers > 1) and _can_be_divided(offline):
             per = threads or (1 if cluster else max(1, cores() // workers))
             environment = os.environ.get("WEFT_BACKEND")
             job = RenderJob(build, backend, environment, per, window, oversample, offline.fingerprint)
-            pool = stack.enter_context(closing(_connected(cluster, job) if cluster else WorkerPool(job, workers)))
+            pool = _connected(cluster, job) if cluster else WorkerPool(job, workers, backends=backends)
+            stack.callback(pool.close)
         if codec is not None:
             _write_film(offline, span, Path(out), codec, quality, overwrite, pool)
         elif form is not None:
@@ -299,6 +307,26 @@ def _connected(address: str, job: RenderJob) -> ClusterPool:
         why = "these C libraries are used" if is_exact else "these processors draw, and it is not --exact"
         say(f"frames may differ in their last bits, since {why}: {found}")
     return pool
+
+
+def _backends_of(devices: str, workers: int | None, backend: str | None, registry: Registry) -> list[str]:
+    """What `--backend` would be in the process of each of these devices. Raises UsageError for devices that cannot work
+    together, and WeftError for one that is not there."""
+    names = [name.strip() for name in devices.split(",") if name.strip()]
+    if not names:
+        return []
+    if backend is not None and (backend == ExactExecutor.name or _VISUAL in backend):
+        raise click.UsageError("--devices says what draws: leave out --exact, and --backend for pictures")
+    if workers is not None and workers < len(names):
+        raise click.UsageError(f"--devices names {len(names)}, and --workers {workers} would leave some out")
+    backends = [",".join(filter(None, [f"{_VISUAL}={name}", backend])) for name in names]
+    found = [choose(registry, [_VISUAL], each)[_VISUAL] for each in backends]
+    if len({(choice.backend, choice.executor) for choice in found}) > 1:
+        raise click.UsageError("--devices are of one kind, such as gl:0,gl:1")
+    cards = list(dict.fromkeys(choice.device.name for choice in found))
+    if len(cards) > 1:
+        say(f"frames may differ in their last bits, since these devices draw: {', '.join(cards)}")
+    return backends
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:

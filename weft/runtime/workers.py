@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
@@ -173,8 +173,11 @@ class WorkerPool(Pool):
     """Processes of this machine. They are started when there is something to draw, and stay until the pool is closed,
     or something fails."""
 
-    def __init__(self, job: RenderJob, count: int, folder: Path | None = None) -> None:
-        """The names of media are relative to a folder, by default to the current one."""
+    def __init__(
+        self, job: RenderJob, count: int, folder: Path | None = None, backends: Sequence[str] = ()
+    ) -> None:
+        """The names of media are relative to a folder, by default to the current one. The processes share the
+        `backends`, each a value of `--backend`; by default, all have that of the job."""
         self.count = count
         self.findings = {}
         self.changes = {}
@@ -182,6 +185,8 @@ class WorkerPool(Pool):
         self._folder = folder
         self._tasks: dict[Child, RenderTask | None] = {}
         """All processes, each with what it is doing."""
+        self._backends: list[str | None] = [*backends] or [job.backend]
+        self._backend_of: dict[Child, str | None] = {}
         self._is_closed = False
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
@@ -226,8 +231,10 @@ class WorkerPool(Pool):
             raise WorkerError(f"a process that draws cannot be started: {problem.strerror}") from problem
         self._tasks |= dict.fromkeys(started)
         for child in started:
+            used = Counter(self._backend_of.values())
+            self._backend_of[child] = least = min(self._backends, key=used.__getitem__)
             with suppress(OSError):  # its end is noticed where messages are read
-                child.connection.send(self._job)
+                child.connection.send(replace(self._job, backend=least))
 
     def _hand_out(self, waiting: deque[RenderTask]) -> None:
         """Gives tasks to the processes that have none."""
@@ -245,6 +252,7 @@ class WorkerPool(Pool):
     def _lost(self, child: Child, attempts: Counter[int]) -> RenderTask | None:
         """Starts another process in the place of one that has ended. Returns the task that it leaves."""
         task = self._tasks.pop(child)
+        del self._backend_of[child]
         child.end()
         key = -1 if task is None or not task.frames else task.frames[0]
         attempts[key] += 1
