@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import select
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.performance import Performance
+from tests.support.performance import PATIENCE, Event, Performance
 from weft.media.encoding import Y4M_FRAME, y4m_frame
 
 WIDTH, HEIGHT = 64, 36
@@ -26,11 +30,31 @@ def pipe(tmp_path: Path) -> Path:
     return tmp_path / "beam"
 
 
-def frames(pipe: Path, count: int) -> tuple[str, list[NDArray[np.uint8]]]:
+@contextmanager
+def reading(performance: Performance, pipe: Path, failed: int = 0) -> Iterator[BinaryIO]:
+    """The pipe, open to a program that reads it, once something is in it. Fails at once if nothing will ever come: if
+    the performance has ended, or the outlet has failed more often than it should have."""
+
+
+    def failures() -> list[Event]:
+        of_windows = (event for event in performance.events if event["event"] == "window")
+        return [event for event in of_windows if (event["name"], event["state"]) == (f"pipe:{pipe.name}", "failed")]
+
+    deadline = time.monotonic() + PATIENCE
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        while not select.select((file,), (), (), 0.1)[0]:
+            assert len(failures()) <= failed, failures()
+            assert performance.process.poll() is None, performance.stderr
+            assert time.monotonic() < deadline, performance.stderr
+        os.set_blocking(file.fileno(), True)
+        yield file
+
+
+def frames(performance: Performance, pipe: Path, count: int, failed: int = 0) -> tuple[str, list[NDArray[np.uint8]]]:
     """The header, and the brightness in some frames, as a program reads them that opens the pipe now. Empty if it has
     come so soon that the rest of a frame for the last one is still there."""
     found: list[NDArray[np.uint8]] = []
-    with pipe.open("rb") as file:
+    with reading(performance, pipe, failed) as file:
         header = file.readline().decode(errors="replace")
         if not header.startswith("YUV4MPEG2 "):
             return "", found
@@ -54,7 +78,7 @@ def test_programs_that_open_a_pipe_get_the_picture_from_a_header_on(pipe: Path) 
     patch.write_text(PATCH)
     with Performance(patch, "--headless", "--no-audio") as performance:
         performance.wait_for("window", when=lambda event: event["name"] == "pipe:beam" and event["state"] == "opened")
-        header, found = frames(pipe, 5)
+        header, found = frames(performance, pipe, 5)
         assert header.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F60:1 ")
         assert all(np.abs(plane.astype(int) - brightness()).max() <= 2 for plane in found)
         performance.save(PATCH.replace("0.5", "1"))
@@ -64,15 +88,16 @@ def test_programs_that_open_a_pipe_get_the_picture_from_a_header_on(pipe: Path) 
             assert time.monotonic() < deadline, "the new picture does not come"
             # Until weft has noticed that the last reader is gone.
             time.sleep(0.1)
-            _, found = frames(pipe, 2)
+            _, found = frames(performance, pipe, 2)
         assert [event["state"] for event in performance.events if event["event"] == "window"] == ["opened"]
 
 
 def test_a_size_of_its_own_is_made_even(pipe: Path) -> None:
     patch = pipe.with_name("patch.weft")
     patch.write_text(PATCH)
-    with Performance(patch, "--headless", "--no-audio", "--window", f"pipe:beam={WIDTH}x{HEIGHT - 1}", "--size", "8x8"):
-        header, (plane, *_) = frames(pipe, 2)
+    options = "--headless", "--no-audio", "--window", f"pipe:beam={WIDTH}x{HEIGHT - 1}", "--size", "8x8"
+    with Performance(patch, *options) as performance:
+        header, (plane, *_) = frames(performance, pipe, 2)
         assert header.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} ")
         assert np.array_equal(plane[-1], plane[-2])
 
@@ -90,7 +115,7 @@ def test_what_does_not_take_pictures_is_reported_and_tried_again_with_a_save(tmp
             performance.wait_for_words(f"{name} is not shown: ")
         os.mkfifo(tmp_path / "beam")
         performance.save(PATCH.replace("0.5", "1"))
-        _, found = frames(tmp_path / "beam", 1)
+        _, found = frames(performance, tmp_path / "beam", 1, failed=1)
         assert np.abs(found[0].astype(int) - brightness(1)).max() <= 2
     assert (tmp_path / "file").read_text() == "this stays"
 
@@ -99,7 +124,7 @@ def test_a_reader_that_stands_still_holds_nothing_up(pipe: Path) -> None:
     patch = pipe.with_name("patch.weft")
     patch.write_text(PATCH)
     options = "--headless", "--no-audio", "--size", "640x360", "--frames", "150"
-    with Performance(patch, *options) as performance, pipe.open("rb") as file:
+    with Performance(patch, *options) as performance, reading(performance, pipe) as file:
         file.readline()
         assert performance.ended() == 0
     assert performance.count("frames")
