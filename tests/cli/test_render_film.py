@@ -266,6 +266,24 @@ def test_what_cannot_be_a_film(films):
     assert not [path for path in films.folder.iterdir() if "b.mp4" in path.name]
 
 
+def test_a_folder_is_no_film(films):
+    (films.folder / "folder.mp4").mkdir()
+    words = films("render", "a.weft", "-o", "folder.mp4", "--duration", "1", code=3).stderr
+    assert words == "weft: folder.mp4 is a folder\n"
+    assert not list((films.folder / "folder.mp4").iterdir())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_encoder_that_cannot_be_loaded_is_told(films, tmp_path, workers):
+    (tmp_path / "av").mkdir()
+    (tmp_path / "av" / "__init__.py").write_text("raise ImportError('libavcodec.so is missing')\n")
+    run = "render", "a.weft", "-o", "b.mp4", "--duration", "1", "--workers", workers
+    words = films.anew(*run, code=3, PYTHONPATH=str(tmp_path)).stderr
+    assert words.count("\n") == 1
+    assert words.startswith("weft: b.mp4 cannot be written: PyAV cannot be loaded here (libavcodec.so is missing; pip ")
+    assert not [path for path in films.folder.iterdir() if "b.mp4" in path.name]
+
+
 def test_odd_sizes_and_worse_qualities(films):
     films("render", "a.weft", "-o", "odd.webm", "--duration", "0.25", "--size", "63x35")
     assert decoded(films.folder / "odd.webm")[1][0].shape == (35, 63, 3)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import soundfile
@@ -261,3 +265,14 @@ def test_only_what_is_written_is_judged(sounding):
     assert sounding("render", "p.weft", "-o", "a.wav", "--from", "0.25", "--to", "0.5").stderr == ""
     assert "clipped" in sounding("render", "p.weft", "-o", "a.wav", "--from", "0.1", "--to", "0.5").stderr
     assert sounding("render", "p.weft", "-o", "a.npy", "--to", "0.5").stderr == ""
+
+
+@pytest.mark.parametrize("ending", ["wav", "flac"])
+def test_a_full_disk_is_told_and_leaves_nothing(sounding, ending):
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    run = [sys.executable, "-m", "weft", "render", "tone.weft", "-o", f"full.{ending}", "--duration", "2"]
+    done = subprocess.run(run, cwd=sounding.folder, preexec_fn=fill, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, f"weft: full.{ending} cannot be written: File too large\n")
+    assert not [path for path in sounding.folder.iterdir() if "full" in path.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -245,6 +246,8 @@ def _check_out(
         raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
     if not Path(out).parent.is_dir():
         raise Missing(f"there is no folder {Path(out).parent}")
+    if Path(out).is_dir():
+        raise Missing(f"{out} is a folder")
     return ending
 
 
@@ -563,12 +566,38 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
             raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
         blocks = _heard(offline, span, rate)
         first, kind = next(blocks), path.suffix.removeprefix(".").upper()
+        with _SoundFile(temporary, "wb+") as raw:
+            try:
+                form = round(rate), first.shape[1], _SAMPLE_FORMAT
+                with soundfile.SoundFile(raw, "w", *form, format=kind) as file:
+                    for block in chain([first], blocks):
+                        file.write(block)
+                        raw.check()
+            except (soundfile.SoundFileError, AssertionError) as problem:
+                raw.check()
+                raise Missing(f"{path} cannot be written: {problem}") from problem
+            raw.check()
+
+
+class _SoundFile(io.FileIO):
+    """The file of a sound. The library that writes it only says that it has failed, and not why."""
+
+    _problem: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Writes all of it, or notes why that fails."""
+        rest = memoryview(data)
         try:
-            with soundfile.SoundFile(temporary, "w", round(rate), first.shape[1], _SAMPLE_FORMAT, format=kind) as file:
-                for block in chain([first], blocks):
-                    file.write(block)
-        except soundfile.SoundFileError as problem:
-            raise Missing(f"the sound cannot be written: {problem}") from problem
+            while rest:
+                rest = rest[super().write(rest) :]
+        except OSError as problem:
+            self._problem = problem
+        return len(data) - len(rest)
+
+    def check(self) -> None:
+        """Raises OSError if writing has failed."""
+        if self._problem is not None:
+            raise self._problem
 
 
 def _write_samples(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:

@@ -436,6 +436,8 @@ def reason_of(spec: FilmSpec, failure: Exception) -> str:
     words = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
     if getattr(failure, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS):
         return str(words)
+    if isinstance(failure, ImportError):
+        return f"PyAV cannot be loaded here ({words}; pip install 'weft[media]' installs it)"
     if type(failure).__name__ == "UnknownCodecError":
         return f"this build of PyAV has no encoder {failure} (pip install --upgrade av, or another --codec)"
     size = f"{spec.width}x{spec.height} at {float(spec.fps):g} frames a second"
