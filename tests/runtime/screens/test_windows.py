@@ -230,6 +230,42 @@ def test_a_window_on_no_monitor_comes_back(windows: Windows, eventually: Callabl
     assert glfw.get_window_pos(window_of(windows, "b")._handle) == (700, 300)
 
 
+@on_x11
+def test_a_window_that_filled_a_monitor_fills_it_again_when_it_is_back(
+    changes: Changes, commands: list[str], eventually: Callable[..., None]
+) -> None:
+    from weft.runtime.screens.display import glfw
+
+    def becomes(place: tuple[int, int, int, int]) -> None:
+        def is_there() -> bool:
+            windows.poll()
+            return (*glfw.get_window_pos(handle), *glfw.get_window_size(handle)) == place
+
+        eventually(is_there)
+
+    with opened(changes, commands, further={"a": WindowOptions(fullscreen=True)}) as windows:
+        windows.show_others({"a": noise(1)})
+        window = window_of(windows, "a")
+        handle, name = window._handle, window._filled
+        becomes((0, 0, 1280, 720))
+        # What GLFW does when the monitor is unplugged.
+        glfw.set_window_monitor(handle, None, 0, 0, 1280, 720, 0)
+        window._filled = "one that is gone"
+        windows._on_monitors(None, glfw.DISCONNECTED)
+        becomes(((1280 - 160) // 2, (720 - 90) // 2, *SIZE))
+        place(window, 700, 300, eventually)
+        windows._on_monitors(None, glfw.DISCONNECTED)
+        windows.poll()
+        assert glfw.get_window_pos(handle) == (700, 300)
+        window._filled = name
+        windows._on_monitors(None, glfw.CONNECTED)
+        becomes((0, 0, 1280, 720))
+        window.toggle_fullscreen()
+        windows._on_monitors(None, glfw.CONNECTED)
+        windows.poll()
+        assert not window.fullscreen
+
+
 FEEDBACK = """
 me<width> = 160; me<height> = 90
 t<r, g> = prev(t) * 0.5 + <me@x, me@y> * 0.5

@@ -84,7 +84,7 @@ class Display:
 
     def monitors(self) -> list[str]:
         """The names of the monitors, in the order of their numbers."""
-        return [_text(glfw.get_monitor_name(monitor)) for monitor in glfw.get_monitors()]
+        return list(map(monitor_name, glfw.get_monitors()))
 
     def close(self) -> None:
         """Closes all windows and GLFW itself. May be called twice."""
@@ -150,6 +150,11 @@ def _make_current(handle: Any) -> None:
         glfw.make_context_current(handle)
         if _address(glfw.get_current_context()) != _address(handle):
             raise GraphicsError("the context of the window cannot be used")
+
+
+def monitor_name(monitor: Any) -> str:
+    """What the system calls a monitor."""
+    return _text(glfw.get_monitor_name(monitor))
 
 
 def _text(words: bytes | str | None) -> str:

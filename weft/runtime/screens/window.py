@@ -16,7 +16,7 @@ from weft.backends.base import DeviceLostError
 from weft.errors import WeftError, error, visible
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, no_display
+from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, monitor_name, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
@@ -79,6 +79,10 @@ class Window(Screen):
         self._commands: list[str] = []
         self._vsync = vsync
         self._windowed: tuple[int, int, int, int] | None = None
+        self._filled: str | None = None
+        """The name of the monitor that it fills, or filled until that was unplugged."""
+        self._was_filling = False
+        """Whether it filled a monitor when monitors last changed."""
         self._picture_size = (width, height)
         self._requested_size: tuple[int, int] | None = None
         self._sized_by_user = False
@@ -220,22 +224,39 @@ class Window(Screen):
         if self.fullscreen:
             place = self._windowed or (0, 0, *fitted(self._picture_size, _work_area(self._monitor_below())))
             glfw.set_window_monitor(self._handle, None, *place, 0)  # type: ignore[arg-type]  # as above
+            self._filled, self._was_filling = None, False
             self._follow_picture()
+            self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
         else:
-            monitor = self._monitor or self._monitor_below()
-            mode = glfw.get_video_mode(monitor) if monitor else None
-            if mode is None:  # there is no monitor at this moment
-                return
             self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
-            glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
-        self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
+            self._fill(self._monitor or self._monitor_below())
 
-    def come_back(self) -> None:
-        """Moves the window to the first monitor if it is on none, as when its own was unplugged."""
+    def _fill(self, monitor: Any) -> None:
+        mode = glfw.get_video_mode(monitor) if monitor else None
+        if mode is None:  # there is no monitor at this moment
+            return
+        self._filled, self._was_filling = monitor_name(monitor), True
+        glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
+        self._surface.keep_pace(self._vsync)  # as above
+
+    def follow_monitors(self) -> None:
+        """To be called when monitors have come or gone. A window whose monitor is gone moves to the first one; one that
+        filled it does so again as soon as it is back."""
+        if self.fullscreen:
+            return
+        again = next((each for each in glfw.get_monitors() if monitor_name(each) == self._filled), None)
+        if again is not None:
+            self._fill(again)
+            return
         area, below = _work_area(glfw.get_primary_monitor()), self._monitor_below()
-        if self.fullscreen or area is None or (below and shared(self._place, Rect(*glfw.get_monitor_workarea(below)))):
+        is_seen = below and shared(self._place, Rect(*glfw.get_monitor_workarea(below)))
+        if area is None or (is_seen and not self._was_filling):
             return
         width, height = self._place.width, self._place.height
+        if self._was_filling:  # GLFW leaves it as large as the monitor was
+            self._was_filling = False
+            width, height = fitted(self._windowed[2:] if self._windowed else self._picture_size, area)
+            glfw.set_window_size(self._handle, width, height)
         left, top = area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
         glfw.set_window_pos(self._handle, max(left, area.left), max(top, area.top))
 
@@ -472,7 +493,7 @@ class Windows(Window):
         if self._has_new_monitors:
             self._has_new_monitors = False
             for window in (self, *self._further.values()):
-                window.come_back()
+                window.follow_monitors()
 
     def _on_monitors(self, _monitor: Any, _event: int) -> None:
         self._has_new_monitors = True
