@@ -11,11 +11,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from weft.contexts import points
 from weft.keys import PAD_AXES, PAD_BUTTONS
 
-NOT_READABLE = "cannot be read by this version of weft yet"
-"""The message about a source, or a kind of file, that has no reader."""
-
-LEFT_OUT = "the statements that need it are left out"
-
 # The kind of an argument: a constant string, a constant number, one of both, or a strand that is analysed.
 ArgumentKind: TypeAlias = Literal["text", "number", "text or number", "strand"]
 
@@ -37,14 +32,13 @@ class SourceParam:
 
 @dataclass(frozen=True, slots=True)
 class MediaKind:
-    """One kind of file that `load` reads: by ending, with its outputs and axes. `is_readable` says whether this version
-    can read it, `owner` which context alone can. `sound` are outputs that it can be bound to besides, over the time."""
+    """One kind of file that `load` reads: by ending, with its outputs and axes. `owner` is the only context that can
+    read it. `sound` are outputs that it can be bound to besides, over the time."""
 
     name: str
     endings: tuple[str, ...]
     outputs: tuple[str, ...]
     axes: tuple[str, ...]
-    is_readable: bool = False
     owner: str | None = None
     sound: tuple[str, ...] = ()
 
@@ -143,24 +137,15 @@ class SourceSpec:
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether this version can read it, or some of its kinds of file."""
-        is_known = self.is_computed or self.is_drawn or self.is_live or self.is_heard or self.is_sent
-        return is_known or self.is_analysis or any(media.is_readable for media in self.media)
 
-
-PICTURE = MediaKind(
-    "picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"), is_readable=True
-)
+PICTURE = MediaKind("picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"))
 FILM = MediaKind(
     "film", ("mp4", "webm", "mov", "mkv", "avi", "m4v", "mpg", "mpeg", "ts", "ogv"), ("r", "g", "b", "a"),
-    ("x", "y", "abstime"), is_readable=True, owner="visual", sound=("left", "right"),
+    ("x", "y", "abstime"), owner="visual", sound=("left", "right"),
 )
 SOUND = MediaKind(
     "sound", ("wav", "flac", "ogg", "mp3", "opus", "m4a", "aac", "aif", "aiff", "wv"), ("l", "r"), ("abstime",),
-    is_readable=True,
-)
+)  # fmt: skip
 
 _ANALYSED = SourceParam("strand", "strand")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY
 from weft.runtime.forecast import check
-from weft.sources import NOT_READABLE, SOURCES
+from weft.sources import SOURCES
 from weft.syntax.ast import OutputStatement
 from weft.syntax.includes import libraries
 from weft.syntax.parser import parse
@@ -126,21 +125,6 @@ def test_alone_it_lists_everything(weft):
         name = topic.name.removeprefix("me@")
         assert topic.kind == "library spindle" or f" {name}" in text, topic.name
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_what_this_version_lacks_is_said(weft):
-    """As `check` says it of a patch."""
-    overview = " ".join(weft("help").stdout.split())
-    assert f"* {NOT_READABLE}" in overview
-    for source in SOURCES.values():
-        (topic,) = [topic for topic in find(source.name) if topic.kind == "source"]
-        call, _, bound = source.example.partition("::")
-        name, output = re.split("[<,>]", bound)[:2] if bound else ("", "")
-        shown = f"{source.example}\ndisplay({name}@{output})\n" if bound else f"a = {call}\ndisplay(a)\n"
-        warned = any(d.code == "source-not-available" for d in check(Source("patch.weft", shown), ContextTable()))
-        assert warned == (NOT_READABLE in topic.lacks), source.name
-        assert warned == (f" {source.name}*" in overview), source.name
-    assert not any("cannot be read" in words for _, words in find("load")[0].facts)
 
 
 def test_where_to_sends_a_picture_is_said(weft):

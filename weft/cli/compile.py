@@ -210,7 +210,6 @@ def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
         sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if s)
         lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · values: {sections or 'none'}")
         lines.append(f"    hash {unit.hash}")
-    lines += [f"  {s.name} · {s.context} · left out" for s in build.left_out]
     lines.append(f"text → tree {build.parse_ms:.1f} ms, → graph {build.graph_ms:.1f} ms, "
                  f"→ kernels {build.compile_ms:.1f} ms")  # fmt: skip
     return lines

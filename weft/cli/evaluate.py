@@ -260,7 +260,6 @@ class _QueryRunner:
         if axes not in self._evaluations:
             alone = self._compiled(place)
             unit, before = alone.unit, self._before(alone)
-            assert unit is not None
             if self._query.backend is None and not self._query.trace:
                 self._backend = "vector" if self._work(unit) > _PATIENCE else "vm"
             settings = self._patch.settings
@@ -276,19 +275,14 @@ class _QueryRunner:
 
     def _before(self, alone: Alone) -> SoundBefore | None:
         """What plays the sounds that the strand analyses."""
-        if alone.whole is None or not alone.whole.heard:
+        if not alone.whole.heard:
             return None
         streams = [spec.name for spec in self._contexts if spec.streams]
         return SoundBefore(alone.whole, ProgramLoader(choose(load_registry(), streams), offline=True))
 
     def _compiled(self, place: QueryPlace) -> Alone:
-        """The strand, which this installation can evaluate."""
         consumer = "audio" if self._query.samples else "display"
-        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, header_of)
-        if alone.unit is None:
-            show(alone.warnings)
-            raise Missing(f"{self._strand} needs a source that this version cannot open")
-        return alone
+        return compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, header_of)
 
     def _work(self, unit: Unit) -> int:
         """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""

@@ -24,7 +24,7 @@ from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
-from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec, load_packages
+from weft.sources import SOURCES, SourceParam, SourceSpec, load_packages
 from weft.syntax.parser import FORMS
 
 Facts = tuple[tuple[str, str], ...]
@@ -33,8 +33,8 @@ Facts = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Topic:
     """One entry of the help. Lists show its `name`; `words` are other names by which it is found; `shown` is how it is
-    written. Each of the `examples` is an expression or some statements; `facts` are lines with a heading; `lacks` says
-    what this version does not support."""
+    written. Each of the `examples` is an expression or some statements; `facts` are lines with a
+    heading."""
 
     kind: str
     name: str
@@ -43,7 +43,6 @@ class Topic:
     examples: tuple[str, ...]
     words: tuple[str, ...] = ()
     facts: Facts = ()
-    lacks: str = ""
 
 
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -128,17 +127,15 @@ def _of_source(source: SourceSpec) -> Topic:
     facts += [("axes", ", ".join(source.axes))] if source.axes else []
     for media in source.media:
         outputs, axes = ", ".join(media.outputs), ", ".join(media.axes)
-        lacking = "" if media.is_readable else f"; {NOT_READABLE}"
-        facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}{lacking}"))
+        facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}"))
     facts += source.facts
     if source.is_analysis:
         rate = SETTINGS["rate"].default
         delay, reach = source.hops / 2, HEARD_ROWS - HEARD_AHEAD
         seconds = hop_length(rate) / rate
         facts.append(("delay", f"{delay * seconds * 1000:.0f} ms; earlier times reach back {reach * seconds:.0f} s"))
-    lacks = "" if source.is_readable else f"it {NOT_READABLE}; {LEFT_OUT}, with a warning"
     shown = _call(source.name, [_source_param(param) for param in source.params])
-    return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts), lacks=lacks)
+    return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts))
 
 
 def _source_param(param: SourceParam) -> str:
@@ -276,9 +273,6 @@ def _entry(topic: Topic) -> Iterator[str]:
     if topic.facts:
         yield ""
         yield from _facts(topic)
-    if topic.lacks:
-        yield ""
-        yield from _wrapped(topic.lacks, "  Note: ", "  ")
     if topic.examples:
         yield ""
         yield f"  Example{'s' * (len(topic.examples) > 1)}:"
@@ -317,13 +311,11 @@ def _overview() -> Iterator[str]:
     yield "weft help NAME says what a name means, with an example: weft help smoothstep"
     yield ""
     for kind, heading in KINDS.items():
-        shown = ((topic, "*" * (topic.lacks != "" and kind == "source")) for topic in topics if topic.kind == kind)
-        names = list(dict.fromkeys(topic.name + mark for topic, mark in shown))
+        names = list(dict.fromkeys(topic.name for topic in topics if topic.kind == kind))
         if names and kind != "library spindle":  # each library lists its own
             names = [name.removeprefix("me@") if kind in ("coordinate", "setting") else name for name in names]
             yield from _wrapped("  ".join(names), f"{heading:{headings}}  ", " " * (headings + 2))
     yield ""
-    yield f"* {NOT_READABLE}"
     yield "Put signs in quotes:      weft help '<<'"
     yield "The options of a command: weft help run"
 

@@ -19,7 +19,7 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.calls import (
     PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
-    media_kind, media_path, sound_of_film, source_text
+    media_path, sound_of_film, source_text
 )
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.groups import Resolver, map_target
@@ -85,9 +85,6 @@ class _Advance(Generic[V]):
     update: Callable[[], Eventual[V]]
     loops: tuple[Span, ...]
 
-
-# The scope of what has no expressions.
-_NOWHERE = Scope("")
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
@@ -330,8 +327,6 @@ class Elaborator(Generic[V]):
         if (called := called_sound(size.call, spec, rate)) is not None:
             return self.domain.op("div", self.domain.uniform(called[0].name), self.domain.const(rate))
         text = source_text(size.call, spec)
-        if (kind := media_kind(text.value, spec)) is not None and not kind.is_readable:
-            return self._source(size.call, 0, at, None, _NOWHERE)
         return self.domain.const(float(self._known(media_path(text))[size.place]), node.span)
 
     def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:

@@ -6,10 +6,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
-from weft.errors import Diagnostic, Span, WeftError, error
+from weft.errors import Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
-from weft.graph.calls import constant_arguments, media_kind, media_path, source_text
+from weft.graph.calls import constant_arguments, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
@@ -20,7 +20,7 @@ from weft.ir.expr import (
 )
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, view_of
-from weft.sources import FILM, LEFT_OUT, NOT_READABLE, SourceSpec
+from weft.sources import FILM, SourceSpec
 from weft.syntax.ast import Call
 
 # The values of coordinates that a context does not sweep: the centre of a one-pixel picture, the left channel.
@@ -28,10 +28,6 @@ _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
 
 # What a subgraph takes of the budget besides its expressions: kernels, and their machine code.
 _STEPS_OF_A_SUBGRAPH = 2000
-
-
-class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest goes on
-    """A correct subgraph needs a source that this installation cannot open. Carries a warning."""
 
 
 # At most this many times at which a film is read.
@@ -95,7 +91,7 @@ def lower(
     """The expressions of one subgraph, in a pool. What is `known` of an earlier patch is not evaluated again.
 
     Raises WeftError for errors that depend on the coordinates of a context (a remap of the time that reaches state, a
-    program too large), and Unavailable for a source without a backend.
+    program too large).
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
     try:
@@ -324,14 +320,7 @@ class ExprDomain:
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
         if spec.is_heard:
             return self._heard(call, spec, plane, at)
-        text = source_text(call, spec) if spec.media else None
-        media = None if text is None else media_kind(text.value, spec)
-        if text is None or media is None or not media.is_readable:
-            what = spec.name if text is None else f'"{text.value}"'
-            raise Unavailable(
-                Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
-            )  # fmt: skip
-        return self.picture(media_path(text), plane, at.x, at.y, call.span)
+        return self.picture(media_path(source_text(call, spec)), plane, at.x, at.y, call.span)
 
     def _heard(self, call: Call, spec: SourceSpec, plane: int, at: Coordinates[Expr]) -> Expr:
         if at.abstime is not self.own.abstime:

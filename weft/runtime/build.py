@@ -25,7 +25,6 @@ from weft.graph.names import collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.partition import reachable
 from weft.ir.expr import Lowered
-from weft.ir.lower import Unavailable
 from weft.media.sampled import header_of
 from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
@@ -278,32 +277,20 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def each_subgraph(
-    found: Analysis, make: Callable[[Subgraph], T]
-) -> tuple[list[T], list[Subgraph], tuple[Diagnostic, ...]]:
-    """The results of `make` for the subgraphs, in their order; the subgraphs that are left out because this
-    installation lacks something that they need, directly or not; and all warnings.
-
-    Raises WeftError with the errors of all subgraphs together.
-    """
+def each_subgraph(found: Analysis, make: Callable[[Subgraph], T]) -> tuple[list[T], tuple[Diagnostic, ...]]:
+    """The results of `make` for the subgraphs, in their order, and all warnings. Raises WeftError with the errors of
+    all subgraphs together."""
     report = Report(list(found.warnings))
     made: list[T] = []
-    left_out: dict[str, Subgraph] = {}
     for subgraph in found.graph.subgraphs:
-        if any(name in left_out for name in subgraph.depends_on):
-            left_out[subgraph.name] = subgraph
-            continue
         try:
             made.append(make(subgraph))
-        except Unavailable as failure:
-            left_out[subgraph.name] = subgraph
-            report.add(failure.diagnostics)
         except WeftError as failure:
             report.add(failure.diagnostics)
             if found.budget.is_spent:
                 break
     report.raise_errors()
-    return made, list(left_out.values()), tuple(report)
+    return made, tuple(report)
 
 
 # The codes of errors about missing names.
@@ -398,12 +385,11 @@ def _sampled(call: Call) -> tuple[str, Expression] | None:
 
 @dataclass(frozen=True)
 class Build(Analysis):
-    """A compiled program. `units` are in an order in which they can run, and `lowered` is what each was compiled from;
-    `left_out` are subgraphs that need something which this installation lacks."""
+    """A compiled program. `units` are in an order in which they can run, and `lowered` is what each was compiled
+    from."""
 
     units: tuple[Unit, ...]
     lowered: tuple[Lowered, ...]
-    left_out: tuple[Subgraph, ...]
     compile_ms: float
 
     @property
@@ -434,10 +420,10 @@ def build(
             known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
             return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
 
-        made, left_out, warnings = each_subgraph(found, made_unit)
+        made, warnings = each_subgraph(found, made_unit)
         if kept:
             kept.succeed(found.graph, found.budget)
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
     known = {**vars(found), "warnings": warnings}
-    return Build(**known, units=units, lowered=lowered, left_out=tuple(left_out), compile_ms=compile_ms)
+    return Build(**known, units=units, lowered=lowered, compile_ms=compile_ms)

@@ -84,12 +84,12 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
 
 @dataclass(frozen=True)
 class Alone:
-    """A strand, compiled as the only output of its patch: that of `unit`, which also exposes it. `unit` is None if the
-    strand needs a source that this installation lacks. `whole` is the program of all that it needs."""
+    """A strand, compiled as the only output of its patch: that of `unit`, which also exposes it. `whole` is the program
+    of all that it needs."""
 
-    unit: Unit | None
+    unit: Unit
     warnings: tuple[Diagnostic, ...]
-    whole: CompiledProgram | None = None
+    whole: CompiledProgram
 
 
 def compile_alone(
@@ -105,8 +105,6 @@ def compile_alone(
     text = f"{name}<v> = {value}\n{consumer}({name}@v)\n"
     built = build(source, contexts, probe=probe, consume=text)
     ref = StrandRef(name, "v")
-    if built.left_out:
-        return Alone(None, built.warnings)
     (only,) = (unit for unit in built.units if unit.subgraph.sinks)
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))

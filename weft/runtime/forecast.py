@@ -54,7 +54,7 @@ def check(source: Source, contexts: ContextTable, probe: Probe | None = None) ->
                 lowered = lower(found.patch, found.graph, subgraph, contexts, Pool(found.budget))
                 return list(_forecast(found, lowered, allowance))
 
-            forecasts, _, warnings = each_subgraph(found, forecast)
+            forecasts, warnings = each_subgraph(found, forecast)
     except WeftError as failure:
         return failure.diagnostics
     if not found.patch.sinks:
