@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -159,6 +160,33 @@ def test_a_scheduler_that_does_not_answer_is_named(weft):
     words = weft("render", "a.weft", "-o", "n.mp4", "--duration", "1", "--cluster", "tcp://127.0.0.1:9", code=3).stderr
     assert words == "weft: no scheduler answers at tcp://127.0.0.1:9\n"
     assert not (weft.folder / "n.mp4").exists()
+
+
+@pytest.mark.long
+def test_what_listens_and_says_nothing_is_no_scheduler(weft):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        words = weft("render", "a.weft", "-o", "n.mp4", "--duration", "1", "--cluster", address, code=3).stderr
+    assert words == f"weft: no scheduler answers at {address}\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("end", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kept(weft, tmp_path, end):
+    with dask(tmp_path, "scheduler", "--port", "0") as scheduler, worker(tmp_path):
+        run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "silent.mp4", "--duration", "600"]
+        run += ["--cluster", address_of(tmp_path)]
+        with subprocess.Popen(run, cwd=weft.folder, stderr=subprocess.PIPE, text=True) as process:
+            parts = weft.folder / ".silent.mp4.parts"
+            wait_for(process, lambda: parts.is_dir() and any(path.name.isdigit() for path in parts.iterdir()))
+            scheduler.send_signal(end)
+            _, words = process.communicate(timeout=100)
+    assert process.returncode == 3
+    why = "does not answer any more" if end == signal.SIGSTOP else "has gone"
+    assert f"silent.mp4 cannot be written: the scheduler at {address_of(tmp_path)} {why}; " in words
+    assert "frames are kept, and the same command goes on from there" in words
+    assert not (weft.folder / "silent.mp4").exists()
+    shutil.rmtree(parts)
 
 
 def test_an_address_is_checked(weft):

@@ -18,6 +18,7 @@ import os
 import pickle
 import platform
 import tempfile
+import threading
 import time
 import uuid
 import warnings
@@ -28,7 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import distributed
 from distributed import Client, WorkerPlugin
@@ -39,12 +40,14 @@ from weft.errors import Diagnostic, WeftError
 from weft.runtime.offline import hash_of
 from weft.runtime.workers import PictureTask, Pool, RenderJob, RenderTask, WorkerError, WorkerPool
 
+T = TypeVar("T")
+
 # The packages that decide what is drawn and how it is written.
 _PACKAGES = ("weft", "numpy", "llvmlite", "av", "pillow")
 # How long to wait for the scheduler, for a first worker, and for a worker after all are gone, in seconds.
 _CONNECTION, _FIRST_WORKER, _NO_WORKERS = 10.0, 10.0, 30.0
 # The longest time that an answer is under way, in seconds.
-_ANSWER = 60.0
+_ANSWER = 30.0
 # The time between two looks at whether there are workers, in seconds.
 _GLANCE = 1.0
 # How long a task that is ended may take to notice it, in seconds.
@@ -85,9 +88,9 @@ class ClusterPool(Pool):
             workers = self._first_workers()
             self._compare(workers)
             plugin = RenderPlugin(pickle.dumps(job), self._media)
-            self._client.register_plugin(plugin, name=self._name)
+            self._ask(lambda: self._client.register_plugin(plugin, name=self._name))
             kind = c_library if job.backend == ExactExecutor.name else processor
-            self.kinds = frozenset(self._client.run(kind).values()) | {kind()}
+            self.kinds = frozenset(self._ask(lambda: self._client.run(kind)).values()) | {kind()}
             """The processors of this machine and of all workers, or their C libraries where processors do not matter.
             Different ones may round numbers differently."""
             for name in self._media:
@@ -110,10 +113,9 @@ class ClusterPool(Pool):
 
     def close(self) -> None:
         """Ends the connection, and what the workers have started."""
-        with suppress(Exception):  # of a cluster that is gone
-            self._client.unregister_worker_plugin(self._name)
-        with suppress(Exception):
-            self._client.close()
+        for end in (lambda: self._client.unregister_worker_plugin(self._name), self._client.close):
+            with suppress(Exception):  # of a cluster that is gone
+                _in_time(end, _ENDING)
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
         """See `Pool`. The frames of a task are counted together, once its files are here."""
@@ -134,7 +136,7 @@ class ClusterPool(Pool):
                         waiting[self._submit(task)] = task
         finally:
             with suppress(Exception):  # of a cluster that is gone
-                self._client.cancel(list(waiting))
+                _in_time(lambda: self._client.cancel(list(waiting)), _ENDING)
 
     def _submit(self, task: RenderTask) -> Any:
         """Has the task done by some worker."""
@@ -156,7 +158,7 @@ class ClusterPool(Pool):
                 raise self._gone from problem
             if self._client.status == "closed":
                 raise self._gone
-            if self._client.scheduler_info(n_workers=-1)["workers"]:
+            if self._workers():
                 patience = time.monotonic() + _NO_WORKERS
             elif time.monotonic() > patience:
                 raise WorkerError(f"all workers of {self._address} have gone")
@@ -168,7 +170,8 @@ class ClusterPool(Pool):
         if future.status == "finished":
             try:
                 found: _Written = pickle.loads(future.result(timeout=_ANSWER))
-            except (TimeoutError, distributed.TimeoutError):
+            except (OSError, TimeoutError, distributed.TimeoutError):
+                self._workers()  # raises if the scheduler is gone, or does not answer
                 return None
             if isinstance(found.problem, str):
                 raise WorkerError(found.problem)
@@ -176,7 +179,7 @@ class ClusterPool(Pool):
                 raise WeftError(*found.problem)
             return found
         if future.status == "error":
-            problem = future.exception()
+            problem = self._ask(future.exception)
             if isinstance(problem, distributed.KilledWorker):
                 what = f"the frames from {task.frames[0]} on" if task.frames else "the sound"
                 raise WorkerError(f"several workers that computed {what} were lost")
@@ -202,15 +205,15 @@ class ClusterPool(Pool):
     def _first_workers(self) -> Mapping[str, Any]:
         """The workers that there are, once there is one."""
         with suppress(TimeoutError, distributed.TimeoutError):
-            self._client.wait_for_workers(1, timeout=_FIRST_WORKER)
-        workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+            self._ask(lambda: self._client.wait_for_workers(1, timeout=_FIRST_WORKER))
+        workers = self._workers()
         if not workers:
             raise WorkerError(f"the scheduler at {self._address} has no workers (dask worker {self._address})")
         return workers
 
     def _compare(self, workers: Iterable[str]) -> None:
         """Compares versions. Raises WorkerError if one differs."""
-        found = self._client.get_versions(packages=list(_PACKAGES))
+        found = self._ask(lambda: self._client.get_versions(packages=list(_PACKAGES)))
         here = _versions(found["client"])
         for address in workers:
             for package, version in _versions(found["workers"][address]).items():
@@ -227,8 +230,27 @@ class ClusterPool(Pool):
             raise WorkerError(f"{name} has changed since it began (the same command begins anew)")
         with open(name, "rb") as file:
             while piece := file.read(_PIECE):
-                self._client.run(_take_piece, self._name, name, piece, workers=[worker], on_error="ignore")
-        self._client.run(_take_piece, self._name, name, b"", workers=[worker], on_error="ignore")
+                self._take(worker, name, piece)
+        self._take(worker, name, b"")
+
+    def _take(self, worker: str, name: str, piece: bytes) -> None:
+        self._ask(
+            lambda: self._client.run(_take_piece, self._name, name, piece, workers=[worker], on_error="ignore")
+        )  # fmt: skip
+
+    def _workers(self) -> Mapping[str, Any]:
+        """The workers that there are now."""
+        found: Mapping[str, Any] = self._ask(lambda: self._client.scheduler_info(n_workers=-1))["workers"]
+        return found
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        """What the cluster answers. Raises WorkerError if it takes too long."""
+        try:
+            return _in_time(question, _ANSWER)
+        except _NoAnswerError as problem:
+            raise WorkerError(f"the scheduler at {self._address} does not answer any more") from problem
+        except OSError as problem:
+            raise self._gone from problem
 
 
 def _connected(address: str) -> Client:
@@ -237,9 +259,35 @@ def _connected(address: str) -> Client:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module=r"distributed\b")
     try:
-        return Client(address, timeout=_CONNECTION)
-    except (OSError, TimeoutError, distributed.TimeoutError) as problem:
+        return _in_time(lambda: Client(address, timeout=_CONNECTION), 2 * _CONNECTION)
+    except (OSError, TimeoutError, distributed.TimeoutError, _NoAnswerError) as problem:
         raise WorkerError(f"no scheduler answers at {address}") from problem
+
+
+class _NoAnswerError(Exception):
+    """Something has taken too long."""
+
+
+def _in_time(call: Callable[[], T], seconds: float) -> T:
+    """What a call returns or raises. Raises _NoAnswerError if it takes longer than some seconds: Dask waits for ever if
+    the other side keeps the connection open and says nothing. The call then goes on in a thread for which nothing
+    waits."""
+    done = SimpleQueue[tuple[T | None, BaseException | None]]()
+
+    def run() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as problem:
+            done.put((None, problem))
+
+    threading.Thread(target=run, name="weft-cluster", daemon=True).start()
+    try:
+        found, problem = done.get(timeout=seconds)
+    except Empty:
+        raise _NoAnswerError from None
+    if problem is not None:
+        raise problem
+    return cast(T, found)
 
 
 def _files_of(task: RenderTask) -> list[Path]:
