@@ -52,8 +52,8 @@ def digests(name: str, executor: str) -> tuple[str, str]:
 def digests_of_each(
     name: str, kind: type[NativeExecutor], monkeypatch: pytest.MonkeyPatch
 ) -> Mapping[str, tuple[str, str]]:
-    """The hashes by the name of a family of processors, with code for its plainest member."""
-    found = {}
+    """The hashes by the name of a family of processors, with code for its plainest member, and those of this one."""
+    found = {"this": digests(name, kind.name)}
     for isa in filter(llvm.runs_here, ISAS.values()):
         monkeypatch.setitem(cpu.EXECUTORS, kind.name, lambda isa=isa: kind(llvm.plainest(isa)))  # type: ignore[misc]
         found[isa.name] = digests(name, kind.name)
