@@ -144,6 +144,7 @@ def test_processors_of_another_kind_are_named_unless_it_is_exact(weft, cluster, 
     assert (weft.folder / "x.mp4").read_bytes() == (weft.folder / "y.mp4").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or not llvm.runs_here(ISAS["avx2"]),
     reason="only glibc can be told to leave out instructions, and has others for them",
