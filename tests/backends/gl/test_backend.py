@@ -379,12 +379,24 @@ def test_errors_of_the_driver_are_told(graphics: Graphics) -> None:
 
 
 def test_the_device_is_named() -> None:
-    (device,) = GlVisual.probe()
+    device, *_ = GlVisual.probe()
     assert device.available
     assert device.name
     assert device.driver
     assert device.compute is not None
     assert device.compute.startswith("OpenGL ")
+
+
+def test_devices_are_numbered(graphics: Graphics) -> None:
+    """EGL opens each of them by its number, and no other one."""
+    from weft.backends.gl.contexts import Egl
+
+    found = GlVisual.probe()
+    assert [device.index for device in found] == list(range(len(found)))
+    for device in found:
+        assert Egl(device.index).context()
+    with pytest.raises(GraphicsError, match="has no device 99"):
+        Egl(99)
 
 
 def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> None:

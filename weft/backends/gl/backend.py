@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.gl import probe
 from weft.backends.gl.contexts import GraphicsError
@@ -31,16 +31,21 @@ class GlBackend(CardBackend):
     dialect: ClassVar[Dialect] = Dialect(glsl.over_picture, glsl.points)
     failure: ClassVar[type[Exception]] = GraphicsError
 
-    def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None) -> None:
-        """Without `graphics`, offscreen ones are opened when they are needed. `tiled` says whether pictures are
-        computed in tiles instead of drawn; None measures which is faster."""
+    def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None, number: int = 0) -> None:
+        """Without `graphics`, offscreen ones are opened when they are needed, on the device of a `number`. `tiled` says
+        whether pictures are computed in tiles instead of drawn; None measures which is faster."""
         self._graphics = graphics
+        self._number = number
         self._tiled = tiled
         self._made: ProgramFactory | None = None
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
         return probe.devices()
+
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        return cls(number=device.index)
 
     @classmethod
     def may_have_hardware(cls) -> bool:
@@ -98,7 +103,7 @@ class GlBackend(CardBackend):
                 from weft.backends.gl.graphics import offscreen
             except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
                 raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
-            self._made = ProgramFactory(self._graphics or offscreen(), self._tiled)
+            self._made = ProgramFactory(self._graphics or offscreen(self._number), self._tiled)
         return self._made
 
 

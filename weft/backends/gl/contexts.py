@@ -20,7 +20,7 @@ _RESET_NOTICE, _LOSE_CONTEXT = 0x31BD, 0x31BF
 VERSIONS = ((4, 5), (4, 3), (4, 1), (3, 3))
 """The versions that are tried, the best first."""
 
-# A library may list several devices. The first that creates a context is used.
+# A library may list several devices, also some that make no contexts.
 _MOST_DEVICES = 16
 
 
@@ -41,15 +41,15 @@ class Context:
 class Egl:
     """EGL without a display. Its contexts share programs and textures with one another."""
 
-    def __init__(self) -> None:
-        """Raises GraphicsError."""
+    def __init__(self, number: int = 0) -> None:
+        """Opens the device of this number among those that make contexts. Raises GraphicsError."""
         try:
             self._egl = ctypes.CDLL("libEGL.so.1")
         except OSError as failure:
             raise GraphicsError(f"there is no EGL ({failure})") from failure
         self._declare()
         self._first: int | None = None
-        self._display = self._opened()
+        self._display = self._opened(number)
 
     def _declare(self) -> None:
         egl, pointer = self._egl, ctypes.c_void_p
@@ -67,18 +67,36 @@ class Egl:
             function = getattr(egl, name)
             function.restype, function.argtypes = gives, takes
 
-    def _opened(self) -> int:
-        """The display of the first device that creates a context; if EGL lists no devices, the default display."""
-        for display in self._displays():
-            if display and self._egl.eglInitialize(display, None, None):
-                self._egl.eglBindAPI(_DESKTOP_OPENGL)
-                self._first = self._created(display)
-                if self._first is not None:
-                    return display
+    def _opened(self, number: int) -> int:
+        """The display of a device; of the first one, if EGL lists no devices, that which draws without a card, or the
+        default one."""
+        devices, others = self._displays()
+        usable = 0
+        for display in devices:
+            self._first = self._begun(display)
+            if self._first is not None and usable == number:
+                return display
+            if self._first is not None:
+                usable += 1
+                self._egl.eglDestroyContext(display, self._first)
+                self._first = None
+        for display in others if usable == number == 0 else ():
+            self._first = self._begun(display)
+            if self._first is not None:
+                return display
+        if number:
+            raise GraphicsError(f"EGL has no device {number}")
         raise GraphicsError("EGL makes no context of OpenGL 3.3 or later without a display")
 
-    def _displays(self) -> list[int | None]:
-        """Displays, the best first: those of devices, which are cards, then the one that draws without a card."""
+    def _begun(self, display: int) -> int | None:
+        """The first context of a display, if it makes one."""
+        if not self._egl.eglInitialize(display, None, None):
+            return None
+        self._egl.eglBindAPI(_DESKTOP_OPENGL)
+        return self._created(display)
+
+    def _displays(self) -> tuple[list[int], list[int]]:
+        """The displays of devices, which are cards or stand for one, and others."""
         pointer = ctypes.c_void_p
         get = self._extension("eglGetPlatformDisplayEXT", pointer, ctypes.c_uint, pointer, pointer)
         query = self._extension("eglQueryDevicesEXT", ctypes.c_uint, ctypes.c_int, pointer, pointer)
@@ -87,9 +105,9 @@ class Egl:
             devices, count = (pointer * _MOST_DEVICES)(), ctypes.c_int()
             if query(_MOST_DEVICES, devices, ctypes.byref(count)):
                 found += [get(_PLATFORM_DEVICE, device, None) for device in devices[: count.value]]
-        if get is not None:
-            found.append(get(_PLATFORM_SURFACELESS, None, None))
-        return [*found, self._egl.eglGetDisplay(None)]
+        others = [get(_PLATFORM_SURFACELESS, None, None)] if get is not None else []
+        others.append(self._egl.eglGetDisplay(None))
+        return [each for each in found if each], [each for each in others if each]
 
     def _extension(self, name: str, gives: Any, *takes: Any) -> Callable[..., Any] | None:
         address = self._egl.eglGetProcAddress(name.encode())

@@ -325,7 +325,8 @@ def _number(name: Any) -> int:
 
 
 @functools.cache
-def offscreen() -> Graphics:
-    """The graphics of a process without a window. Raises GraphicsError if there are none."""
-    egl = Egl()
+def offscreen(number: int = 0) -> Graphics:
+    """The graphics of a process without a window, on the device of this number. Raises GraphicsError if there are
+    none."""
+    egl = Egl(number)
     return Graphics(egl.context(), egl.context())

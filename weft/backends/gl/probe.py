@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from weft.backends.base import DeviceInfo
 from weft.backends.hardware import answer
@@ -15,38 +18,45 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
-    """The device of OpenGL, available if it has at least this version; an unavailable one says why. Never raises."""
+    """The devices of OpenGL, each available if it has at least this version; an unavailable one says why. Never
+    raises."""
     found = answer("weft.backends.gl.probe", "OpenGL")
     if "reason" in found:
         return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]
-    if tuple(found["number"]) < least:
-        number, wanted = (".".join(map(str, version)) for version in (found["number"], least))
+    return [_device(number, about, least) for number, about in enumerate(found["devices"])]
+
+
+def _device(index: int, about: Mapping[str, Any], least: tuple[int, int]) -> DeviceInfo:
+    if tuple(about["number"]) < least:
+        number, wanted = (".".join(map(str, version)) for version in (about["number"], least))
         reason = f"it has OpenGL {number}, and this takes {wanted}"
-        return [DeviceInfo(0, found["renderer"], available=False, reason=reason, platform="OpenGL")]
-    total, free = found["memory_total"], found["memory_free"]
-    return [
-        DeviceInfo(
-            0, found["renderer"], memory_total=total, memory_free=free, unified=not total, platform="OpenGL",
-            compute=f"OpenGL {found['number'][0]}.{found['number'][1]}",
-            driver=f"{found['vendor']}, {found['version']}", software=found["software"],
-        )
-    ]  # fmt: skip
+        return DeviceInfo(index, about["renderer"], available=False, reason=reason, platform="OpenGL")
+    total, free = about["memory_total"], about["memory_free"]
+    return DeviceInfo(
+        index, about["renderer"], memory_total=total, memory_free=free, unified=not total, platform="OpenGL",
+        compute=f"OpenGL {about['number'][0]}.{about['number'][1]}",
+        driver=f"{about['vendor']}, {about['version']}", software=about["software"],
+    )  # fmt: skip
 
 
 def main() -> None:
-    """Prints the device as JSON."""
+    """Prints the devices as JSON."""
     from weft.backends.gl.contexts import GraphicsError
 
     try:
         from weft.backends.gl.graphics import offscreen
 
-        about = offscreen().about
+        found = [offscreen().about]
+        # Cards come first. What draws with the processor is left out where there is one.
+        with suppress(GraphicsError):
+            while not (another := offscreen(len(found)).about).software:
+                found.append(another)
     except GraphicsError as failure:
         print(json.dumps({"reason": str(failure)}))
     except Exception as failure:  # PyOpenGL raises errors of many kinds without libGL
         print(json.dumps({"reason": f"OpenGL is missing on this machine ({failure})"}))
     else:
-        print(json.dumps({**asdict(about), "software": about.software}))
+        print(json.dumps({"devices": [{**asdict(about), "software": about.software} for about in found]}))
 
 
 if __name__ == "__main__":
