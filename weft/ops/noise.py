@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 from weft.ops import double, formula as f, ieee, single
@@ -42,7 +44,7 @@ Z = Axis(0x8CB9_2BA7, 0)
 # The finaliser's constants were found by search: of 6,000 pairs, these multipliers with these shifts come nearest to
 # changing each of the top 24 bits in half of all cases when one bit of the input changes (0.492 to 0.508).
 _FIRST_SHIFT, _FIRST_MULTIPLIER = 16, 0x87EB_F2B7
-_SECOND_SHIFT, _SECOND_MULTIPLIER = 14, 0xA26F_4F4D
+SECOND_SHIFT, _SECOND_MULTIPLIER = 14, 0xA26F_4F4D
 
 
 def axis_part(whole: Term, axis: Axis, step: int = 0) -> Term:
@@ -61,7 +63,7 @@ def axis_part(whole: Term, axis: Axis, step: int = 0) -> Term:
 def finish(parts: Term) -> Term:
     """The hash of a lattice point from the xor of its axes' parts. Only its top 24 bits are well mixed."""
     mixed = f.bits_mul(parts, _FIRST_MULTIPLIER)
-    mixed = f.bits_xor(mixed, f.bits_shr(mixed, _SECOND_SHIFT))
+    mixed = f.bits_xor(mixed, f.bits_shr(mixed, SECOND_SHIFT))
     return f.bits_mul(mixed, _SECOND_MULTIPLIER)
 
 
@@ -86,7 +88,7 @@ def lattice_hash(i: int, j: int, k: int) -> int:
         product = (coordinate * axis.multiplier + axis.start) & MASK
         bits ^= product ^ product >> _FIRST_SHIFT
     bits = bits * _FIRST_MULTIPLIER & MASK
-    bits ^= bits >> _SECOND_SHIFT
+    bits ^= bits >> SECOND_SHIFT
     return bits * _SECOND_MULTIPLIER & MASK
 
 
@@ -289,22 +291,29 @@ def _combine(a: Term | None, b: Term | None) -> Term | None:
 
 
 def _value_noise(x: Term, y: Term, z: Term) -> Term:
-    """Noise in units of 2⁻²⁴: the values at the corners of a cell, blended along x, then y, then z.
+    """Noise in units of 2⁻²⁴: the values at the corners of a cell, blended.
 
-    y and z are combined before x, since together they often vary more slowly than x.
+    y and z are combined before x, since together they often vary more slowly than x. Then the weights of four corners
+    do so as well, and blending these takes as many products.
     """
     along_x, along_y, along_z = _cell(x, X), _cell(y, Y), _cell(z, Z)
+    edges = [_combine(part_y, part_z) for part_z in along_z.parts for part_y in along_y.parts]
 
     def corner(part: Term | None, others: Term | None) -> Term:
         parts = _combine(part, others)
         assert parts is not None  # x always has a part: it does not start at 0
         return f.bits_top(finish(parts))
 
-    def plane(part_z: Term | None) -> Term:
-        edges = [_combine(part_y, part_z) for part_y in along_y.parts]
-        return along_y.blend([along_x.blend([corner(part, edge) for part in along_x.parts]) for edge in edges])
+    if len(edges) < 4:
+        blended = [along_x.blend([corner(part, edge) for part in along_x.parts]) for edge in edges]
+        return (along_y if len(along_y.parts) > 1 else along_z).blend(blended)
+    weights = [down * deep for deep in (1 - along_z.fade, along_z.fade) for down in (1 - along_y.fade, along_y.fade)]
 
-    return along_z.blend([plane(part_z) for part_z in along_z.parts])
+    def side(part: Term | None) -> Term:
+        shares = [corner(part, edge) * weight for edge, weight in zip(edges, weights, strict=True)]
+        return reduce(add, shares)
+
+    return along_x.blend([side(part) for part in along_x.parts])
 
 
 def _scaled(x: Term, factor: float, shift: float) -> Term:

@@ -122,6 +122,8 @@ def pattern_kernel(pattern):
     @functools.cache
     def made(part):
         op, *operands = part
+        if op == "u32":
+            return Node(op, (), "u32", *operands)
         kinds = SIGNATURES[op][0]
         args = [
             Node("const", (), "float", each) if isinstance(each, float)

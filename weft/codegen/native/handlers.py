@@ -21,6 +21,7 @@ from weft.codegen.native.writer import ValueWriter
 from weft.codegen.values import SIGNATURES, Line, Node
 from weft.ir.rates import Rate
 from weft.ops import OPS
+from weft.ops.noise import SECOND_SHIFT
 from weft.ops.single import remainder_by
 from weft.ops.spec import ValueType
 
@@ -41,7 +42,13 @@ _HASH: Pattern = ("bits_mul", ("bits_xor", 0, ("bits_shr", 0, 1)), 2)
 MIXED: Pattern = ("bits_mul", ("bits_xor", 0, 1), 2)
 """The only part of a pattern that the pattern mentions twice."""
 _TWICE: Pattern = ("bits_mul", ("bits_xor", MIXED, ("bits_shr", MIXED, 3)), 4)
+# The random value of a corner of a cell of noise. A record has no room for the shift besides a weight and a sum.
+_CORNER: Pattern = (
+    "bits_top", ("bits_mul", ("bits_xor", MIXED, ("bits_shr", MIXED, ("u32", SECOND_SHIFT))), 3)
+)  # fmt: skip
 FUSIONS: tuple[Pattern, ...] = (
+    ("add", ("mul", _CORNER, 4), 5),
+    ("mul", _CORNER, 4),
     ("bits_top", _TWICE),
     _TWICE,
     ("bits_top", _HASH),
@@ -272,6 +279,10 @@ def _fused(w: _Handler, pattern: Pattern, known: dict[int | Pattern, LlvmValue])
         assert not isinstance(operand, str)
         if isinstance(operand, float):
             values.append(w.real(operand))
+            continue
+        if isinstance(operand, tuple) and operand[0] == "u32":
+            assert isinstance(operand[1], int)
+            values.append(w.bits(operand[1]))
             continue
         if operand not in known:
             known[operand] = w.read(2 + operand, kind) if isinstance(operand, int) else _fused(w, operand, known)

@@ -125,6 +125,8 @@ class _Fusing:
             return arg.op == "const" and arg.attr == operand
         if isinstance(operand, str) or arg.op != operand[0]:
             return False
+        if arg.op == "u32":
+            return bool(arg.attr == operand[1])
         if arg in parts:
             return operand is MIXED
         uses = 2 if operand is MIXED else 1
