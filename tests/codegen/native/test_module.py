@@ -11,7 +11,7 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
 from weft.backends.native import llvm
-from weft.codegen.native.graph import parallelism
+from weft.codegen.native.graph import most_alive, parallelism
 from weft.codegen.native.module import emit, registers, suits
 from weft.codegen.native.target import ISAS, SINGLE, TIERS, Isa
 from weft.codegen.native.writer import reciprocal
@@ -168,7 +168,7 @@ def in_pairs(terms: list[Term]) -> Term:
     return in_pairs(terms[:half]) + in_pairs(terms[half:]) if half else terms[0]
 
 
-def test_values_that_wait_for_each_other_get_more_registers() -> None:
+def test_values_that_wait_for_each_other_or_are_few_at_a_time_get_more_registers() -> None:
     e = Exprs()
     x, y = e.coord("x"), e.coord("y")
     chain = x * y
@@ -176,11 +176,12 @@ def test_values_that_wait_for_each_other_get_more_registers() -> None:
         chain = e("abs", chain * 1.1 + y) - (x + step)
     many = [e("abs", x * y * step + x) * (y + step) for step in range(120)]
     picture = e.picture("p", x * y + x, y) + chain
+    twice = in_pairs(many[:40]) * in_pairs([term * term for term in many[:40]])
     found = [
         [registers(compiled(lowered(root)).section(Rate.ELEMENT), ISAS[isa]) for isa in ("avx512", "avx2")]
-        for root in (x * y, chain, picture, in_pairs(many[:40]), in_pairs(many))
+        for root in (x * y, chain, in_pairs(many[:40]), picture, twice, in_pairs(many))
     ]
-    assert found == [[4, 4], [4, 4], [2, 2], [2, 2], [1, 1]]
+    assert found == [[4, 4], [4, 4], [4, 4], [2, 2], [2, 2], [1, 1]]
 
 
 def test_the_longest_chain_of_a_loop_counts_for_each_step() -> None:
@@ -191,3 +192,13 @@ def test_the_longest_chain_of_a_loop_counts_for_each_step() -> None:
     (side,) = e.loop(0, (1, 50), [x * y], [e.carried(0) + sum(terms[1:], terms[0])])
     sections = [compiled(lowered(root)).section(Rate.ELEMENT) for root in (waiting, side)]
     assert [round(parallelism(section.nodes)) for section in sections] == [1, 3]
+
+
+def test_the_most_values_that_are_alive_at_once() -> None:
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    terms = [e("abs", x * y * step) for step in range(1, 9)]
+    sections = [compiled(lowered(root)).section(Rate.ELEMENT) for root in (x * y, in_pairs(terms), terms[0] * terms[1])]
+    found = list(map(most_alive, sections))
+    assert found[0] == 1
+    assert found[1] > found[2] > 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
-from weft.codegen.values import LoopBody, Node, Section, operands
+from weft.codegen.values import LoopBody, Node, Section, operands, operands_within
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 from weft.ops.intervals import ANYWHERE, Interval, number
@@ -51,6 +53,15 @@ def _longest(nodes: Iterable[Node]) -> float:
             own /= parallelism(node.attr.nodes)
         ends[node] = own + max([ends.get(each, 0) for each in operands(node)], default=0)
     return max(ends.values(), default=0)
+
+
+def most_alive(section: Section) -> int:
+    """How many values wait for their last use at once, at most, if they are computed in order."""
+    nodes = list(section.walk())
+    last = {each: at for at, node in enumerate(nodes) for each in operands_within(node)}
+    last |= dict.fromkeys(section.roots, len(nodes))
+    ends = Counter(last.get(node) for node in nodes)
+    return max(accumulate(1 - ends[at] for at in range(len(nodes))), default=0)
 
 
 # The interval of a value, as far as its last few operations show it; NaN aside.

@@ -8,10 +8,10 @@ from functools import reduce
 from typing import Any
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, affine, costs, interval, parallelism
+from weft.codegen.native.graph import Graph, affine, costs, interval, most_alive, parallelism
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import (
-    DOUBLE, SHORT, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
+    DOUBLE, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
 )
 from weft.codegen.native.writer import (
     COLUMNS, ELEMENTS, QUICK, ROWS, USUAL, WHOLE, ArgumentTable, FunctionWriter, band_function, function, line_function,
@@ -378,22 +378,23 @@ def is_improvable(kernel: Kernel) -> bool:
 
 
 # Several registers for each value keep the arithmetic units busy while results are pending, unless enough values can be
-# computed at once anyway. But LLVM takes longer with each.
+# computed at once anyway. Where few values are alive, they also share what is loaded for all lanes. But LLVM takes
+# longer with each.
 _FEW_AT_ONCE, _MOST_IN_FOUR = 5.0, 1500
+_FEW_ALIVE, _SMALL = 9, 400
 _SOME_AT_ONCE, _MOST_IN_TWO = {512: 6.0}, 1180
-_SOME_IN_NARROW, _USUALLY_IN_TWO = 8.5, 400
+_SOME_IN_NARROW = 8.5
 
 
 def registers(section: Section, isa: Isa) -> int:
     """How many registers each value of the elements of a picture has in the second tier."""
     values, at_once = len(section), parallelism(section.nodes)
-    if values <= SHORT:
-        return 4
+    waits = at_once <= _FEW_AT_ONCE and values * at_once <= _MOST_IN_FOUR
     # The more lanes a vector has, the less often do neighbours read neighbours.
-    if at_once <= _FEW_AT_ONCE and values * at_once <= _MOST_IN_FOUR and not any(map(_is_read, section.walk())):
+    if not any(map(_is_read, section.walk())) and (waits or (values <= _SMALL and most_alive(section) <= _FEW_ALIVE)):
         return 4
     some = _SOME_AT_ONCE.get(isa.bits, _SOME_IN_NARROW)
-    return 2 if values <= _USUALLY_IN_TWO or (at_once <= some and values <= _MOST_IN_TWO) else 1
+    return 2 if values <= _SMALL or (at_once <= some and values <= _MOST_IN_TWO) else 1
 
 
 def _is_read(node: Node) -> bool:

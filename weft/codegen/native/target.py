@@ -148,11 +148,11 @@ class Tier:
 
     def lanes(self, isa: Isa, values: int, floats: Precision = SINGLE) -> int:
         """The width of vectors, for a kernel with this many values per element."""
-        return isa.bits // (8 * floats.bytes) * (self.registers_short if values <= SHORT else self.registers)
+        return isa.bits // (8 * floats.bytes) * (self.registers_short if values <= _SHORT else self.registers)
 
 
-SHORT = 27
-"""In a kernel of at most this many values, few are live at once, so that there are several registers for each."""
+# In a sound of at most this many values, few are live at once, so that there are several registers for each.
+_SHORT = 27
 
 # In tier 1, one register per value and no instruction scheduling: the picture is on screen at once. In tier 2, more
 # registers per value keep the arithmetic units busy while results are pending.
