@@ -606,6 +606,7 @@ class FunctionWriter(ValueWriter):
         """The cell of a ring that this tick writes, by its slot, where the block of arguments does not hold it."""
         self.registers: dict[SlotPlane, LlvmValue] = {}
         """The values one tick ago of slots that are kept in registers."""
+        self._is_large = len(graph.section) > _MOST_HOISTED
         self.budget = ""
         """The address of the steps that the nest of loops around this place may still make."""
 
@@ -632,8 +633,7 @@ class FunctionWriter(ValueWriter):
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
         # Many constants would only be moved to the stack, where vectors take more room.
-        at_use = scalar.source == "const" and len(self.graph.section) > _MOST_HOISTED
-        return load() if at_use else self._hoist(scalar, load)
+        return load() if self._is_large and scalar.source == "const" else self._hoist(scalar, load)
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
