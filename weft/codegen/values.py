@@ -233,12 +233,12 @@ def operands_within(node: Node) -> tuple[Node, ...]:
     return (*node.args, *node.attr.following) if node.op == "loop" else node.args
 
 
-def operands(node: Node) -> Iterator[Node]:
+def operands(node: Node) -> Sequence[Node]:
     """The values that a value depends on: its operands; for a loop, also those that its body uses from outside."""
-    yield from node.args
-    if node.op == "loop":
-        inside = set(with_bodies(node.attr.nodes))
-        yield from (each for each in _used_by(node.attr) if each not in inside)
+    if node.op != "loop":
+        return node.args
+    inside = set(with_bodies(node.attr.nodes))
+    return [*node.args, *(each for each in _used_by(node.attr) if each not in inside)]
 
 
 def _used_by(body: LoopBody) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from weft.backends.native.llvm import NativeCode, handlers_object, host, plaines
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, handler_names
 from weft.codegen.native.module import is_huge
-from weft.codegen.native.target import ISAS
+from weft.codegen.native.target import ISAS, SINGLE
 from weft.codegen.native.tiles import TileProgram, emit_tiles
 from weft.codegen.values import SIGNATURES, Line, Node, Section
 from weft.ir.rates import Rate
@@ -163,20 +163,20 @@ def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
 
 def test_the_cache_takes_only_whole_files_of_this_user(tmp_path):
     processor, folder = host(), tmp_path / "code"
-    code = handlers_object(processor, folder)
+    code = handlers_object(processor, SINGLE, folder)
     (kept,) = folder.iterdir()
     whole = kept.read_bytes()
     for damage in (whole[:-1], b"", whole[:-1] + bytes([whole[-1] ^ 1])):
         kept.write_bytes(damage)
-        assert handlers_object(processor, folder) == code
+        assert handlers_object(processor, SINGLE, folder) == code
         assert kept.read_bytes() == whole
     kept.write_bytes(whole)
     before = kept.stat().st_ino
-    assert handlers_object(processor, folder) == code
+    assert handlers_object(processor, SINGLE, folder) == code
     assert kept.stat().st_ino == before
     for place, mode in ((kept, 0o666), (folder, 0o777)):
         place.chmod(mode)
-        assert handlers_object(processor, folder) == code
+        assert handlers_object(processor, SINGLE, folder) == code
         assert kept.stat().st_ino != before
         before = kept.stat().st_ino
     folder.chmod(0o700)

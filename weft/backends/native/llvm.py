@@ -30,7 +30,7 @@ from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.handlers import RECORD, handler_names, handlers
 from weft.codegen.native.target import (
-    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
+    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Precision, Ring, Word
 )
 from weft.codegen.native.tiles import TileProgram
 from weft.ir.expr import StateSlot
@@ -184,7 +184,7 @@ class TileFunctions:
 
     def __init__(self, code: TileProgram, processor: Processor) -> None:
         self.layout, self.tier = code.layout, code.tier
-        self._engine, self._run, places = _handlers(processor)
+        self._engine, self._run, places = _handlers(processor, code.floats)
         self._programs = {name: _linked(words, places) for name, words in code.programs}
 
     def __contains__(self, name: str) -> bool:
@@ -209,11 +209,12 @@ def linked(code: NativeCode | TileProgram, processor: Processor) -> Functions | 
 
 
 @functools.cache
-def _handlers(processor: Processor) -> tuple[Any, Any, npt.NDArray[np.int64]]:
-    """The engine that holds them, the function that runs programs, and the addresses of all handlers."""
-    engine = _engine(handlers_object(processor, cache_folder() / "code"))
+def _handlers(processor: Processor, floats: Precision) -> tuple[Any, Any, npt.NDArray[np.int64]]:
+    """The engine that holds those of a precision, the function that runs programs, and the addresses of all."""
+    engine = _engine(handlers_object(processor, floats, cache_folder() / "code"))
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("tile_run"))
-    return engine, run, np.array([engine.get_function_address(f"tile{name}") for name in handler_names()], np.int64)
+    addresses = [engine.get_function_address(f"tile{name}") for name in handler_names(floats)]
+    return engine, run, np.array(addresses, np.int64)
 
 
 # The handlers of a processor are kept as an object file, after its digest.
@@ -223,10 +224,10 @@ _DIGEST = hashlib.sha256().digest_size
 _TO_LEVEL = 2
 
 
-def handlers_object(processor: Processor, folder: Path) -> bytes:
-    """The handlers as an object file: the one in the folder, or a new one, which is kept there if that is possible. A
-    file is read only if it is whole, and if nobody but this user could have written it."""
-    text = handlers(processor.isa)
+def handlers_object(processor: Processor, floats: Precision, folder: Path) -> bytes:
+    """The handlers of a precision as an object file: that in the folder, or a new one, which is kept there if that is
+    possible. A file is read only if it is whole, and if nobody but this user could have written it."""
+    text = handlers(processor.isa, floats)
     key = (_llvm().llvm_version_info, processor.triple, processor.cpu, processor.features, _TO_LEVEL, text)
     path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.o"
     with suppress(OSError):

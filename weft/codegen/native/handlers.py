@@ -1,21 +1,28 @@
-"""The functions of which pictures without a compiler are made: one for each operation, over a tile of lanes.
+"""The functions of which pictures and sounds without a compiler are made: one for each operation, over a tile of
+lanes.
 
-`handlers` writes them once for a processor, from the native forms of the table of operations, with `run`, which follows
-a program (`tiles`) tile by tile. A program is a list of records of `RECORD` words: the address of a function, the slot
-of its result, and the operands that it takes. Slots hold 4 bytes for each lane; a bool is 0 or 1. The word of a slot is
-its offset in bytes, less 2³² if it holds a tile: the other slots hold one number, `UNIFORM` times.
+`handlers` writes them once for a processor and a precision, from the native forms of the table of operations, with
+`run`, which follows a program (`tiles`, `chunks`). A program consists of lists of records of `RECORD` words: the
+address of a function, the slot of its result, and the operands that it takes. Each function ends with a jump to that of
+the next record; the last one of a list returns. Slots hold a float for each lane, and other types in 4 bytes; a bool is
+0 or 1. The word of a slot is its offset in bytes, less 2³² if it holds a tile: the other slots hold one number,
+`UNIFORM` times.
+
+Pictures are in single precision, and their tiles are pieces of rows. Sounds are in double precision, and their tiles
+are chunks of samples. What needs the sample before it is computed for one lane at a time, by other functions (`ONE`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS
 from weft.codegen.native.module import LEVELS
 from weft.codegen.native.section import Raster, RingShape, between_four, between_rows, cell_numbers, far_gather, fetch
 from weft.codegen.native.target import (
-    CHANNELS, DOUBLE, SINGLE, Field, Head, History, ImageCell, Isa, LlvmValue, PictureWord, Ring, Word
+    CHANNELS, DOUBLE, SINGLE, Field, Head, History, ImageCell, Isa, LlvmValue, PictureWord, Precision, Ring, Word
 )
 from weft.codegen.native.writer import ValueWriter
 from weft.codegen.values import SIGNATURES, Line, Node
@@ -28,11 +35,20 @@ from weft.ops.spec import ValueType
 TILE = 256
 """The most lanes of a tile."""
 
-UNIFORM = 64
-"""The copies of a number that is the same in all lanes. No handler reads more at once."""
+# The registers of a vector: the loops of functions run over as many lanes as these hold.
+_REGISTERS: Mapping[Precision, int] = MappingProxyType({SINGLE: 4, DOUBLE: 2})
+
+UNIFORM: Mapping[Precision, int] = MappingProxyType({SINGLE: 64, DOUBLE: 16})
+"""The copies of a number that is the same in all lanes. No function reads more at once."""
 
 RECORD = 8
 """The words of a record."""
+
+BODY = 4
+"""The word of a record with a body that says how many bytes after the record the body is."""
+
+ONE = "one_"
+"""How the names of functions for one lane begin. The lane is the row `%y`; in a slot of one number it is the first."""
 
 Pattern: TypeAlias = "tuple[str | int | float | Pattern, ...]"
 
@@ -72,24 +88,51 @@ FUSIONS: tuple[Pattern, ...] = (
     ("mod", 0, 1.0),
 )
 
+# The functions of pictures besides rows.
 _NUMBERS = ("_const", "_scalar", "_row", "_base")
 _COPIES = ("_column", "_past", "_store")
 _READS = ("_past_at", "_sample", "_sample_row", "_sample_at", "_history", "_picture", "_fetch")
-_SPECIAL = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or", "_loop", "_masked")
+_OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or")
+
+# The functions of sounds besides rows, for tiles and for one lane.
+_OF_CHUNKS = (
+    "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_inside", "_modulo", "_picture", "_fetch",
+    "_past", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks", "_samples",
+)  # fmt: skip
+_OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_past", "_history", "_keep", "_advance")
+
+_LISTS = ("_loop", "_masked", "_end")
 
 
-def handler_names() -> tuple[str, ...]:
-    """The functions of the module, without `run`; records name them by their places."""
+def handler_names(floats: Precision = SINGLE) -> tuple[str, ...]:
+    """The functions of a module, without `run`; records name them by their places."""
     fused = (f"_fused{at}" for at in range(len(FUSIONS)))
-    return (*_SPECIAL, *fused, *(name for name in SIGNATURES if OPS[name].native is not None))
+    rows = (*fused, *(name for name in SIGNATURES if OPS[name].native is not None))
+    if floats == SINGLE:
+        return (*_LISTS, *_OF_PICTURES, *rows)
+    return (*_LISTS, *_OF_CHUNKS, *rows, *(ONE + name for name in (*_OF_SAMPLES, *rows)))
+
+
+_HEADER = "(ptr %slots, ptr %record, ptr %block, i64 %x, i64 %y, i64 %count)"
+"""The parameters of each function."""
+
+_ARGUMENTS = "ptr %block, i64 %x, i64 %y, i64 %count"
+
+# The end of each function: a jump to that of the next record.
+_NEXT = (
+    f"  %following = getelementptr i64, ptr %record, i64 {RECORD}", "  %next.handler = load ptr, ptr %following",
+    f"  musttail call void %next.handler(ptr %slots, ptr %following, {_ARGUMENTS})", "  ret void",
+)  # fmt: skip
 
 
 class _Handler(ValueWriter):
-    """One handler. Most are a loop over the vectors of a tile, which may read and write whole vectors of slots."""
+    """One function. Most are a loop over the vectors of a tile, which may read and write whole vectors of slots. Those
+    for one lane (`alone`) have no loop."""
 
-    def __init__(self, isa: Isa, registers: int) -> None:
+    def __init__(self, isa: Isa, floats: Precision, lanes: int, alone: bool = False) -> None:
         self._fields: dict[Field, int | str] = {word: at for at, word in enumerate(Word)}
-        super().__init__(isa, isa.bits // 32 * registers, self._fields)
+        super().__init__(isa, lanes, self._fields, floats)
+        self._alone = alone
 
     # Words of the record.
 
@@ -106,6 +149,8 @@ class _Handler(ValueWriter):
         """A number, in every lane."""
 
         def spread() -> LlvmValue:
+            if kind == "float" and self.floats == DOUBLE:
+                return self.splat(self.put(f"bitcast i64 {self.operand(at)} to double"), kind)
             found = self.splat(self.put(f"trunc i64 {self.operand(at)} to i32"), "u32")
             return self.real_in(found) if kind == "float" else found
 
@@ -125,10 +170,14 @@ class _Handler(ValueWriter):
 
         return self._hoist(("slot", at), find).text
 
+    def lane_at(self, at: int) -> str:
+        """The lane of a slot with which this vector begins: the first one if the slot has one number."""
+        mask = self._hoist(("mask", at), lambda: LlvmValue(self.put(f"ashr i64 {self.operand(at)}, 32"), "u32"))
+        return self.put(f"and i64 {'%y' if self._alone else '%at'}, {mask.text}")
+
     def read(self, at: int, kind: ValueType) -> LlvmValue:
         """This vector of a slot."""
-        mask = self._hoist(("mask", at), lambda: LlvmValue(self.put(f"ashr i64 {self.operand(at)}, 32"), "u32"))
-        return self.load(self.slot(at), self.put(f"and i64 %at, {mask.text}"), kind)
+        return self.load(self.slot(at), self.lane_at(at), kind)
 
     def read_node(self, at: int) -> Node:
         """A node with the value that a slot has."""
@@ -137,9 +186,19 @@ class _Handler(ValueWriter):
         return node
 
     def write(self, value: LlvmValue, at: int = 1) -> None:
-        self.store(value, self.slot(at), "%at")
+        self.store(value, self.slot(at), self.lane_at(at) if self._alone else "%at")
+
+    def write_uniform(self, value: LlvmValue, at: int = 1) -> None:
+        """Writes all copies of a number."""
+        for start in range(0, UNIFORM[self.floats], self.lanes):
+            self.store(value, self.slot(at), str(start))
 
     # Text.
+
+    def call_of_words(self, function: str, a: str, b: str) -> str:
+        """Calls an intrinsic of LLVM on two numbers of 64 bits."""
+        self.declared.add(f"declare i64 @llvm.{function}.i64(i64, i64)")
+        return self.put(f"call i64 @llvm.{function}.i64(i64 {a}, i64 {b})")
 
     def pixel(self, plane: str = "0") -> str:
         """The number of the first element of the tile in an array of planes."""
@@ -152,8 +211,7 @@ class _Handler(ValueWriter):
         return self.bits_add(start, self.each(range(self.lanes), "u32"))
 
     def function(self, name: str, body: Sequence[str]) -> list[str]:
-        header = "(ptr %slots, ptr %record, ptr %block, i64 %x, i64 %y, i64 %count)"
-        return [f'define void @"tile{name}"{header} #0 {{', "entry:", *self.entry, *body, "  ret void", "}"]
+        return [f'define void @"tile{name}"{_HEADER} #0 {{', "entry:", *self.entry, *body, *_NEXT, "}"]
 
     def over_vectors(self, name: str) -> list[str]:
         """The function that runs the text for each vector."""
@@ -164,49 +222,89 @@ class _Handler(ValueWriter):
             "  br i1 %more, label %vector, label %done", "done:",
         ])  # fmt: skip
 
+    def over_one(self, name: str) -> list[str]:
+        """The function that runs the text once."""
+        return self.function(name, ["  br label %vector", "vector:", *self.text])
 
-def handlers(isa: Isa) -> str:
-    """The module of all handlers, and of `run`, which takes the block of arguments and a program."""
-    text, declared = [_RUN, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"], set[str]()
-    for name in handler_names():
-        # There are instructions that gather the lanes of one register.
-        w = _Handler(isa, 1 if name in _READS else 4)
+
+def handlers(isa: Isa, floats: Precision = SINGLE) -> str:
+    """The module of all functions, and of `run`, which takes the block of arguments and a program."""
+    text = [_LIST, _RUN if floats == SINGLE else _RUN_CHUNKS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
+    declared = set[str]()
+    for name in handler_names(floats):
+        w = _writer(isa, floats, name)
         text += _handler(w, name)
         declared |= w.declared
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return "\n".join([*sorted(declared), *text, attributes, ""])
 
 
+def _writer(isa: Isa, floats: Precision, name: str) -> _Handler:
+    if name.startswith(ONE):
+        return _Handler(isa, floats, 1, alone=True)
+    row = OPS.get(name)
+    # There are instructions that gather the lanes of one register, and functions of C's library take one lane each.
+    narrow = name in _READS or (floats == DOUBLE and row is not None and row.double is not None)
+    lanes = isa.bits // (8 * floats.bytes) * (1 if narrow else _REGISTERS[floats])
+    return _Handler(isa, floats, lanes, alone=name == "_loop" and floats == DOUBLE)
+
+
 def _handler(w: _Handler, name: str) -> list[str]:
-    if name in _COPIES:
-        with w.writing(w.entry):
-            _copy(w, name)
-        return w.function(name, [])
-    if name == "_loop":
-        return w.function(name, _loop(w))
-    if name == "_masked":
-        return w.function(name, _masked_loop(w))
-    if name in SIGNATURES:
-        w.write(w.computed(OPS[name], [w.read(2 + at, kind) for at, kind in enumerate(SIGNATURES[name][0])]))
-    elif name.startswith("_fused"):
-        w.write(_fused(w, FUSIONS[int(name.removeprefix("_fused"))], {}))
+    match name:
+        case "_end":
+            return [f'define void @"tile_end"{_HEADER} #0 {{', "  ret void", "}"]
+        case "_loop":
+            return w.function(name, _loop(w))
+        case "_masked":
+            return w.function(name, _masked_loop(w))
+        case "_chunks" | "_samples":
+            return w.function(name, (_chunks if name == "_chunks" else _samples)(w))
+        case "_past" | "_keep" if w.floats == DOUBLE:
+            return w.function(name, _ring_copy(w, name == "_keep"))
+        case "_advance" | "_shift":
+            with w.writing(w.entry):
+                (_advance if name == "_advance" else _shift)(w)
+            return w.function(name, [])
+        case "_spread" | "_spread_bits":
+            kind: ValueType = "float" if name == "_spread" else "u32"
+            w.write_uniform(w.load_splat(w.slot(1), "0", kind))
+            return w.over_one(name)
+        case _ if name in _COPIES:
+            with w.writing(w.entry):
+                _copy(w, name)
+            return w.function(name, [])
+    short = name.removeprefix(ONE)
+    if short in SIGNATURES:
+        w.write(w.computed(OPS[short], [w.read(2 + at, kind) for at, kind in enumerate(SIGNATURES[short][0])]))
+    elif short.startswith("_fused"):
+        w.write(_fused(w, FUSIONS[int(short.removeprefix("_fused"))], {}))
+    elif short in ("_keep", "_advance"):
+        (_keep if short == "_keep" else _advance)(w)
+    elif w.floats == DOUBLE and short in ("_past", "_history"):
+        w.write(_remembered(w, short))
     else:
-        w.write(_read(w, name) if name in _READS else _special(w, name))
-    return w.over_vectors(name)
+        w.write(_read(w, short) if short in _READS else _special(w, short))
+    return w.over_one(name) if name.startswith(ONE) else w.over_vectors(name)
 
 
 def _special(w: _Handler, name: str) -> LlvmValue:
     match name:
         case "_const":
+            return w.constant(2, "float")
+        case "_bits":
             return w.constant(2)
         case "_scalar":
             return w.load_splat(w.word(Word.SCALARS), w.operand(2), "u32")
+        case "_number":
+            return w.load_splat(w.word(Word.NUMBERS), w.operand(2), "float")
         case "_row":
             return w.load_splat(w.word(w.given(_LINE, 2)), "%y", "u32")
         case "_base":
             return w.word_as_bits(Word.BASE)
         case "_copy":
-            return w.read(2, "u32")
+            return w.read(2, "float")
+        case "_times":
+            return _times(w)
         case "_modulo":
             return remainder_by(w, w.read(2, "float"), w.constant(3, "float"), w.constant(4, "float"))
         case "_inside":
@@ -228,7 +326,7 @@ def _special(w: _Handler, name: str) -> LlvmValue:
 _LINE = Line("local", 0, Rate.COLUMN, "u32")
 """A line that a record names."""
 
-_CELL, _RING, _HISTORY = ImageCell("", 0, 0), Ring(""), History("")
+_CELL, _RING, _HISTORY, _HEAD = ImageCell("", 0, 0), Ring(""), History(""), Head("")
 _PIXELS, _WIDE, _HIGH = PictureWord("", "pixels"), PictureWord("", "width"), PictureWord("", "height")
 
 
@@ -236,12 +334,15 @@ def _copy(w: _Handler, name: str) -> None:
     """Between a slot and an array in memory. Arrays end with the row, so nothing after it is read or written."""
     match name:
         case "_column":
-            source, target = w.element(w.word(w.given(_LINE, 2)), "%x"), w.slot(1)
+            source, target = w.element(w.word(w.given(_LINE, 2)), "%x", "float"), w.slot(1)
         case "_past":
             source, target = w.element(w.word(w.given(_CELL, 2)), w.pixel()), w.slot(1)
+        case _ if w.floats == DOUBLE:
+            first = w.put(f"mul i64 {w.word(Word.STRIDE)}, {w.operand(3)}")
+            source, target = w.slot(2), w.element(w.word(Word.OUT), w.put(f"add i64 {first}, %x"), "float")
         case _:
             source, target = w.slot(2), w.element(w.word(w.given(_CELL, 3)), w.pixel(w.operand(4)))
-    size = w.put(f"mul i64 %count, {SINGLE.bytes}")
+    size = w.put(f"mul i64 %count, {w.floats.bytes}")
     w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
 
@@ -295,55 +396,181 @@ def _fused(w: _Handler, pattern: Pattern, known: dict[int | Pattern, LlvmValue])
     return w.computed(OPS[str(op)], values)
 
 
-# Loops: records with a body of other records. All have the same operands: the slots of the index, of the first and of
-# the last number, the body (its distance from the record in bytes) and the count of its records, the slot of the steps
-# that the nest may still make, and that of the lanes that take part. Other records have written the last two.
+# Sounds.
 
 
-def _body(w: _Handler) -> list[str]:
+def _times(w: _Handler) -> LlvmValue:
+    """The times of the samples of a vector. Each is computed from the number of its sample, which is exact."""
+
+    def word(field: Word) -> LlvmValue:
+        return w.in_entry(lambda: w.splat(w.put(f"bitcast i64 {w.word(field)} to double"), "float"))
+
+    origin, rate, first = word(Word.ORIGIN), word(Word.RATE), word(Word.FIRST)
+    start = w.in_entry(lambda: w.add(first, w.splat(w.put("sitofp i64 %x to double"), "float")))
+    lanes = w.in_entry(lambda: w.add(start, w.each(range(w.lanes))))
+    row = w.splat(w.put("sitofp i64 %at to double"), "float")
+    return w.add(w.div(w.add(lanes, row), rate), origin)
+
+
+def _remembered(w: _Handler, name: str) -> LlvmValue:
+    """What a slot was some ticks ago: as many as the record says (`_past`), or as a value says (`_history`)."""
+    history, head = w.word(w.given(_HISTORY, 2)), w.word(w.given(_HEAD, 3))
+    if name == "_history":
+        depth = w.constant(4)
+        ring = RingShape(w.real_of(depth), w.bits_add(depth, w.bits(1)), w.constant(5))
+        return w.gather(history, cell_numbers(w, ring, head, w.constant(6), w.read(7, "float")), source=DOUBLE)
+    cell = w.put(f"sub i64 {head}, {w.operand(4)}")
+    wrapped, is_before = w.put(f"add i64 {cell}, {w.operand(5)}"), w.put(f"icmp slt i64 {cell}, 0")
+    cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
+    return w.load(history, _number(w, cell, w.operand(6), w.operand(7)), "float")
+
+
+def _number(w: _Handler, cell: str, planes: str, plane: str) -> str:
+    """The number of a plane of a cell in a ring."""
+    return w.put(f"add i64 {w.put(f'mul i64 {cell}, {planes}')}, {plane}")
+
+
+def _keep(w: _Handler) -> None:
+    """Writes a new value of a slot."""
+    history, head = w.word(w.given(_HISTORY, 3)), w.word(w.given(_HEAD, 4))
+    w.store(w.read(2, "float"), history, _number(w, head, w.operand(5), w.operand(6)))
+
+
+def _advance(w: _Handler) -> None:
+    """Ends the ticks of a slot: goes on in its ring by as many cells as there are lanes."""
+    field, cells = w.given(_HEAD, 2), w.operand(3)
+    if w.lanes > 1:
+        following = w.put(f"urem i64 {w.put(f'add i64 {w.word(field)}, %count')}, {cells}")
+    else:
+        following = w.put(f"add i64 {w.word(field)}, 1")
+        is_over = w.put(f"icmp eq i64 {following}, {cells}")
+        following = w.put(f"select i1 {is_over}, i64 0, i64 {following}")
+    w.do(f"store i64 {following}, ptr {w.place(field)}, align 8")
+
+
+def _shift(w: _Handler) -> None:
+    """Copies a tile, some lanes further on."""
+    left = w.put(f"sub i64 %count, {w.operand(3)}")
+    size = w.put(f"mul i64 {w.call_of_words('smax', left, '0')}, {w.floats.bytes}")
+    target = w.element(w.slot(1), w.operand(3), "float")
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {w.slot(2)}, i64 {size}, i1 false)")
+
+
+def _ring_copy(w: _Handler, keeps: bool) -> list[str]:
+    """Between a tile and the ring of a slot: keeps the values of a chunk, or reads as many as were there some ticks
+    before it. The latter has the operands of `_remembered`."""
+    with w.writing(w.entry):
+        history, head = (w.word(w.given(field, at + keeps)) for field, at in ((_HISTORY, 2), (_HEAD, 3)))
+        cells, planes, plane = (w.operand(at) for at in ((5, 6, 7) if not keeps else (7, 5, 6)))
+        if keeps:
+            # Of more samples than cells, the last ones stay.
+            skipped = w.call_of_words("smax", w.put(f"sub i64 %count, {cells}"), "0")
+            start, count = w.put(f"add i64 {head}, {skipped}"), w.put(f"sub i64 %count, {skipped}")
+        else:
+            start, skipped = w.put(f"sub i64 {w.put(f'add i64 {head}, {cells}')}, {w.operand(4)}"), "0"
+            count = w.call_of_words("smin", "%count", w.operand(4))
+        cell = w.put(f"urem i64 {start}, {cells}")
+        before = w.call_of_words("smin", count, w.put(f"sub i64 {cells}, {cell}"))
+        tile = w.element(w.slot(2 if keeps else 1), skipped, "float")
+        rest = w.element(tile, before, "float")
+        is_plain = w.put(f"icmp eq i64 {planes}, 1")
+    for row, at, length in ((tile, cell, before), (rest, "0", w.put(f"sub i64 {count}, {before}"))):
+        place = w.element(history, at, "float")
+        target, source = (place, row) if keeps else (row, place)
+        size = w.put(f"mul i64 {length}, {w.floats.bytes}")
+        w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+    plain, w.text = w.text, []
+    places = w.element(history, _number(w, "%cell", planes, plane), "float"), w.element(tile, "%at", "float")
+    target, source = places if keeps else places[::-1]
+    w.do(f"store double {w.put(f'load double, ptr {source}')}, ptr {target}")
+    return [
+        f"  br i1 {is_plain}, label %plain, label %look", "plain:", *plain, "  br label %done", "look:",
+        "  %at = phi i64 [ 0, %entry ], [ %at.next, %one ]",
+        f"  %cell = phi i64 [ {cell}, %entry ], [ %cell.next, %one ]",
+        f"  %more = icmp slt i64 %at, {count}", "  br i1 %more, label %one, label %done", "one:", *w.text,
+        "  %at.next = add i64 %at, 1", "  %cell.after = add i64 %cell, 1",
+        f"  %cell.over = icmp eq i64 %cell.after, {cells}",
+        "  %cell.next = select i1 %cell.over, i64 0, i64 %cell.after", "  br label %look", "done:",
+    ]  # fmt: skip
+
+
+# Records with a body: a list of other records.
+
+
+def _run_body(w: _Handler, given: str = _ARGUMENTS) -> str:
+    """A call that runs the body."""
+    body = w.in_entry(lambda: w.put(f"getelementptr i8, ptr %record, i64 {w.operand(BODY)}"))
+    return f"  call void @tile_list(ptr %slots, ptr {body}, {given})"
+
+
+def _chunks(w: _Handler) -> list[str]:
+    """Runs the body for each chunk of the launch."""
+    width = w.in_entry(lambda: w.word(Word.WIDTH))
+    return [
+        "  br label %chunk", "chunk:", "  %start = phi i64 [ 0, %entry ], [ %start.next, %chunk ]",
+        f"  %left = sub i64 {width}, %start", f"  %cut = icmp slt i64 %left, {TILE}",
+        f"  %size = select i1 %cut, i64 %left, i64 {TILE}",
+        _run_body(w, "ptr %block, i64 %start, i64 0, i64 %size"), "  %start.next = add i64 %start, %size",
+        f"  %more = icmp slt i64 %start.next, {width}", "  br i1 %more, label %chunk, label %done", "done:",
+    ]  # fmt: skip
+
+
+def _samples(w: _Handler) -> list[str]:
+    """Runs the body for each sample of the chunk."""
+    return [
+        "  br label %sample", "sample:", "  %lane = phi i64 [ 0, %entry ], [ %lane.next, %sample ]",
+        _run_body(w, "ptr %block, i64 %x, i64 %lane, i64 %count"), "  %lane.next = add i64 %lane, 1",
+        "  %more = icmp slt i64 %lane.next, %count", "  br i1 %more, label %sample, label %done", "done:",
+    ]  # fmt: skip
+
+
+# Loops have the same operands: the slots of the index, of the first and of the last number, the body, the slot of the
+# steps that the nest may still make, and that of the lanes that take part. Other records have written the last two.
+
+
+def _step(w: _Handler) -> list[str]:
     """Runs the body, and goes on to the next step."""
-    body = w.in_entry(lambda: w.put(f"getelementptr i8, ptr %record, i64 {w.operand(4)}"))
-    args = f"ptr %slots, ptr {body}, i64 {w.operand(5)}, ptr %block, i64 %x, i64 %y, i64 %count"
-    return [f"  call void @tile_list({args})", "  %n.next = add i32 %n, 1", "  br label %head", "done:"]
+    return [_run_body(w), "  %n.next = add i32 %n, 1", "  br label %head", "done:"]
 
 
-_HEAD = (
-    "  br label %head", "head:", "  %n = phi i32 [ 0, %entry ], [ %n.next, %step ]",
-    "  %n.real = sitofp i32 %n to float", f"  %below = icmp ult i32 %n, {LOOP_STEPS}",
-)  # fmt: skip
+def _head(w: _Handler) -> list[str]:
+    return [
+        "  br label %head", "head:", "  %n = phi i32 [ 0, %entry ], [ %n.next, %step ]",
+        f"  %n.real = sitofp i32 %n to {w.floats.name}", f"  %below = icmp ult i32 %n, {LOOP_STEPS}",
+    ]  # fmt: skip
 
 
 def _loop(w: _Handler) -> list[str]:
     """All lanes make the same steps, so the tile counts them. Its index is one number, and so are its limits."""
+    of = w.floats.name
     with w.writing(w.entry):
-        stopped, budget = w.place(Word.STOPPED), w.slot(6)
-        first, last = (w.put(f"load float, ptr {w.slot(at)}") for at in (2, 3))
-    index = w.splat("%index", "float")
-    for start in range(0, UNIFORM, w.lanes):
-        w.store(index, w.slot(1), str(start))
+        stopped, budget = w.place(Word.STOPPED), w.slot(5)
+        places = [w.element(w.slot(at), w.lane_at(at) if w.floats == DOUBLE else "0", "float") for at in (2, 3)]
+        first, last = (w.put(f"load {of}, ptr {place}") for place in places)
+    w.write_uniform(w.splat("%index", "float"))
     return [
-        *_HEAD, f"  %index = fadd float {first}, %n.real", f"  %wants = fcmp ole float %index, {last}",
+        *_head(w), f"  %index = fadd {of} {first}, %n.real", f"  %wants = fcmp ole {of} %index, {last}",
         "  br i1 %wants, label %wanted, label %done", "wanted:", f"  %left = load i32, ptr {budget}",
         "  %some = icmp sgt i32 %left, 0", "  %go = and i1 %below, %some",
         "  br i1 %go, label %step, label %stop", "stop:", f"  store i64 1, ptr {stopped}", "  br label %done",
-        "step:", "  %left.next = sub i32 %left, 1", f"  store i32 %left.next, ptr {budget}", *w.text, *_body(w),
+        "step:", "  %left.next = sub i32 %left, 1", f"  store i32 %left.next, ptr {budget}", *w.text, *_step(w),
     ]  # fmt: skip
 
 
 def _masked_loop(w: _Handler) -> list[str]:
     """Lanes leave at different steps; the tile goes on while one of them does."""
-    stopped, active = w.in_entry(lambda: w.place(Word.STOPPED)), w.read(7, "bool")
+    stopped, active = w.in_entry(lambda: w.place(Word.STOPPED)), w.read(6, "bool")
     index = w.add(w.read(2, "float"), w.splat("%n.real", "float"))
     wanting = w.both(w.le(index, w.read(3, "float")), active)
-    left = w.read(6, "u32")
+    left = w.read(5, "u32")
     some = LlvmValue(w.put(f"icmp sgt {w.types['u32']} {left.text}, zeroinitializer"), "bool")
     go = w.both(w.both(wanting, w.splat("%below", "bool")), some)
     w.write(index, 1)
-    w.write(w.bits_sub(left, w.extended("zext", go)), 6)
-    w.write(go, 7)
+    w.write(w.bits_sub(left, w.extended("zext", go)), 5)
+    w.write(go, 6)
     going, stopping = w.any(go), w.any(w.both(wanting, w.negation(go)))
     return [
-        *_HEAD, "  br label %vector", "vector:",
+        *_head(w), "  br label %vector", "vector:",
         "  %at = phi i64 [ 0, %head ], [ %next, %vector ]",
         "  %any = phi i1 [ false, %head ], [ %any.next, %vector ]",
         "  %over = phi i1 [ false, %head ], [ %over.next, %vector ]", *w.text,
@@ -351,41 +578,33 @@ def _masked_loop(w: _Handler) -> list[str]:
         f"  %next = add i64 %at, {w.lanes}", "  %more = icmp slt i64 %next, %count",
         "  br i1 %more, label %vector, label %counted", "counted:",
         "  br i1 %over.next, label %stop, label %checked", "stop:", f"  store i64 1, ptr {stopped}",
-        "  br label %checked", "checked:", "  br i1 %any.next, label %step, label %done", "step:", *_body(w),
+        "  br label %checked", "checked:", "  br i1 %any.next, label %step, label %done", "step:", *_step(w),
     ]  # fmt: skip
 
 
-# A program is a header and its records: those that run once, once a row, and for each tile, then the bodies of loops. A
-# line is a picture of one row, of which band 0 is all.
-
-_RUN = f"""
-define void @tile_list(ptr %slots, ptr %first, i64 %records, ptr %block, i64 %x, i64 %y, i64 %count) #0 {{
-entry:
-  %none = icmp eq i64 %records, 0
-  br i1 %none, label %done, label %next
-next:
-  %n = phi i64 [ 0, %entry ], [ %n.next, %next ]
-  %at = mul i64 %n, {RECORD}
-  %record = getelementptr i64, ptr %first, i64 %at
+# Runs a list.
+_LIST = f"""
+define void @tile_list{_HEADER} #0 {{
   %handler = load ptr, ptr %record
-  call void %handler(ptr %slots, ptr %record, ptr %block, i64 %x, i64 %y, i64 %count)
-  %n.next = add i64 %n, 1
-  %more = icmp ult i64 %n.next, %records
-  br i1 %more, label %next, label %done
-done:
+  musttail call void %handler(ptr %slots, ptr %record, {_ARGUMENTS})
   ret void
 }}
+"""
+
+# The program of a picture is a header and its lists: those that run once, once a row, and for each tile, then the
+# bodies of loops. The header says how many records each of the first two has. A line is a picture of one row, of which
+# band 0 is all.
+
+_RUN = f"""
 define void @tile_run(ptr %block, ptr %program) #0 {{
 entry:
   %h1 = getelementptr i64, ptr %program, i64 1
   %h2 = getelementptr i64, ptr %program, i64 2
   %h3 = getelementptr i64, ptr %program, i64 3
-  %h4 = getelementptr i64, ptr %program, i64 4
   %room = load i64, ptr %program
   %once = load i64, ptr %h1
   %by.row = load i64, ptr %h2
-  %by.tile = load i64, ptr %h3
-  %extent = load i64, ptr %h4
+  %extent = load i64, ptr %h3
   %first = getelementptr i64, ptr %program, i64 {RECORD}
   %once.words = mul i64 %once, {RECORD}
   %first.row = getelementptr i64, ptr %first, i64 %once.words
@@ -399,10 +618,10 @@ entry:
   %band.place = getelementptr i64, ptr %block, i64 {list(Word).index(Word.BAND)}
   %band = load i64, ptr %band.place
   %taken = getelementptr i64, ptr %block, i64 {list(Word).index(Word.NEXT)}
-  %h5 = getelementptr i64, ptr %program, i64 5
-  %is.line = load i64, ptr %h5
+  %h4 = getelementptr i64, ptr %program, i64 4
+  %is.line = load i64, ptr %h4
   %line = icmp ne i64 %is.line, 0
-  call void @tile_list(ptr %slots, ptr %first, i64 %once, ptr %block, i64 0, i64 0, i64 {UNIFORM})
+  call void @tile_list(ptr %slots, ptr %first, ptr %block, i64 0, i64 0, i64 {UNIFORM[SINGLE]})
   br i1 %line, label %row, label %band.next
 band.next:
   %number = atomicrmw add ptr %taken, i64 1 monotonic
@@ -415,14 +634,14 @@ band.next:
 row:
   %y = phi i64 [ 0, %entry ], [ %band.first, %band.next ], [ %y.next, %row.end ]
   %end = phi i64 [ 1, %entry ], [ %band.end, %band.next ], [ %end, %row.end ]
-  call void @tile_list(ptr %slots, ptr %first.row, i64 %by.row, ptr %block, i64 0, i64 %y, i64 {UNIFORM})
+  call void @tile_list(ptr %slots, ptr %first.row, ptr %block, i64 0, i64 %y, i64 {UNIFORM[SINGLE]})
   br label %tile
 tile:
   %x = phi i64 [ 0, %row ], [ %x.next, %tile ]
   %left = sub i64 %width, %x
   %is.last = icmp sle i64 %left, {TILE}
   %count = select i1 %is.last, i64 %left, i64 {TILE}
-  call void @tile_list(ptr %slots, ptr %first.tile, i64 %by.tile, ptr %block, i64 %x, i64 %y, i64 %count)
+  call void @tile_list(ptr %slots, ptr %first.tile, ptr %block, i64 %x, i64 %y, i64 %count)
   %x.next = add i64 %x, {TILE}
   br i1 %is.last, label %row.end, label %tile
 row.end:
@@ -432,6 +651,23 @@ row.end:
 band.done:
   br i1 %line, label %done, label %band.next
 done:
+  ret void
+}}
+"""
+
+# The program of a sound is a header, which is not used, and its lists, of which the first one runs once a launch. Slots
+# are at an address that no vector of 64 bytes crosses a line of the cache.
+
+_RUN_CHUNKS = f"""
+define void @tile_run(ptr %block, ptr %program) #0 {{
+entry:
+  %scratch.place = getelementptr i64, ptr %block, i64 {list(Word).index(Word.SCRATCH)}
+  %scratch = load i64, ptr %scratch.place
+  %over = add i64 %scratch, 63
+  %aligned = and i64 %over, -64
+  %slots = inttoptr i64 %aligned to ptr
+  %first = getelementptr i64, ptr %program, i64 {RECORD}
+  call void @tile_list(ptr %slots, ptr %first, ptr %block, i64 0, i64 0, i64 {UNIFORM[DOUBLE]})
   ret void
 }}
 """

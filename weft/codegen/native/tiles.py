@@ -7,14 +7,17 @@ A value has a slot from its call to the last call that uses it; what does not ch
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph, costs
-from weft.codegen.native.handlers import FUSIONS, MIXED, RECORD, TILE, UNIFORM, Pattern, handler_names
+from weft.codegen.native.handlers import BODY, FUSIONS, MIXED, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
-from weft.codegen.native.target import Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word, single
+from weft.codegen.native.target import (
+    SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, single
+)
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
 from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, needed, operands
 from weft.ir.rates import Rate
@@ -31,10 +34,11 @@ _LOOPS = frozenset({"loop", "loop_out"})
 def suits_tiles(kernel: Kernel) -> bool:
     """Whether there are functions for all that a picture computes. It has to be one of which a module can be made."""
     rates = {Rate.COLUMN, Rate.ROW, Rate.ELEMENT} - sections_that_read(kernel)
-    return all(_has_handler(node) for rate in rates for node in kernel.section(rate).walk())
+    return all(has_handler(node) for rate in rates for node in kernel.section(rate).walk())
 
 
-def _has_handler(node: Node) -> bool:
+def has_handler(node: Node) -> bool:
+    """Whether there is a function for an operation."""
     row = OPS.get(node.op)
     return node.op in _READS or node.op in _LOOPS if row is None else node.op in SIGNATURES and row.native is not None
 
@@ -46,6 +50,7 @@ class TileProgram:
 
     layout: Layout
     programs: tuple[tuple[str, bytes], ...]
+    floats: Precision = SINGLE
     tier: int = 1
 
 
@@ -57,23 +62,20 @@ for _at, (_op, *_operands) in enumerate(FUSIONS):
 
 _COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
 
-_PLACES = {name: at for at, name in enumerate(handler_names())}
-
 _TILE_WORD = 1 << 32
 """What the word of a slot lacks if the slot is a tile."""
-
-
 
 
 def _bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", single(value)))[0])
 
 
-class _Fusing:
-    """Finds operations of a list that are one call together. `uses` are the uses of each value of the list."""
+class Fusing:
+    """Finds operations of a list that are one call together. `uses` are the uses of each value of the list. Values that
+    are `apart` are not put together with others."""
 
-    def __init__(self, nodes: Sequence[Node], uses: dict[Node, int]) -> None:
-        self._uses = uses
+    def __init__(self, nodes: Sequence[Node], uses: dict[Node, int], apart: Set[Node] = frozenset()) -> None:
+        self._uses, self._apart = uses, apart
         self.inside: set[Node] = set()
         """What is computed within another value."""
         self.found: dict[Node, tuple[str, tuple[Node, ...]]] = {}
@@ -107,9 +109,12 @@ class _Fusing:
         """Whether a value, which is of the operation of a pattern, is of the pattern. Adds the operands of the pattern,
         and the values that nothing else uses."""
         operands = pattern[1:]
+        is_apart = node in self._apart
         for args in (node.args, node.args[::-1]) if node.op in _COMMUTING else (node.args,):
             tried, inner = dict(bound), list(parts)
             for operand, arg in zip(operands, args, strict=True):
+                if isinstance(operand, tuple) and (arg in self._apart) != is_apart:
+                    break
                 if not self._fits(operand, arg, tried, inner):
                     break
             else:
@@ -136,24 +141,66 @@ class _Fusing:
         return True
 
 
-class _Program:
+@cache
+def _places_of(floats: Precision) -> Mapping[str, int]:
+    return {name: at for at, name in enumerate(handler_names(floats))}
+
+
+class Records:
+    """Lists of records, and the memory of their slots."""
+
+    def __init__(self, floats: Precision) -> None:
+        self.room = 0
+        self._bytes, self._places = floats.bytes, _places_of(floats)
+        self._bodies: list[tuple[list[int], int, list[int]]] = []
+        """Each body: the list with its record, where in that the record begins, and the body."""
+
+    def record(self, to: list[int], name: str, *words: int) -> None:
+        to += (self._places[name], *words, *(0,) * (RECORD - 1 - len(words)))
+
+    def record_with(self, body: list[int], to: list[int], name: str, *words: int) -> None:
+        """A record with a body, whose word is among its words."""
+        self._bodies.append((to, len(to), body))
+        self.record(to, name, *words)
+
+    def room_for(self, lanes: int) -> int:
+        """The word of a new slot. One of fewer lanes than a tile has one number."""
+        at = self.room
+        self.room += lanes * self._bytes
+        return at - _TILE_WORD if lanes == TILE else at
+
+    def packed(self, header: Sequence[int], lists: Sequence[list[int]]) -> bytes:
+        """The words of a program: its header, these lists, and the bodies in them."""
+        every = [*lists, *(body for _, _, body in self._bodies)]
+        starts, end = {}, 0
+        for each in every:
+            self.record(each, "_end")
+            starts[id(each)] = end
+            end += len(each)
+        for around, at, body in self._bodies:
+            around[at + BODY] = (starts[id(body)] - starts[id(around)] - at) * 8
+        words = [*header, *(0,) * (RECORD - len(header))]
+        for each in every:
+            words += each
+        return struct.pack(f"<{len(words)}q", *words)
+
+
+class _Program(Records):
     """The records of one section, and the slots of its values."""
 
     def __init__(self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node]) -> None:
+        super().__init__(SINGLE)
         section = kernel.section(rate)
         self._kernel, self._table = kernel, table
         self._along = Rate.COLUMN if rate == Rate.ELEMENT else rate
         self.once: list[int] = []
         self.by_row: list[int] = []
         self.by_tile: list[int] = []
-        self._bodies: list[tuple[list[int], int, list[int]]] = []
-        """The body of each loop: the list with the record of the loop, where in it the record begins, and the body."""
         self._slots: dict[Node, int] = {}
         self._free: list[int] = []
         self._passing: set[Node] = set()
         """The values whose slots are free for others after their last use."""
         self._carried: dict[Node, list[int]] = {}
-        self.room = 0
         self._graph = Graph(kernel, section) if any(node.op == "loop" for node in section.nodes) else None
         self._loop_slots: list[tuple[int, int | None]] = []
         """The budget and the lanes of the loops around this place."""
@@ -163,22 +210,13 @@ class _Program:
 
     # Slots and records.
 
-    def record(self, to: list[int], name: str, *words: int) -> None:
-        to += (_PLACES[name], *words, *(0,) * (RECORD - 1 - len(words)))
-
-    def _kept(self, lanes: int) -> int:
-        """A slot that no other value takes over."""
-        at = self.room
-        self.room += lanes * 4
-        return at if lanes == UNIFORM else at - _TILE_WORD
-
     def tile(self) -> int:
         """A slot that changes from tile to tile."""
-        return self._free.pop() if self._free else self._kept(TILE)
+        return self._free.pop() if self._free else self.room_for(TILE)
 
     def uniform(self, to: list[int], name: str, *words: int) -> int:
         """The slot of a number that is the same in all lanes, written once or `by_row`."""
-        at = self._kept(UNIFORM)
+        at = self.room_for(UNIFORM[SINGLE])
         self.record(to, name, at, *words)
         return at
 
@@ -200,7 +238,7 @@ class _Program:
             case "line" if node.attr.rate != self._along:
                 return self.uniform(self.by_row, "_row", fields[node.attr])
             case "line":
-                at = self._kept(TILE)
+                at = self.room_for(TILE)
                 self.record(self.by_tile, "_column", at, fields[node.attr])
                 return at
         raise LookupError(f"{node.op} is used before it is computed")
@@ -217,7 +255,7 @@ class _Program:
         for root in roots:
             if root in uses:
                 uses[root] += 1
-        fusing = _Fusing(nodes, uses)
+        fusing = Fusing(nodes, uses)
         for node in nodes:
             if node in fusing.inside:
                 continue
@@ -276,18 +314,18 @@ class _Program:
         assert self._graph is not None
         masked = body in self._graph.masked
         first, last, *starts = map(self.slot, node.args)
-        carried = self._carried[node] = [self._kept(TILE) for _ in starts]
+        carried = self._carried[node] = [self.room_for(TILE) for _ in starts]
         for at, start in zip(carried, starts, strict=True):
             self.record(to, "_copy", at, start)
         around = self._loop_slots[-1] if self._loop_slots else None
-        budget = around[0] if around else self._kept(TILE)
+        budget = around[0] if around else self.room_for(TILE)
         if around is None:
             self.record(to, "_const", budget, NEST_STEPS)
-        active = self._kept(TILE) if masked else None
+        active = self.room_for(TILE) if masked else None
         if active is not None:
             outside = around[1] if around else None
             self.record(to, *(("_inside", active) if outside is None else ("_copy", active, outside)))
-        index = self._kept(TILE if masked else UNIFORM)
+        index = self.room_for(TILE if masked else UNIFORM[SINGLE])
         if body.index is not None:
             self._slots[body.index] = index
         self._slots.update(zip(body.carried, carried, strict=True))
@@ -296,9 +334,8 @@ class _Program:
         self._compute(body.nodes, body.following, steps)
         self._loop_slots.pop()
         self._carry(body, carried, active, steps)
-        self._bodies.append((to, len(to), steps))
         name = "_loop" if active is None else "_masked"
-        self.record(to, name, index, first, last, 0, len(steps) // RECORD, budget, active or 0)
+        self.record_with(steps, to, name, index, first, last, 0, budget, active or 0)
 
     def _carry(self, body: LoopBody, carried: Sequence[int], active: int | None, to: list[int]) -> None:
         """Appends the end of a step: the carried values become those that follow, in the lanes that are `active`."""
@@ -320,7 +357,7 @@ class _Program:
 
     def store(self, slot: int, field: int, plane: int = 0) -> None:
         if slot >= 0:
-            uniform, slot = slot, self._kept(TILE)
+            uniform, slot = slot, self.room_for(TILE)
             self.record(self.by_tile, "_copy", slot, uniform)
         self.record(self.by_tile, "_store", 0, slot, field, plane)
 
@@ -330,7 +367,7 @@ class _Program:
 
     def kept(self, name: str, *words: int) -> int:
         """The slot of a result, for good."""
-        at = self._kept(TILE)
+        at = self.room_for(TILE)
         self.record(self.by_tile, name, at, *words)
         return at
 
@@ -339,23 +376,9 @@ class _Program:
 
     def finished(self, extent: Word, is_line: bool) -> bytes:
         """The words of the program."""
-        lists = [self.once, self.by_row, self.by_tile]
-        counts = [len(each) // RECORD for each in lists]
-        lists += [body for _, _, body in self._bodies]
-        starts, end = {}, 0
-        for each in lists:
-            starts[id(each)] = end
-            end += len(each)
-        for around, at, body in self._bodies:
-            around[at + _BODY] = (starts[id(body)] - starts[id(around)] - at) * 8
-        words = [self.room, *counts, self._table.fields[extent], int(is_line), 0, 0]
-        for each in lists:
-            words += each
-        return struct.pack(f"<{len(words)}q", *words)
-
-
-_BODY = 4
-"""The word of a loop's record that says where its body is."""
+        once, by_row = (len(each) // RECORD + 1 for each in (self.once, self.by_row))
+        header = self.room, once, by_row, self._table.fields[extent], int(is_line)
+        return self.packed(header, [self.once, self.by_row, self.by_tile])
 
 
 def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
