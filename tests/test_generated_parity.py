@@ -45,6 +45,9 @@ class SecondTier(NativeExecutor):
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
 
+    def first(self, kernel: Kernel, packed: bool) -> NativeCode:
+        return self.code(kernel, packed, 1)
+
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     "native": NativeExecutor, "second tier": SecondTier, "tiles": TileExecutor, "vector": VectorExecutor

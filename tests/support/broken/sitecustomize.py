@@ -29,13 +29,12 @@ class Breaker(importlib.abc.MetaPathFinder):
             self.break_machine_code()
 
     def break_machine_code(self) -> None:
-        from weft.codegen.native import module, series
+        from weft.codegen.native import chunks, module, series
 
-        emit_series = series.emit_series
         if "native" in BROKEN:
-            module.emit = series.emit_series = fail
+            module.emit = series.emit_series = chunks.emit_chunks = fail
         elif "better" in BROKEN:
-            series.emit_series = lambda *args: emit_series(*args) if args[-1] else fail()
+            series.emit_series = fail
 
 
 sys.meta_path.insert(0, Breaker())

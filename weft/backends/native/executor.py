@@ -28,7 +28,9 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, content_hash
+from weft.codegen.native.chunks import emit_chunks, suits_chunks
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits, tuned
+from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import SERIES, emit_series, suits_series
 from weft.codegen.native.target import (
     DOUBLE, SINGLE, TIERS, Field, Head, History, Isa, PictureWord, Tier, Word, exactly, single
@@ -106,8 +108,8 @@ class SeriesExecutable(Executable):
         self._lock = threading.Lock()
         self._has_times = any(name == TIME and rate == Rate.ELEMENT for name, rate in kernel.coords)
         self._is_refused = False
-        found = codes.get(False)
-        self._buffers = _Buffers(kernel, found) if isinstance(found, NativeCode) else None
+        self._buffers: _Buffers | None = None
+        self.upgrade(codes.get(False))
 
     @property
     def tier(self) -> int | None:
@@ -115,8 +117,8 @@ class SeriesExecutable(Executable):
         return self._buffers.functions.tier if self._buffers else None
 
     def upgrade(self, code: object) -> None:
-        if isinstance(code, NativeCode):
-            made = _Buffers(self.kernel, code)
+        if isinstance(code, (NativeCode, TileProgram)):
+            made = _Buffers(self.kernel, linked(code, self._executor.processor))
             with self._lock:
                 self._buffers = made
 
@@ -136,7 +138,8 @@ class SeriesExecutable(Executable):
         """The code with its buffers; None if the kernel cannot be compiled, which is tried only once."""
         if self._buffers is None and not self._is_refused:
             try:
-                self._buffers = _Buffers(self.kernel, self._executor.code(self.kernel, False, 1))
+                code = self._executor.first(self.kernel, False)
+                self._buffers = _Buffers(self.kernel, linked(code, self._executor.processor))
             except RefusedError as failure:
                 self._is_refused = True
                 self._executor.refuse(self.kernel, str(failure))
@@ -151,7 +154,9 @@ class _LinkedRings:
     """A block of arguments that points to the rings of one memory, with the memory's counts of ticks and takeovers
     after the last launch. The code advances the heads of the rings itself."""
 
-    def __init__(self, kernel: Kernel, functions: Functions, block: ArgumentBlock, memory: StateMemory) -> None:
+    def __init__(
+        self, kernel: Kernel, functions: Functions | TileFunctions, block: ArgumentBlock, memory: StateMemory
+    ) -> None:
         self.memory = weakref.ref(memory)
         self.block = block
         self.ticks = self.takeovers = -1
@@ -202,10 +207,10 @@ class _Buffers:
     """Linked code with its buffers. Usually only the samples and a few numbers change between launches, so only these
     are filled in."""
 
-    def __init__(self, kernel: Kernel, code: NativeCode) -> None:
+    def __init__(self, kernel: Kernel, functions: Functions | TileFunctions) -> None:
         self._kernel = kernel
-        self.functions = Functions(code)
-        self._layout = layout = code.layout
+        self.functions = functions
+        self._layout = layout = functions.layout
         self._scalars, self._scratch = np.zeros(len(layout.scalars)), np.zeros(layout.scratch // 8)
         self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line) and field.key != TIME}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
@@ -491,11 +496,11 @@ class NativeExecutor:
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
-        is_series = suits_series(kernel)
-        if not is_series and not self._draws(kernel):
+        plays = self._plays(kernel)
+        if not plays and not self._draws(kernel):
             return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
-        if packed == is_series and kernel.tick != "never":
+        if packed == plays and kernel.tick != "never":
             return None
         if tier not in TIERS or (tier > 1 and not self._has_second(kernel)):
             return None
@@ -504,7 +509,7 @@ class NativeExecutor:
         try:
             if tier > 1:
                 return self.code(kernel, packed, tier)
-            return (None if is_series else self._again(kernel, packed)) or self.first(kernel, packed)
+            return (None if plays else self._again(kernel, packed)) or self.first(kernel, packed)
         except RefusedError as failure:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
@@ -512,9 +517,13 @@ class NativeExecutor:
         """Whether a picture can be native code. One that is too large for LLVM has to be a list of calls."""
         return suits(kernel) and (not is_huge(kernel) or self._calls(kernel))
 
+    def _plays(self, kernel: Kernel) -> bool:
+        """The same of a sound."""
+        return suits_series(kernel) and (not is_huge(kernel) or self._calls(kernel))
+
     def _calls(self, kernel: Kernel) -> bool:
         """Whether the first tier of a kernel is a list of calls."""
-        return self._lanes is None and not suits_series(kernel) and suits_tiles(kernel)
+        return self._lanes is None and (suits_chunks(kernel) if is_series(kernel) else suits_tiles(kernel))
 
     def _has_second(self, kernel: Kernel) -> bool:
         """Whether code of the second tier is better than that of the first."""
@@ -524,7 +533,7 @@ class NativeExecutor:
         """The first tier: a list of calls if the kernel can be one, else machine code. Raises RefusedError."""
         if self._calls(kernel):
             with making("list of calls"):
-                tiles = emit_tiles(kernel, packed)
+                tiles = emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
             if tiles is not None:
                 return tiles
         if is_huge(kernel):
@@ -563,11 +572,11 @@ class NativeExecutor:
         return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
-        isa, is_series = self.processor.isa, suits_series(kernel)
+        isa, plays = self.processor.isa, suits_series(kernel)
         lanes = 1 if narrow else self._lanes or _lanes(kernel, isa, tier)
         with making("machine code"):
-            if is_series:
-                return emit_series(kernel, isa, lanes, tier == 1)
+            if plays:
+                return emit_series(kernel, isa, lanes)
             # The first tier has to compile quickly: its prologue is left to the interpreter.
             return emit(kernel, packed, isa, lanes, tier > 1)
 
@@ -576,7 +585,7 @@ class NativeExecutor:
         runs = "as a list of calls" if is_huge(kernel) and self._draws(kernel) else "on the vector machine"
         text = f"; {kernel.name}: runs {runs}\n"
         try:
-            if suits_series(kernel) or (suits(kernel) and not is_huge(kernel)):
+            if (suits_series(kernel) or suits(kernel)) and not is_huge(kernel):
                 given, _ = _arguments(kernel, self.processor.isa, tier)
                 text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
@@ -595,7 +604,7 @@ class NativeExecutor:
             self.refuse(kernel, code.reason)
         if refused:
             return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
-        if suits_series(kernel) and not isinstance(codes.get(False), Code):
+        if self._plays(kernel) and not isinstance(codes.get(False), Code):
             return SeriesExecutable(kernel, self, codes)
         given = codes.get(True)
         if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._draws(kernel)):

@@ -176,10 +176,9 @@ def loop_partitions(graph: Graph) -> list[LoopPartition]:
     return _connected(parts, section, stored)
 
 
-def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
+def with_waves(kernel: Kernel) -> Graph:
     """The element section of a sound, with waves wherever the vectors of a chunk follow one another: not in serial
-    partitions, and of loops only in those that are interchanged. With `only_loops` there are waves in these loops only,
-    where a little code computes many sines."""
+    partitions, and of loops only in those that are interchanged."""
     section = kernel.section(Rate.ELEMENT)
     graph = Graph(kernel, section)
     stateful = _stateful(section.nodes)
@@ -189,7 +188,7 @@ def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
         if _is_interchanged(graph, node) and node not in stateful:
             nodes.append(waves.in_steps(node))
         else:
-            nodes += waves.rewritten(node, may_change=not only_loops and node not in stateful)
+            nodes += waves.rewritten(node, may_change=node not in stateful)
     stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
     return Graph(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.graph import Graph
-from weft.codegen.native.module import FRAME, Module, frame_function, is_huge, module_of
+from weft.codegen.native.module import FRAME, Module, frame_function, module_of
 from weft.codegen.native.partition import TIME, LoopPartition, is_series, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
@@ -698,21 +698,20 @@ done:
 
 
 def suits_series(kernel: Kernel) -> bool:
-    """Whether a kernel should become such a module: a series without external reads, and short enough for LLVM."""
-    return is_series(kernel) and not is_huge(kernel) and not kernel.strands
+    """Whether a kernel can become such a module: a series without external reads."""
+    return is_series(kernel) and not kernel.strands
 
 
-def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> Module:
-    """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two. In the first tier
-    (`is_first`), only sines in loops become waves: starting a wave takes more code than one sine."""
+def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> Module:
+    """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two."""
     table, scratch = ArgumentTable(), Scratch()
-    graph = with_waves(kernel, is_first)
+    graph = with_waves(kernel)
     functions: list[str] = []
     declared = set[str]()
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
     for number, part in enumerate(loop_partitions(graph)):
-        found = scans(kernel, graph, part) if part.way == "serial" and not is_first else ()
+        found = scans(kernel, graph, part) if part.way == "serial" else ()
         for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
             width = {"serial": 1, "scan": isa.doubles}.get(way, lanes)

@@ -1,0 +1,498 @@
+"""Kernels of sounds as lists of calls of ready functions (`handlers`), which need no compiler.
+
+The first list runs once a launch. By functions for one lane, it computes what is the same at every sample; then it runs
+a second list for each chunk. That computes each value over the whole chunk at once; only what feedback needs is a list
+that runs for each sample.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from math import copysign
+from typing import NamedTuple, TypeAlias
+
+from weft.codegen.kernel import NEST_STEPS, Kernel
+from weft.codegen.native.graph import Graph
+from weft.codegen.native.handlers import ONE, TILE, UNIFORM
+from weft.codegen.native.partition import TIME, is_series, states
+from weft.codegen.native.series import SERIES
+from weft.codegen.native.target import DOUBLE, Head, History, Layout, PictureWord
+from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler
+from weft.codegen.native.writer import ArgumentTable
+from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
+from weft.graph.partition import components
+from weft.ir.rates import Rate
+from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
+
+# The lanes of a slot that functions for one lane alone use.
+_NARROW = 1
+
+_WIDE = UNIFORM[DOUBLE]
+
+# What takes the slots of others along the edge of 64 bytes.
+_MARGIN = 64
+
+
+def suits_chunks(kernel: Kernel) -> bool:
+    """Whether there are functions for all that a sound computes."""
+    if not is_series(kernel) or kernel.strands:
+        return False
+    frame = (kernel.section(rate) for rate in (Rate.CONSTANT, Rate.FRAME))
+    remembers = any(section.stores or any(states(section.nodes)) for section in frame)
+    return not remembers and all(has_handler(node) and node.op != "sample" for _, node in kernel.walk())
+
+
+def emit_chunks(kernel: Kernel) -> TileProgram:
+    """The program of a kernel that `suits_chunks`."""
+    table = ArgumentTable()
+    program = _Program(kernel, table)
+    words = program.packed((), [program.launch])
+    scratch = program.room + _MARGIN
+    layout = Layout(tuple(table.fields), (), tuple(table.numbers), (SERIES,), scratch=scratch)
+    return TileProgram(layout, ((SERIES, words),), DOUBLE)
+
+
+def _bits(value: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
+# The steps of a chunk. Only what feedback needs is computed sample by sample. A slot is in a serial step with its reads
+# if its new values depend on them, or if it is not known which of its ticks are read. The other slots take over the new
+# values of a chunk at once, after all reads: what was before the chunk is in their rings, and the rest in a tile.
+
+
+Key: TypeAlias = "Node | tuple[Node, int]"
+"""A value, or a result of a loop by its number."""
+
+Member: TypeAlias = "Node | str"
+"""A value, or the key of a slot of state."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """Values that are computed over the whole chunk at once, or sample by sample (`serial`), and the slots that take
+    over their new values after them."""
+
+    serial: bool
+    nodes: list[Node] = field(default_factory=list)
+    slots: list[str] = field(default_factory=list)
+
+
+def ticks_of(node: Node, kernel: Kernel) -> int | None:
+    """How many ticks a read goes back; None if that varies, or is not known before the launch."""
+    if node.op != "state" or node.args[0].op != "const":
+        return None
+    depth, ticks = kernel.slot(node.attr.slot).depth, node.args[0].attr
+    return int(min(ticks, depth)) if ticks >= 1 else 1
+
+
+class _Dependencies:
+    """What the values and the slots of a section depend on."""
+
+    def __init__(self, kernel: Kernel, graph: Graph) -> None:
+        section = graph.section
+        self.stored = {store.place: store.value for store in section.stores}
+        used = needed([*section.outputs, *self.stored.values()])
+        nodes = [node for node in section.nodes if node in used]
+        self.changing = [node for node in nodes if graph.changes(node)]
+        """The values that are not the same at every sample."""
+        changing = set(self.changing)
+        self.steady = [node for node in nodes if node not in changing]
+        self._kernel = kernel
+        self._reads: dict[str, list[Node]] = {place.slot: [] for place in self.stored}
+        self._serial: set[str] = set()
+        """The slots of serial recurrences."""
+        self._always: dict[Member, list[Member]] = {}
+        """What depends on state, and on what else that does."""
+        for node in self.changing:
+            places = [node.attr] if node.op == "state" else list(states([node])) if node.op == "loop" else ()
+            for place in places:
+                self._reads.setdefault(place.slot, []).append(node)
+                if place not in self.stored or ticks_of(node, kernel) is None:
+                    self._serial.add(place.slot)
+            needs = [each for each in operands(node) if each in self._always]
+            if places or needs:
+                self._always[node] = [*needs]
+        for key, reads in self._reads.items():
+            values = (value for place, value in self.stored.items() if place.slot == key)
+            self._always[key] = [*(value for value in values if value in self._always), *reads]
+
+    def _edges(self) -> dict[Member, list[Member]]:
+        edges = dict(self._always)
+        for key, nodes in self._reads.items():
+            for node in nodes:
+                ticks = ticks_of(node, self._kernel)
+                if ticks is not None and ticks >= TILE:
+                    continue
+                needed_by_read = key if key in self._serial else self.stored[node.attr]
+                if needed_by_read in edges:
+                    edges[node] = [*edges[node], needed_by_read]
+        return edges
+
+    def ranks(self) -> dict[Member, int]:
+        """The rank of each value and each slot, in an order in which they can be computed. What is computed sample by
+        sample has an odd rank."""
+        while True:
+            edges = self._edges()
+            groups = components(edges, edges)
+            feedback = {each for group in groups if len(group) > 1 or group[0] in edges[group[0]] for each in group}
+            found = {key for key, nodes in self._reads.items() if not feedback.isdisjoint(nodes)}
+            if found <= self._serial:
+                break
+            self._serial |= found
+        ranks: dict[Member, int] = {node: 0 for node in self.changing if node not in edges}
+        for group in groups:
+            rank = max((ranks.get(need, 0) for each in group for need in edges[each]), default=0)
+            rank += (rank % 2 == 1) != (group[0] in feedback)
+            for each in group:
+                ranks[each] = rank
+        return ranks
+
+
+def _steps(dependencies: _Dependencies) -> list[_Step]:
+    """The steps of a chunk in their order: by turns over the whole chunk, and sample by sample."""
+    ranks = dependencies.ranks()
+    steps = [_Step(rank % 2 == 1) for rank in range(max(ranks.values(), default=0) + 1)]
+    for each, rank in ranks.items():
+        if isinstance(each, Node):
+            steps[rank].nodes.append(each)
+        else:
+            steps[rank].slots.append(each)
+    place = {node: at for at, node in enumerate(dependencies.changing)}
+    for step in steps:
+        if step.serial:
+            step.nodes.sort(key=place.__getitem__)
+    return [step for step in steps if step.nodes or step.slots]
+
+
+class _Call(NamedTuple):
+    """A function, without what says that it is for one lane; the values that are its operands; and the words before and
+    after these."""
+
+    name: str
+    args: tuple[Node, ...]
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+class _Program(Records):
+    """The records of a sound, and the slots of its values. A value that is the same at every sample has a slot of one
+    number, and so has a value that only a serial recurrence uses."""
+
+    def __init__(self, kernel: Kernel, table: ArgumentTable) -> None:
+        super().__init__(DOUBLE)
+        self.launch: list[int] = []
+        self._chunk: list[int] = []
+        self._kernel, self._table = kernel, table
+        self._section = section = kernel.section(Rate.ELEMENT)
+        self._frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
+        self._graph = Graph(kernel, section)
+        self._slots: dict[Key, int] = {}
+        self._leaves: dict[object, int] = {}
+        self._free: dict[int, list[int]] = {TILE: [], _WIDE: [], _NARROW: []}
+        self._passing: dict[Node, int] = {}
+        """The values whose slots are free for others after their last use, and the lanes of these."""
+        self._loop_slots: list[tuple[int, int | None]] = []
+        """The budget and the lanes of the loops around this place."""
+        dependencies = _Dependencies(kernel, self._graph)
+        self._stored, steps = dependencies.stored, _steps(dependencies)
+        at_once = {key for step in steps if not step.serial for key in step.slots}
+        stored = (value for place, value in self._stored.items() if place.slot in at_once)
+        self._spread: set[Key] = set(map(self._key, (*section.outputs, *stored)))
+        """The values of one number that functions for tiles read."""
+        for step in steps:
+            if not step.serial:
+                self._look_at_nodes(step.nodes)
+        self._crossing: set[Key] = set()
+        """The values of serial recurrences that other steps read, and that are outputs."""
+        self._write_launch(dependencies)
+        roots = self._look_across(steps)
+        for step in steps:
+            (self._write_samples if step.serial else self._write_chunk)(step, roots)
+        self._store_outputs()
+        self.record_with(self._chunk, self.launch, "_chunks")
+
+    # What values are read by.
+
+    def _look_across(self, steps: Sequence[_Step]) -> list[Node]:
+        """The values that are read by other steps than their own, and those that are stored."""
+        home = {node: step for step in steps for node in step.nodes}
+        # Results of a loop are where it runs.
+        home |= {node: home[node.args[0]] for node in home if node.op == "loop_out"}
+        homes = {key: step for step in steps for key in step.slots}
+        read = [*self._section.outputs]
+        for step in steps:
+            read += [each for node in step.nodes for each in operands(node) if home.get(each) is not step]
+        for node in home:
+            if node.op == "state" and ticks_of(node, self._kernel) is not None and not homes[node.attr.slot].serial:
+                read.append(self._stored[node.attr])
+        read += [value for place, value in self._stored.items() if not homes[place.slot].serial]
+        self._crossing.update(self._key(node) for node in read if node in home and home[node].serial)
+        return [*read, *self._stored.values()]
+
+    def _look_at_nodes(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            if node.op == "loop":
+                body: LoopBody = node.attr
+                self._spread.update(map(self._key, node.args[:2] if body in self._graph.masked else ()))
+                for carried, start, following in zip(body.carried, node.args[2:], body.following, strict=True):
+                    if carried in self._graph.varying:
+                        self._spread |= {self._key(start), self._key(following)}
+                self._look_at_nodes(body.nodes)
+            elif node in self._graph.varying and node.op != "loop_out":
+                self._spread.update(map(self._key, node.args))
+
+    def _key(self, node: Node) -> Key:
+        """What has the slot of a value: a scalar has that of the value that it stands for, and a result of a loop that
+        of the carried value."""
+        if node.op == "scalar" and node.attr.source == "local":
+            return self._key(self._frame.locals[int(node.attr.key)])
+        return (node.args[0], node.attr) if node.op == "loop_out" else node
+
+    # Slots.
+
+    def _new_slot(self, lanes: int) -> int:
+        free = self._free[lanes]
+        if free:
+            return free.pop()
+        if lanes != _NARROW:
+            return self.room_for(lanes)
+        first = self._new_slot(_WIDE)
+        free += (first + at * DOUBLE.bytes for at in reversed(range(1, _WIDE)))
+        return first
+
+    def slot(self, node: Node) -> int:
+        key = self._key(node)
+        found = self._slots.get(key)
+        if found is None:
+            found = self._slots[key] = self._leaf(key if isinstance(key, Node) else node)
+        return found
+
+    def _leaf(self, node: Node) -> int:
+        match node.op:
+            case "const":
+                key = ("const", node.attr, copysign(1.0, node.attr))
+                return self._once(key, "_const", _bits(node.attr))
+            case "u32":
+                return self._once(("u32", node.attr), "_bits", node.attr & 0xFFFF_FFFF)
+            case "scalar":
+                scalar: Scalar = node.attr
+                return self._once(scalar, "_number", self._table.numbers[scalar])
+            case "line" if node.attr == TIME:
+                return self._by_chunk("_times")
+            case "line":
+                return self._by_chunk("_column", self._table.fields[node.attr])
+        raise LookupError(f"{node.op} is used before it is computed")
+
+    def _once(self, key: object, name: str, *words: int) -> int:
+        """The slot of a number that is written once a launch."""
+        if key not in self._leaves:
+            at = self._leaves[key] = self.room_for(_WIDE)
+            self.record(self.launch, name, at, *words)
+        return self._leaves[key]
+
+    def _by_chunk(self, name: str, *words: int) -> int:
+        at = self.room_for(TILE)
+        self.record(self._chunk, name, at, *words)
+        return at
+
+    # Lists.
+
+    def _write_launch(self, dependencies: _Dependencies) -> None:
+        """What is the same at every sample."""
+        frame, section = self._frame, self._section
+        read = [leaf.attr for leaf in section.leaves() if leaf.op == "scalar" and leaf.attr.source == "local"]
+        roots = [frame.locals[int(scalar.key)] for scalar in read]
+        wanted = needed(roots)
+        self._compute([node for node in frame.nodes if node in wanted], roots, self.launch, alone=True)
+        steady, used = set(dependencies.steady), [*section.outputs, *self._stored.values()]
+        used += [each for node in dependencies.changing for each in operands(node)]
+        self._compute(dependencies.steady, {node for node in used if node in steady}, self.launch, alone=True)
+
+    def _write_chunk(self, step: _Step, roots: Sequence[Node]) -> None:
+        """A step over the whole chunk at once."""
+        self._compute(step.nodes, roots, self._chunk, alone=False)
+        for key in step.slots:
+            slot = self._kernel.slot(key)
+            for place, value in self._stored.items():
+                if place.slot == key:
+                    words = self._tile_of(value), *self._ring(key), slot.planes, place.plane, slot.depth + 1
+                    self.record(self._chunk, "_keep", 0, *words)
+            self.record(self._chunk, "_advance", 0, self._ring(key)[1], slot.depth + 1)
+
+    def _write_samples(self, step: _Step, roots: Sequence[Node]) -> None:
+        """A step sample by sample: its values, their stores, and the end of the tick."""
+        sample: list[int] = []
+        self._compute(step.nodes, roots, sample, alone=True)
+        for place, value in self._stored.items():
+            if place.slot in step.slots:
+                words = self.slot(value), *self._ring(place.slot), self._kernel.slot(place.slot).planes, place.plane
+                self.record(sample, f"{ONE}_keep", 0, *words)
+        for key in step.slots:
+            self.record(sample, f"{ONE}_advance", 0, self._ring(key)[1], self._kernel.slot(key).depth + 1)
+        self.record_with(sample, self._chunk, "_samples")
+
+    def _ring(self, key: str) -> tuple[int, int]:
+        """The words of the ring of a slot."""
+        return self._table.fields[History(key)], self._table.fields[Head(key)]
+
+    def _tile_of(self, node: Node) -> int:
+        """The slot of a value as a tile of floats."""
+        at = self.slot(node)
+        if at >= 0 or node.kind == "bool":
+            from_at, at = at, self.room_for(TILE)
+            self.record(self._chunk, "_copy" if node.kind == "float" else "to_float", at, from_at)
+        return at
+
+    def _store_outputs(self) -> None:
+        for number, node in enumerate(self._section.outputs):
+            self.record(self._chunk, "_store", 0, self._tile_of(node), number)
+
+    # Values.
+
+    def _compute(self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int], alone: bool) -> None:
+        """Appends the records of values that are computed for one lane (`alone`), or of those of a chunk or of the body
+        of a loop. Values from outside keep their slots."""
+        uses = dict.fromkeys(nodes, 0)
+        for node in nodes:
+            for arg in operands(node):
+                if arg in uses:
+                    uses[arg] += 1
+        for root in roots:
+            if root in uses:
+                uses[root] += 1
+        varying: Set[Node] = frozenset() if alone else self._graph.varying
+        fusing = Fusing(nodes, uses, varying)
+        for node in nodes:
+            if node in fusing.inside or node.op == "loop_out":
+                continue
+            if node.op == "loop":
+                self._loop(node, to, alone)
+                self._release(operands(node), uses)
+                continue
+            name, args, before, after = self._call(node, *(fusing.found.get(node) or (node.op, node.args)))
+            words = [*before, *map(self.slot, args), *after]
+            is_one = node not in varying
+            # A float would overwrite what is left of an operand of 4 bytes in the same slot.
+            apart = node.kind == "float" and any(arg.kind != "float" for arg in args)
+            if not apart:
+                self._release(args, uses)
+            lanes = self._lanes_of(node) if is_one else TILE
+            at = self._slots[node] = self._new_slot(lanes)
+            self._passing[node] = lanes
+            if apart:
+                self._release(args, uses)
+            self.record(to, ONE + name if is_one else name, at, *words)
+            if lanes == _WIDE:
+                self.record(to, "_spread" if node.kind == "float" else "_spread_bits", at)
+            if name == "_past" and not alone and before[2] < TILE:
+                self.record(to, "_shift", at, self._tile_of(self._stored[node.attr]), before[2])
+
+    def _lanes_of(self, key: Key) -> int:
+        """The lanes of the slot of a value that is computed for one lane."""
+        if key in self._crossing:
+            return TILE
+        return _WIDE if key in self._spread else _NARROW
+
+    def _release(self, args: Iterable[Node], uses: dict[Node, int]) -> None:
+        """Counts down the uses of values, and frees the slots of those that have none left."""
+        for arg in args:
+            if arg in uses:
+                uses[arg] -= 1
+                if not uses[arg] and arg in self._passing:
+                    self._free[self._passing[arg]].append(self._slots[arg])
+
+    def _call(self, node: Node, name: str, args: tuple[Node, ...]) -> _Call:
+        """How a value is computed, of which this function and these operands are known."""
+        fields = self._table.fields
+        match name:
+            case "mod" if args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
+                period = args[1].attr
+                return _Call("_modulo", args[:1], after=(_bits(period), _bits(1 / period)))
+            case "picture" | "fetch":
+                path, channel = node.attr
+                places = [fields[PictureWord(path, "pixels")], fields[PictureWord(path, "width")]]
+                if name == "picture":
+                    places.append(fields[PictureWord(path, "height")])
+                return _Call(f"_{name}", args, (*places, channel))
+            case "state":
+                (key, plane), ticks = node.attr, ticks_of(node, self._kernel)
+                slot, ring = self._kernel.slot(key), self._ring(key)
+                if ticks is None:
+                    return _Call("_history", args, (*ring, slot.depth, slot.planes, plane))
+                return _Call("_past", (), (*ring, ticks, slot.depth + 1, slot.planes, plane))
+        return _Call(name, args)
+
+    # Loops.
+
+    def _loop(self, node: Node, to: list[int], alone: bool) -> None:
+        body: LoopBody = node.attr
+        masked = not alone and body in self._graph.masked
+        first, last, *starts = map(self.slot, node.args)
+        carried = [self._carried_slot(node, k, alone) for k in range(len(starts))]
+        by_tile = [not alone and each in self._graph.varying for each in body.carried]
+        for at, start, whole in zip(carried, starts, by_tile, strict=True):
+            self.record(to, "_copy" if whole else f"{ONE}_copy", at, start)
+        around = self._loop_slots[-1] if self._loop_slots else None
+        budget = around[0] if around else self._budget(masked, to)
+        active = self.room_for(TILE) if masked else None
+        if active is not None:
+            outside = around[1] if around else None
+            self.record(to, *(("_inside", active) if outside is None else ("_copy", active, outside)))
+        index = self.room_for(TILE if masked else _WIDE)
+        if body.index is not None:
+            self._slots[body.index] = index
+        self._slots.update(zip(body.carried, carried, strict=True))
+        self._slots.update(((node, k), at) for k, at in enumerate(carried))
+        steps: list[int] = []
+        for value, at in zip(body.carried, carried, strict=True):
+            if value in self._spread and at >= 0:
+                self.record(steps, "_spread", at)
+        self._loop_slots.append((budget, active))
+        self._compute(body.nodes, body.following, steps, alone)
+        self._loop_slots.pop()
+        self._carry(body, carried, by_tile, active, steps)
+        name = "_loop" if active is None else "_masked"
+        self.record_with(steps, to, name, index, first, last, 0, budget, active or 0)
+        for k, at in enumerate(carried):
+            if (node, k) in self._spread and at >= 0:
+                self.record(to, "_spread", at)
+
+    def _carried_slot(self, loop: Node, k: int, alone: bool) -> int:
+        carried = loop.attr.carried[k]
+        if (not alone and carried in self._graph.varying) or (loop, k) in self._crossing:
+            return self.room_for(TILE)
+        return self.room_for(_WIDE)
+
+    def _budget(self, masked: bool, to: list[int]) -> int:
+        """The slot of the steps that a nest may make: for each lane if these may leave at different steps."""
+        if masked:
+            at = self.room_for(TILE)
+            self.record(to, "_bits", at, NEST_STEPS)
+        else:
+            at = self.room_for(_WIDE)
+            self.record(to, f"{ONE}_copy", at, self._once(("u32", NEST_STEPS), "_bits", NEST_STEPS))
+        return at
+
+    def _carry(
+        self, body: LoopBody, carried: Sequence[int], by_tile: Sequence[bool], active: int | None, to: list[int]
+    ) -> None:
+        """Appends the end of a step: the carried values become those that follow, in the lanes that are `active`."""
+        following = list(map(self.slot, body.following))
+        names = ["_copy" if whole else f"{ONE}_copy" for whole in by_tile]
+        own = [node for node in dict.fromkeys(body.following) if node in self._passing and node in set(body.nodes)]
+        copies: list[tuple[int, int]] = []
+        for k, at in enumerate(following):
+            # A carried value that becomes another one must be read before it is written.
+            if at in carried and at != carried[k]:
+                lanes = TILE if by_tile[k] else _NARROW
+                following[k] = self._new_slot(lanes)
+                copies.append((lanes, following[k]))
+                self.record(to, names[k], following[k], at)
+        for at, new, name in zip(carried, following, names, strict=True):
+            if at != new:
+                self.record(to, *((name, at, new) if active is None else ("select", at, active, new, at)))
+        for lanes, at in (*((self._passing[node], self._slots[node]) for node in own), *copies):
+            self._free[lanes].append(at)
