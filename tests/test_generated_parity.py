@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -30,12 +31,13 @@ from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor, SeriesExecutable
-from weft.backends.native.llvm import NativeCode
+from weft.backends.native.llvm import NativeCode, plainest, runs_here
 from weft.backends.vector.executor import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import is_improvable
+from weft.codegen.native.target import ISAS
 from weft.ops import STATE
 
 
@@ -52,6 +54,12 @@ class SecondTier(NativeExecutor):
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     "native": NativeExecutor, "second tier": SecondTier, "tiles": TileExecutor, "vector": VectorExecutor
 }  # fmt: skip
+
+# Sounds of the first tier are lists of calls, also of functions for plainer processors.
+SOUND_EXECUTORS: Mapping[str, Callable[[], Executor]] = {
+    **{name: EXECUTORS[name] for name in ("native", "second tier", "vector")},
+    **{isa: partial(NativeExecutor, plainest(ISAS[isa])) for isa in ("avx2", "sse2") if runs_here(ISAS[isa])},
+}
 
 CHUNK = 100
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
@@ -75,20 +83,22 @@ CHUNKS = [
 
 # Sounds: each sample is computed by the reference one after another, so there are fewer.
 SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 660
-SOUND_COUNTS = {"native": SOUND_COUNT, "second tier": ASKED // 4 or 20, "vector": ASKED // 4 or 120}
+SOUND_COUNTS = {"native": SOUND_COUNT, "second tier": ASKED // 4 or 20} | dict.fromkeys(
+    SOUND_EXECUTORS.keys() - {"native", "second tier"}, ASKED // 4 or 120
+)
 SOUND_CHUNKS = [
     pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
-    for name in SOUND_COUNTS
+    for name in SOUND_EXECUTORS
     if start - FIRST < SOUND_COUNTS[name]
 ]
 
 # What computes many samples at once, and how many sounds must be computed so: numpy cannot if a loop has memory in it,
 # or ends that vary.
-AT_ONCE = {"native": SeriesExecutable, "second tier": SeriesExecutable, "vector": (VectorSeries, VectorExecutable)}
+AT_ONCE = dict.fromkeys(SOUND_EXECUTORS, (SeriesExecutable,)) | {"vector": (VectorSeries, VectorExecutable)}
 TELLING_SHARE = 0.75 if ASKED else 500 / SOUND_COUNT
 """How many sounds must have both loops and memory."""
-AT_ONCE_SHARE = {"native": 0.9, "second tier": 0.9, "vector": 0.1}
+AT_ONCE_SHARE = dict.fromkeys(SOUND_EXECUTORS, 0.9) | {"vector": 0.1}
 
 
 @pytest.mark.parametrize(("name", "start"), CHUNKS)
@@ -115,7 +125,7 @@ def test_generated_programs_show_what_the_reference_shows(name: str, start: int)
 
 @pytest.mark.parametrize(("name", "start"), SOUND_CHUNKS)
 def test_generated_sounds_are_what_the_reference_plays(name: str, start: int) -> None:
-    executor = EXECUTORS[name]()
+    executor = SOUND_EXECUTORS[name]()
     seeds = range(start, min(start + SOUND_CHUNK, FIRST + SOUND_COUNTS[name]))
     at_once = telling = 0
     for seed in seeds:

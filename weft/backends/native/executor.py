@@ -496,8 +496,8 @@ class NativeExecutor:
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
-        plays = self._plays(kernel)
-        if not plays and not self._draws(kernel):
+        plays = suits_series(kernel)
+        if not self._suits(kernel):
             return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
         if packed == plays and kernel.tick != "never":
@@ -513,13 +513,9 @@ class NativeExecutor:
         except RefusedError as failure:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
-    def _draws(self, kernel: Kernel) -> bool:
-        """Whether a picture can be native code. One that is too large for LLVM has to be a list of calls."""
-        return suits(kernel) and (not is_huge(kernel) or self._calls(kernel))
-
-    def _plays(self, kernel: Kernel) -> bool:
-        """The same of a sound."""
-        return suits_series(kernel) and (not is_huge(kernel) or self._calls(kernel))
+    def _suits(self, kernel: Kernel) -> bool:
+        """Whether a kernel can be native code. One that is too large for LLVM has to be a list of calls."""
+        return (suits(kernel) or suits_series(kernel)) and (not is_huge(kernel) or self._calls(kernel))
 
     def _calls(self, kernel: Kernel) -> bool:
         """Whether the first tier of a kernel is a list of calls."""
@@ -582,7 +578,7 @@ class NativeExecutor:
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
-        runs = "as a list of calls" if is_huge(kernel) and self._draws(kernel) else "on the vector machine"
+        runs = "as a list of calls" if is_huge(kernel) and self._suits(kernel) else "on the vector machine"
         text = f"; {kernel.name}: runs {runs}\n"
         try:
             if (suits_series(kernel) or suits(kernel)) and not is_huge(kernel):
@@ -604,10 +600,10 @@ class NativeExecutor:
             self.refuse(kernel, code.reason)
         if refused:
             return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
-        if self._plays(kernel) and not isinstance(codes.get(False), Code):
+        if suits_series(kernel) and self._suits(kernel) and not isinstance(codes.get(False), Code):
             return SeriesExecutable(kernel, self, codes)
         given = codes.get(True)
-        if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._draws(kernel)):
+        if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._suits(kernel)):
             return NativeExecutable(kernel, self, codes, self._pool)
         return self._plainer.load(kernel, codes)
 

@@ -21,7 +21,7 @@ from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, Layout, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler
 from weft.codegen.native.writer import ArgumentTable
-from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
+from weft.codegen.values import SIGNATURES, LoopBody, Node, Scalar, joined, needed, operands
 from weft.graph.partition import components
 from weft.ir.rates import Rate
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
@@ -31,8 +31,14 @@ _NARROW = 1
 
 _WIDE = UNIFORM[DOUBLE]
 
-# What takes the slots of others along the edge of 64 bytes.
+# The slots begin at a multiple of 64 bytes.
 _MARGIN = 64
+
+# Floats of operands of 4 bytes. They would overwrite what has not been read of an operand in the same slot.
+_WIDENING = {name for name, (kinds, gives) in SIGNATURES.items() if gives == "float" and set(kinds) != {"float"}}
+
+# The operations whose functions have operands that are no values.
+_CALLS = frozenset({"mod", "picture", "fetch", "state"})
 
 
 def suits_chunks(kernel: Kernel) -> bool:
@@ -112,9 +118,9 @@ class _Dependencies:
                 self._reads.setdefault(place.slot, []).append(node)
                 if place not in self.stored or ticks_of(node, kernel) is None:
                     self._serial.add(place.slot)
-            needs = [each for each in operands(node) if each in self._always]
+            needs: list[Member] = [each for each in operands(node) if each in self._always]
             if places or needs:
-                self._always[node] = [*needs]
+                self._always[node] = needs
         for key, reads in self._reads.items():
             values = (value for place, value in self.stored.items() if place.slot == key)
             self._always[key] = [*(value for value in values if value in self._always), *reads]
@@ -264,11 +270,14 @@ class _Program(Records):
         return first
 
     def slot(self, node: Node) -> int:
-        key = self._key(node)
-        found = self._slots.get(key)
+        found = self._slots.get(node)
         if found is None:
-            found = self._slots[key] = self._leaf(key if isinstance(key, Node) else node)
+            key = self._key(node)
+            found = self._slots[node] = self._leaf(node) if key is node else self._slot_of(key)
         return found
+
+    def _slot_of(self, key: Key) -> int:
+        return self.slot(key) if isinstance(key, Node) else self._slots[key]
 
     def _leaf(self, node: Node) -> int:
         match node.op:
@@ -375,15 +384,14 @@ class _Program(Records):
             name, args, before, after = self._call(node, *(fusing.found.get(node) or (node.op, node.args)))
             words = [*before, *map(self.slot, args), *after]
             is_one = node not in varying
-            # A float would overwrite what is left of an operand of 4 bytes in the same slot.
-            apart = node.kind == "float" and any(arg.kind != "float" for arg in args)
-            if not apart:
-                self._release(args, uses)
             lanes = self._lanes_of(node) if is_one else TILE
-            at = self._slots[node] = self._new_slot(lanes)
-            self._passing[node] = lanes
-            if apart:
+            if node.op in _WIDENING:
+                at = self._slots[node] = self._new_slot(lanes)
                 self._release(args, uses)
+            else:
+                self._release(args, uses)
+                at = self._slots[node] = self._new_slot(lanes)
+            self._passing[node] = lanes
             self.record(to, ONE + name if is_one else name, at, *words)
             if lanes == _WIDE:
                 self.record(to, "_spread" if node.kind == "float" else "_spread_bits", at)
@@ -406,6 +414,8 @@ class _Program(Records):
 
     def _call(self, node: Node, name: str, args: tuple[Node, ...]) -> _Call:
         """How a value is computed, of which this function and these operands are known."""
+        if name not in _CALLS:
+            return _Call(name, args)
         fields = self._table.fields
         match name:
             case "mod" if args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
