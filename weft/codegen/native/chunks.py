@@ -23,6 +23,7 @@ from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import SIGNATURES, LoopBody, Node, Scalar, joined, needed, operands
 from weft.graph.partition import components
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 
@@ -335,13 +336,20 @@ class _Program(Records):
         """A step sample by sample: its values, their stores, and the end of the tick."""
         sample: list[int] = []
         self._compute(step.nodes, roots, sample, alone=True)
-        for place, value in self._stored.items():
-            if place.slot in step.slots:
-                words = self.slot(value), *self._ring(place.slot), self._kernel.slot(place.slot).planes, place.plane
-                self.record(sample, f"{ONE}_keep", 0, *words)
         for key in step.slots:
-            self.record(sample, f"{ONE}_advance", 0, self._ring(key)[1], self._kernel.slot(key).depth + 1)
+            self._end_tick(self._kernel.slot(key), sample)
         self.record_with(sample, self._chunk, "_samples")
+
+    def _end_tick(self, slot: StateSlot, to: list[int]) -> None:
+        """Appends the end of the tick of a slot: its new values, and that it goes on in its ring."""
+        ring, cells = self._ring(slot.key), slot.depth + 1
+        values = {place.plane: self.slot(value) for place, value in self._stored.items() if place.slot == slot.key}
+        if slot.planes == 1 == len(values):
+            self.record(to, f"{ONE}_push", 0, values[0], *ring, cells)
+            return
+        for plane, value in values.items():
+            self.record(to, f"{ONE}_keep", 0, value, *ring, slot.planes, plane)
+        self.record(to, f"{ONE}_advance", 0, ring[1], cells)
 
     def _ring(self, key: str) -> tuple[int, int]:
         """The words of the ring of a slot."""

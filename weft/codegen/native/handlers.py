@@ -74,6 +74,7 @@ FUSIONS: tuple[Pattern, ...] = (
     ("add", ("mul", 0, 0), ("mul", 1, 1)),
     ("add", ("mul", ("add", ("mul", 0, 1), 2), 3), 4),
     ("add", ("mul", ("mul", 0, 1), 2), 3),
+    ("add", ("mul", 0, 1), ("mul", 2, 3)),
     ("add", ("mul", 0, 1), 2),
     ("sub", ("mul", 0, 1), 2),
     ("sub", 2, ("mul", 0, 1)),
@@ -85,7 +86,10 @@ FUSIONS: tuple[Pattern, ...] = (
     ("mul", ("sub", 0, 1), 2),
     ("min", ("max", ("div", ("sub", 0, 1), 2), 3), 4),
     ("min", ("max", 0, 1), 2),
+    ("mod", ("add", 0, ("mul", 1, 2)), 1.0),
     ("mod", 0, 1.0),
+    ("select", ("lt", ("abs", 0), 1), 2, 3),
+    ("select", ("lt", 0, 1), 2, 3),
 )
 
 # The functions of pictures besides rows.
@@ -99,7 +103,7 @@ _OF_CHUNKS = (
     "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_inside", "_modulo", "_picture", "_fetch",
     "_past", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks", "_samples",
 )  # fmt: skip
-_OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_past", "_history", "_keep", "_advance")
+_OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_past", "_history", "_keep", "_advance", "_push")
 
 _LISTS = ("_loop", "_masked", "_end")
 
@@ -278,8 +282,8 @@ def _handler(w: _Handler, name: str) -> list[str]:
         w.write(w.computed(OPS[short], [w.read(2 + at, kind) for at, kind in enumerate(SIGNATURES[short][0])]))
     elif short.startswith("_fused"):
         w.write(_fused(w, FUSIONS[int(short.removeprefix("_fused"))], {}))
-    elif short in ("_keep", "_advance"):
-        (_keep if short == "_keep" else _advance)(w)
+    elif short in _ENDS:
+        _ENDS[short](w)
     elif w.floats == DOUBLE and short in ("_past", "_history"):
         w.write(_remembered(w, short))
     else:
@@ -439,13 +443,17 @@ def _keep(w: _Handler) -> None:
 def _advance(w: _Handler) -> None:
     """Ends the ticks of a slot: goes on in its ring by as many cells as there are lanes."""
     field, cells = w.given(_HEAD, 2), w.operand(3)
-    if w.lanes > 1:
-        following = w.put(f"urem i64 {w.put(f'add i64 {w.word(field)}, %count')}, {cells}")
-    else:
-        following = w.put(f"add i64 {w.word(field)}, 1")
-        is_over = w.put(f"icmp eq i64 {following}, {cells}")
-        following = w.put(f"select i1 {is_over}, i64 0, i64 {following}")
+    if w.lanes == 1:
+        _end_tick(w, field, cells)
+        return
+    following = w.put(f"urem i64 {w.put(f'add i64 {w.word(field)}, %count')}, {cells}")
     w.do(f"store i64 {following}, ptr {w.place(field)}, align 8")
+
+
+def _end_tick(w: _Handler, head: Field, cells: str) -> None:
+    following = w.put(f"add i64 {w.word(head)}, 1")
+    is_over = w.put(f"icmp eq i64 {following}, {cells}")
+    w.do(f"store i64 {w.put(f'select i1 {is_over}, i64 0, i64 {following}')}, ptr {w.place(head)}, align 8")
 
 
 def _shift(w: _Handler) -> None:
@@ -492,6 +500,17 @@ def _ring_copy(w: _Handler, keeps: bool) -> list[str]:
         f"  %cell.over = icmp eq i64 %cell.after, {cells}",
         "  %cell.next = select i1 %cell.over, i64 0, i64 %cell.after", "  br label %look", "done:",
     ]  # fmt: skip
+
+
+def _push(w: _Handler) -> None:
+    """Writes the new value of a slot that has only one, and ends its tick."""
+    history, field = w.word(w.given(_HISTORY, 3)), w.given(_HEAD, 4)
+    w.store(w.read(2, "float"), history, w.word(field))
+    _end_tick(w, field, w.operand(5))
+
+
+# What ends the tick of a slot for one sample.
+_ENDS = {"_keep": _keep, "_advance": _advance, "_push": _push}
 
 
 # Records with a body: a list of other records.
