@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.handlers import ONE, TILE, UNIFORM
-from weft.codegen.native.partition import TIME, is_series, states
+from weft.codegen.native.partition import TIME, is_series, states, with_waves
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, Layout, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler
@@ -39,7 +39,7 @@ _MARGIN = 64
 _WIDENING = {name for name, (kinds, gives) in SIGNATURES.items() if gives == "float" and set(kinds) != {"float"}}
 
 # The operations whose functions have operands that are no values.
-_CALLS = frozenset({"mod", "picture", "fetch", "state"})
+_CALLS = frozenset({"mod", "wave", "picture", "fetch", "state"})
 
 
 def suits_chunks(kernel: Kernel) -> bool:
@@ -193,9 +193,9 @@ class _Program(Records):
         self.launch: list[int] = []
         self._chunk: list[int] = []
         self._kernel, self._table = kernel, table
-        self._section = section = kernel.section(Rate.ELEMENT)
         self._frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
-        self._graph = Graph(kernel, section)
+        self._graph = with_waves(kernel)
+        self._section = section = self._graph.section
         self._slots: dict[Key, int] = {}
         self._leaves: dict[object, int] = {}
         self._free: dict[int, list[int]] = {TILE: [], _WIDE: [], _NARROW: []}
@@ -429,6 +429,8 @@ class _Program(Records):
             case "mod" if args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
                 period = args[1].attr
                 return _Call("_modulo", args[:1], after=(_bits(period), _bits(1 / period)))
+            case "wave":
+                return _Call(f"_wave_{node.attr}", args)
             case "picture" | "fetch":
                 path, channel = node.attr
                 places = [fields[PictureWord(path, "pixels")], fields[PictureWord(path, "width")]]

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from weft.codegen.kernel import LOOP_STEPS
 from weft.codegen.native.module import LEVELS
 from weft.codegen.native.section import Raster, RingShape, between_four, between_rows, cell_numbers, far_gather, fetch
+from weft.codegen.native.series import recurrence, wave_after
 from weft.codegen.native.target import (
     CHANNELS, DOUBLE, SINGLE, Field, Head, History, ImageCell, Isa, LlvmValue, PictureWord, Precision, Ring, Word
 )
@@ -100,8 +101,9 @@ _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_in
 
 # The functions of sounds besides rows, for tiles and for one lane.
 _OF_CHUNKS = (
-    "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_inside", "_modulo", "_picture", "_fetch",
-    "_past", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks", "_samples",
+    "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_wave_sinpi", "_wave_cospi", "_inside",
+    "_modulo", "_picture", "_fetch", "_past", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks",
+    "_samples",
 )  # fmt: skip
 _OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_past", "_history", "_keep", "_advance", "_push")
 
@@ -234,11 +236,14 @@ class _Handler(ValueWriter):
 def handlers(isa: Isa, floats: Precision = SINGLE) -> str:
     """The module of all functions, and of `run`, which takes the block of arguments and a program."""
     text = [_LIST, _RUN if floats == SINGLE else _RUN_CHUNKS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
-    declared = set[str]()
+    declared, helpers = set[str](), dict[str, list[str]]()
     for name in handler_names(floats):
         w = _writer(isa, floats, name)
         text += _handler(w, name)
         declared |= w.declared
+        helpers |= w.helpers
+    for helper in helpers.values():
+        text += helper
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return "\n".join([*sorted(declared), *text, attributes, ""])
 
@@ -263,6 +268,8 @@ def _handler(w: _Handler, name: str) -> list[str]:
             return w.function(name, _masked_loop(w))
         case "_chunks" | "_samples":
             return w.function(name, (_chunks if name == "_chunks" else _samples)(w))
+        case "_wave_sinpi" | "_wave_cospi":
+            return w.function(name, _wave(w, name.removeprefix("_wave_")))
         case "_past" | "_keep" if w.floats == DOUBLE:
             return w.function(name, _ring_copy(w, name == "_keep"))
         case "_advance" | "_shift":
@@ -414,6 +421,29 @@ def _times(w: _Handler) -> LlvmValue:
     lanes = w.in_entry(lambda: w.add(start, w.each(range(w.lanes))))
     row = w.splat(w.put("sitofp i64 %at to double"), "float")
     return w.add(w.div(w.add(lanes, row), rate), origin)
+
+
+def _wave(w: _Handler, row: str) -> list[str]:
+    """A sine or a cosine of half turns whose angle grows evenly, from its slope and its offset (`series`)."""
+    slope, offset = Node("slope", (), "float"), Node("offset", (), "float")
+    with w.writing(w.entry):
+        words = map(w.word, (Word.ORIGIN, Word.FIRST, Word.RATE))
+        origin, first, rate = (w.put(f"bitcast i64 {word} to double") for word in words)
+        w.do(f"%step = fdiv double 1.0, {rate}")
+        number = w.put(f"fadd double {first}, {w.put('sitofp i64 %x to double')}")
+        w.do(f"%time = fadd double {origin}, {w.put(f'fdiv double {number}, {rate}')}")
+        for node, at in ((slope, 2), (offset, 3)):
+            w.keep(node, w.load_splat(w.slot(at), "0", "float"))
+        wave = recurrence(w, Node("wave", (slope, offset), "float", row))
+    w.write(wave.now)
+    value, of = wave_after(w, wave.factor, wave.now, wave.before), w.types["float"]
+    return [
+        "  br label %vector", "vector:", "  %at = phi i64 [ 0, %entry ], [ %next, %vector ]",
+        f"  {wave.now.text} = phi {of} [ {wave.second.text}, %entry ], [ {value.text}, %vector ]",
+        f"  {wave.before.text} = phi {of} [ {wave.first.text}, %entry ], [ {wave.now.text}, %vector ]", *w.text,
+        f"  %next = add i64 %at, {w.lanes}", "  %more = icmp slt i64 %next, %count",
+        "  br i1 %more, label %vector, label %done", "done:",
+    ]  # fmt: skip
 
 
 def _remembered(w: _Handler, name: str) -> LlvmValue:

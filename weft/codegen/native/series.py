@@ -16,7 +16,7 @@ from weft.codegen.native.module import FRAME, Module, frame_function, module_of
 from weft.codegen.native.partition import TIME, LoopPartition, is_series, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
-from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead
+from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead, ValueWriter
 from weft.codegen.values import Line, LoopBody, Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
@@ -38,7 +38,7 @@ class Recurrence(NamedTuple):
     factor: LlvmValue
 
 
-def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
+def recurrence(w: ValueWriter, node: Node) -> Recurrence:
     """Starts a wave at the first sample of a chunk: from its angle there (`%time`) and the growth of the angle per
     sample (`%step` is the time between two samples). Whole turns are taken out of both first. The angles are then
     rounded far less than the times are, which matters because the recurrence amplifies errors in their differences.
@@ -54,18 +54,18 @@ def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
         registers = [_wave(w, node.attr, angle, growth, start) for start in (first, first + width)]
         factor = w.splat(by_register, "float")
         while len(registers) < count:
-            registers.append(_following(w, factor, registers[-1], registers[-2]))
+            registers.append(wave_after(w, factor, registers[-1], registers[-2]))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
     phi_now, phi_before = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
     return Recurrence(phi_now, phi_before, before, now, w.splat(by_vector, "float"))
 
 
-def _following(w: FunctionWriter, factor: LlvmValue, now: LlvmValue, before: LlvmValue) -> LlvmValue:
+def wave_after(w: LlvmLanes, factor: LlvmValue, now: LlvmValue, before: LlvmValue) -> LlvmValue:
     """The vector after these two."""
     return w.fma(factor, now, w.neg(before))
 
 
-def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
+def _angle(w: ValueWriter, node: Node) -> tuple[str, str]:
     """The angle at the first sample, and its growth per sample, in half turns from −1 to 1."""
     slope, offset = (w.lane(w.value(arg)) for arg in node.args)
     with w.narrow(1):
@@ -75,20 +75,20 @@ def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
         return w.lane(double.within_turn(w, angle)), w.lane(double.within_turn(w, growth))
 
 
-def _wave(w: FunctionWriter, row: str, angle: str, growth: str, first: int) -> LlvmValue:
+def _wave(w: LlvmLanes, row: str, angle: str, growth: str, first: int) -> LlvmValue:
     """A wave at the samples from number `first` of the chunk on."""
     angles = w.fma(w.each(range(first, first + w.lanes)), w.splat(growth, "float"), w.splat(angle, "float"))
     return _called(w, row, angles)
 
 
-def _factors(w: FunctionWriter, growth: str, distances: Sequence[int]) -> list[str]:
+def _factors(w: LlvmLanes, growth: str, distances: Sequence[int]) -> list[str]:
     """2 cos of the growth of the angle over each of these distances, in samples."""
     with w.narrow(len(distances)):
         doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "float"), w.each(distances))), w.real(2))
         return [w.lane(doubled, lane) for lane in range(len(distances))]
 
 
-def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
+def _called(w: LlvmLanes, row: str, x: LlvmValue) -> LlvmValue:
     """A row as a call of a helper. It runs only once a chunk, so inlining would cost LLVM more time than it saves."""
     of, name = w.types["float"], f"@{row}.{w.lanes}"
     if name not in w.helpers:
@@ -102,7 +102,7 @@ def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
     return LlvmValue(w.put(f"call {of} {name}({of} {x.text})"), "float")
 
 
-def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmValue:
+def _joined(w: LlvmLanes, registers: list[LlvmValue], width: int) -> LlvmValue:
     """Registers of `width` lanes each, joined to one vector."""
     while len(registers) > 1:
         of = w.floats.vector(width, "float")
@@ -214,11 +214,11 @@ class ChunkWriter(FunctionWriter):
             for node, wave in begun:
                 self.keep(node, wave.now)
             write()
-            following = [_following(self, wave.factor, wave.now, wave.before) for _, wave in begun]
+            values = [wave_after(self, wave.factor, wave.now, wave.before) for _, wave in begun]
         next_row = self.put(f"add i64 {self.row}, {self.lanes}")
         more = self.put(f"icmp slt i64 {next_row}, %count")
         phis, of = [("i64", self.row, "0", next_row)], self.types["float"]
-        for (_, wave), value in zip(begun, following, strict=True):
+        for (_, wave), value in zip(begun, values, strict=True):
             phis.append((of, wave.now.text, wave.second.text, value.text))
             phis.append((of, wave.before.text, wave.first.text, wave.now.text))
         self.phis(head, self.block, phis)
