@@ -14,9 +14,9 @@ from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.native.chunks import emit_chunks
-from weft.codegen.native.handlers import ONE, RECORD, TILE, handler_names
+from weft.codegen.native.handlers import ONE, RECORD, TILE, handler_names, handlers
 from weft.codegen.native.module import is_huge
-from weft.codegen.native.target import DOUBLE, ISAS
+from weft.codegen.native.target import DOUBLE, ISAS, SINGLE
 from weft.codegen.native.tiles import TileProgram
 from weft.ops import OPS
 
@@ -113,6 +113,13 @@ def test_a_slot_is_read_at_several_times():
     executor, codes = program_of(made)
     sizes = (100, 300, 1, TILE, 700)
     assert_same(played(executor, made, sizes, codes=codes), played(ReferenceExecutor(), made, sizes))
+
+
+@pytest.mark.parametrize("floats", [SINGLE, DOUBLE], ids=lambda floats: floats.name)
+def test_functions_assemble_for_processors_of_others(floats):
+    for isa in ISAS.values():
+        if isa not in HERE:
+            assert llvm.machine_code(handlers(isa, floats), llvm.plainest(isa), 2)
 
 
 def test_a_sound_too_large_for_llvm_is_a_list_of_calls():

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from math import copysign
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
@@ -172,16 +172,6 @@ def _steps(dependencies: _Dependencies) -> list[_Step]:
         if step.serial:
             step.nodes.sort(key=place.__getitem__)
     return [step for step in steps if step.nodes or step.slots]
-
-
-class _Call(NamedTuple):
-    """A function, without what says that it is for one lane; the values that are its operands; and the words before and
-    after these."""
-
-    name: str
-    args: tuple[Node, ...]
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
 
 
 class _Program(Records):
@@ -389,8 +379,10 @@ class _Program(Records):
                 self._loop(node, to, alone)
                 self._release(operands(node), uses)
                 continue
-            name, args, before, after = self._call(node, *(fusing.found.get(node) or (node.op, node.args)))
-            words = [*before, *map(self.slot, args), *after]
+            name, args = fusing.found.get(node) or (node.op, node.args)
+            words = list(map(self.slot, args))
+            if name in _CALLS:
+                name, args, words = self._call(node, words)
             is_one = node not in varying
             lanes = self._lanes_of(node) if is_one else TILE
             if node.op in _WIDENING:
@@ -403,8 +395,14 @@ class _Program(Records):
             self.record(to, ONE + name if is_one else name, at, *words)
             if lanes == _WIDE:
                 self.record(to, "_spread" if node.kind == "float" else "_spread_bits", at)
-            if name == "_past" and not alone and before[2] < TILE:
-                self.record(to, "_shift", at, self._tile_of(self._stored[node.attr]), before[2])
+            if name == "_past" and not alone:
+                self._add_shift(node, at)
+
+    def _add_shift(self, node: Node, at: int) -> None:
+        """Appends what a read of the past takes from the chunk itself."""
+        ticks = ticks_of(node, self._kernel)
+        if ticks is not None and ticks < TILE:
+            self.record(self._chunk, "_shift", at, self._tile_of(self._stored[node.attr]), ticks)
 
     def _lanes_of(self, key: Key) -> int:
         """The lanes of the slot of a value that is computed for one lane."""
@@ -420,30 +418,29 @@ class _Program(Records):
                 if not uses[arg] and arg in self._passing:
                     self._free[self._passing[arg]].append(self._slots[arg])
 
-    def _call(self, node: Node, name: str, args: tuple[Node, ...]) -> _Call:
-        """How a value is computed, of which this function and these operands are known."""
-        if name not in _CALLS:
-            return _Call(name, args)
-        fields = self._table.fields
-        match name:
+    def _call(self, node: Node, slots: list[int]) -> tuple[str, tuple[Node, ...], list[int]]:
+        """How a value is computed whose operands have these slots: the function, without what says that it is for one
+        lane, the operands that it takes, and its words."""
+        fields, args = self._table.fields, node.args
+        match node.op:
             case "mod" if args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
                 period = args[1].attr
-                return _Call("_modulo", args[:1], after=(_bits(period), _bits(1 / period)))
+                return "_modulo", args[:1], [slots[0], _bits(period), _bits(1 / period)]
             case "wave":
-                return _Call(f"_wave_{node.attr}", args)
+                return f"_wave_{node.attr}", args, slots
             case "picture" | "fetch":
                 path, channel = node.attr
                 places = [fields[PictureWord(path, "pixels")], fields[PictureWord(path, "width")]]
-                if name == "picture":
+                if node.op == "picture":
                     places.append(fields[PictureWord(path, "height")])
-                return _Call(f"_{name}", args, (*places, channel))
+                return f"_{node.op}", args, [*places, channel, *slots]
             case "state":
                 (key, plane), ticks = node.attr, ticks_of(node, self._kernel)
                 slot, ring = self._kernel.slot(key), self._ring(key)
                 if ticks is None:
-                    return _Call("_history", args, (*ring, slot.depth, slot.planes, plane))
-                return _Call("_past", (), (*ring, ticks, slot.depth + 1, slot.planes, plane))
-        return _Call(name, args)
+                    return "_history", args, [*ring, slot.depth, slot.planes, plane, *slots]
+                return "_past", (), [*ring, ticks, slot.depth + 1, slot.planes, plane]
+        return node.op, args, slots
 
     # Loops.
 

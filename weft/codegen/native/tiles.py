@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph, costs
@@ -54,11 +55,21 @@ class TileProgram:
     tier: int = 1
 
 
-# The patterns of an operation: the number of each, and what one of its operands has to be, if that is an operation.
-_FUSIONS_OF: dict[str, list[tuple[int, str | None]]] = {}
-for _at, (_op, *_operands) in enumerate(FUSIONS):
-    _part = next((str(each[0]) for each in _operands if isinstance(each, tuple)), None)
-    _FUSIONS_OF.setdefault(str(_op), []).append((_at, _part))
+# What an operation needs to be of a pattern: the operations of its operands, each also with those of its own operands,
+# and how many operands are operations.
+_Need: TypeAlias = "str | tuple[str, str] | int"
+
+
+def _needs_of(pattern: Pattern) -> frozenset[_Need]:
+    parts = [each for each in pattern[1:] if isinstance(each, tuple)]
+    inner = ((str(part[0]), str(each[0])) for part in parts for each in part[1:] if isinstance(each, tuple))
+    return frozenset((*(str(part[0]) for part in parts), *inner, *range(2, len(parts) + 1)))
+
+
+_FUSIONS_OF: dict[str, list[tuple[int, frozenset[_Need]]]] = {}
+"""The patterns of an operation: the number of each, and what it needs."""
+for _at, _pattern in enumerate(FUSIONS):
+    _FUSIONS_OF.setdefault(str(_pattern[0]), []).append((_at, _needs_of(_pattern)))
 
 _COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
 
@@ -85,9 +96,12 @@ class Fusing:
                 self._fuse(node)
 
     def _fuse(self, node: Node) -> None:
-        parts_of = {arg.op for arg in node.args if self._uses.get(arg) == 1}
-        for at, part in _FUSIONS_OF[node.op]:
-            if part is not None and part not in parts_of:
+        parts_of = [arg for arg in node.args if self._uses.get(arg) == 1]
+        given: set[_Need] = {arg.op for arg in parts_of}
+        given.update(range(2, len(parts_of) + 1))
+        given.update((arg.op, inner.op) for arg in parts_of for inner in arg.args)
+        for at, needs in _FUSIONS_OF[node.op]:
+            if not needs <= given:
                 continue
             bound: dict[int, Node] = {}
             parts: list[Node] = []
