@@ -395,7 +395,7 @@ class _Program(Records):
             self.record(to, ONE + name if is_one else name, at, *words)
             if lanes == _WIDE:
                 self.record(to, "_spread" if node.kind == "float" else "_spread_bits", at)
-            if name == "_past" and not alone:
+            if name == "_before" and not alone:
                 self._add_shift(node, at)
 
     def _add_shift(self, node: Node, at: int) -> None:
@@ -438,8 +438,8 @@ class _Program(Records):
                 (key, plane), ticks = node.attr, ticks_of(node, self._kernel)
                 slot, ring = self._kernel.slot(key), self._ring(key)
                 if ticks is None:
-                    return "_history", args, [*ring, slot.depth, slot.planes, plane, *slots]
-                return "_past", (), [*ring, ticks, slot.depth + 1, slot.planes, plane]
+                    return "_before_by", args, [*ring, slot.depth, slot.planes, plane, *slots]
+                return "_before", (), [*ring, ticks, slot.depth + 1, slot.planes, plane]
         return node.op, args, slots
 
     # Loops.

@@ -14,7 +14,8 @@ are chunks of samples. What needs the sample before it is computed for one lane 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -102,10 +103,10 @@ _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_in
 # The functions of sounds besides rows, for tiles and for one lane.
 _OF_CHUNKS = (
     "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_wave_sinpi", "_wave_cospi", "_inside",
-    "_modulo", "_picture", "_fetch", "_past", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks",
+    "_modulo", "_picture", "_fetch", "_before", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks",
     "_samples",
 )  # fmt: skip
-_OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_past", "_history", "_keep", "_advance", "_push")
+_OF_SAMPLES = ("_copy", "_modulo", "_picture", "_fetch", "_before", "_before_by", "_keep", "_advance", "_push")
 
 _LISTS = ("_loop", "_masked", "_end")
 
@@ -259,31 +260,14 @@ def _writer(isa: Isa, floats: Precision, name: str) -> _Handler:
 
 
 def _handler(w: _Handler, name: str) -> list[str]:
-    match name:
-        case "_end":
-            return [f'define void @"tile_end"{_HEADER} #0 {{', "  ret void", "}"]
-        case "_loop":
-            return w.function(name, _loop(w))
-        case "_masked":
-            return w.function(name, _masked_loop(w))
-        case "_chunks" | "_samples":
-            return w.function(name, (_chunks if name == "_chunks" else _samples)(w))
-        case "_wave_sinpi" | "_wave_cospi":
-            return w.function(name, _wave(w, name.removeprefix("_wave_")))
-        case "_past" | "_keep" if w.floats == DOUBLE:
-            return w.function(name, _ring_copy(w, name == "_keep"))
-        case "_advance" | "_shift":
-            with w.writing(w.entry):
-                (_advance if name == "_advance" else _shift)(w)
-            return w.function(name, [])
-        case "_spread" | "_spread_bits":
-            kind: ValueType = "float" if name == "_spread" else "u32"
-            w.write_uniform(w.load_splat(w.slot(1), "0", kind))
-            return w.over_one(name)
-        case _ if name in _COPIES:
-            with w.writing(w.entry):
-                _copy(w, name)
-            return w.function(name, [])
+    if name == "_end":
+        return [f'define void @"tile_end"{_HEADER} #0 {{', "  ret void", "}"]
+    if name in _WHOLE:
+        return w.function(name, _WHOLE[name](w))
+    if name in _MOVES:
+        with w.writing(w.entry):
+            _MOVES[name](w)
+        return w.function(name, [])
     short = name.removeprefix(ONE)
     if short in SIGNATURES:
         w.write(w.computed(OPS[short], [w.read(2 + at, kind) for at, kind in enumerate(SIGNATURES[short][0])]))
@@ -291,8 +275,6 @@ def _handler(w: _Handler, name: str) -> list[str]:
         w.write(_fused(w, FUSIONS[int(short.removeprefix("_fused"))], {}))
     elif short in _ENDS:
         _ENDS[short](w)
-    elif w.floats == DOUBLE and short in ("_past", "_history"):
-        w.write(_remembered(w, short))
     else:
         w.write(_read(w, short) if short in _READS else _special(w, short))
     return w.over_one(name) if name.startswith(ONE) else w.over_vectors(name)
@@ -316,6 +298,10 @@ def _special(w: _Handler, name: str) -> LlvmValue:
             return w.read(2, "float")
         case "_times":
             return _times(w)
+        case "_before":
+            return _before(w)
+        case "_before_by":
+            return _before_by(w)
         case "_modulo":
             return remainder_by(w, w.read(2, "float"), w.constant(3, "float"), w.constant(4, "float"))
         case "_inside":
@@ -341,19 +327,27 @@ _CELL, _RING, _HISTORY, _HEAD = ImageCell("", 0, 0), Ring(""), History(""), Head
 _PIXELS, _WIDE, _HIGH = PictureWord("", "pixels"), PictureWord("", "width"), PictureWord("", "height")
 
 
-def _copy(w: _Handler, name: str) -> None:
-    """Between a slot and an array in memory. Arrays end with the row, so nothing after it is read or written."""
-    match name:
-        case "_column":
-            source, target = w.element(w.word(w.given(_LINE, 2)), "%x", "float"), w.slot(1)
-        case "_past":
-            source, target = w.element(w.word(w.given(_CELL, 2)), w.pixel()), w.slot(1)
-        case _ if w.floats == DOUBLE:
-            first = w.put(f"mul i64 {w.word(Word.STRIDE)}, {w.operand(3)}")
-            source, target = w.slot(2), w.element(w.word(Word.OUT), w.put(f"add i64 {first}, %x"), "float")
-        case _:
-            source, target = w.slot(2), w.element(w.word(w.given(_CELL, 3)), w.pixel(w.operand(4)))
-    size = w.put(f"mul i64 %count, {w.floats.bytes}")
+def _column(w: _Handler) -> None:
+    _copy(w, w.slot(1), w.element(w.word(w.given(_LINE, 2)), "%x", "float"))
+
+
+def _past(w: _Handler) -> None:
+    _copy(w, w.slot(1), w.element(w.word(w.given(_CELL, 2)), w.pixel()))
+
+
+def _store(w: _Handler) -> None:
+    """Leaves a tile in a plane of a picture, or in an output of a sound."""
+    if w.floats == SINGLE:
+        place = w.element(w.word(w.given(_CELL, 3)), w.pixel(w.operand(4)))
+    else:
+        first = w.put(f"mul i64 {w.word(Word.STRIDE)}, {w.operand(3)}")
+        place = w.element(w.word(Word.OUT), w.put(f"add i64 {first}, %x"), "float")
+    _copy(w, place, w.slot(2))
+
+
+def _copy(w: _Handler, target: str, source: str, count: str = "%count") -> None:
+    """Copies floats. Arrays end with the row, so nothing after it is read or written."""
+    size = w.put(f"mul i64 {count}, {w.floats.bytes}")
     w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
 
@@ -446,17 +440,20 @@ def _wave(w: _Handler, row: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _remembered(w: _Handler, name: str) -> LlvmValue:
-    """What a slot was some ticks ago: as many as the record says (`_past`), or as a value says (`_history`)."""
+def _before(w: _Handler) -> LlvmValue:
+    """What a slot was as many ticks ago as the record says."""
     history, head = w.word(w.given(_HISTORY, 2)), w.word(w.given(_HEAD, 3))
-    if name == "_history":
-        depth = w.constant(4)
-        ring = RingShape(w.real_of(depth), w.bits_add(depth, w.bits(1)), w.constant(5))
-        return w.gather(history, cell_numbers(w, ring, head, w.constant(6), w.read(7, "float")), source=DOUBLE)
     cell = w.put(f"sub i64 {head}, {w.operand(4)}")
     wrapped, is_before = w.put(f"add i64 {cell}, {w.operand(5)}"), w.put(f"icmp slt i64 {cell}, 0")
     cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
     return w.load(history, _number(w, cell, w.operand(6), w.operand(7)), "float")
+
+
+def _before_by(w: _Handler) -> LlvmValue:
+    """What a slot was as many ticks ago as a value says."""
+    history, head, depth = w.word(w.given(_HISTORY, 2)), w.word(w.given(_HEAD, 3)), w.constant(4)
+    ring = RingShape(w.real_of(depth), w.bits_add(depth, w.bits(1)), w.constant(5))
+    return w.gather(history, cell_numbers(w, ring, head, w.constant(6), w.read(7, "float")), source=DOUBLE)
 
 
 def _number(w: _Handler, cell: str, planes: str, plane: str) -> str:
@@ -468,6 +465,11 @@ def _keep(w: _Handler) -> None:
     """Writes a new value of a slot."""
     history, head = w.word(w.given(_HISTORY, 3)), w.word(w.given(_HEAD, 4))
     w.store(w.read(2, "float"), history, _number(w, head, w.operand(5), w.operand(6)))
+
+
+def _spread(w: _Handler, kind: ValueType) -> None:
+    """Copies a number of a slot, so that functions for tiles can read it."""
+    w.write_uniform(w.load_splat(w.slot(1), "0", kind))
 
 
 def _advance(w: _Handler) -> None:
@@ -488,15 +490,13 @@ def _end_tick(w: _Handler, head: Field, cells: str) -> None:
 
 def _shift(w: _Handler) -> None:
     """Copies a tile, some lanes further on."""
-    left = w.put(f"sub i64 %count, {w.operand(3)}")
-    size = w.put(f"mul i64 {w.call_of_words('smax', left, '0')}, {w.floats.bytes}")
-    target = w.element(w.slot(1), w.operand(3), "float")
-    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {w.slot(2)}, i64 {size}, i1 false)")
+    left = w.call_of_words("smax", w.put(f"sub i64 %count, {w.operand(3)}"), "0")
+    _copy(w, w.element(w.slot(1), w.operand(3), "float"), w.slot(2), left)
 
 
 def _ring_copy(w: _Handler, keeps: bool) -> list[str]:
     """Between a tile and the ring of a slot: keeps the values of a chunk, or reads as many as were there some ticks
-    before it. The latter has the operands of `_remembered`."""
+    before it. The latter has the operands of `_before`."""
     with w.writing(w.entry):
         history, head = (w.word(w.given(field, at + keeps)) for field, at in ((_HISTORY, 2), (_HEAD, 3)))
         cells, planes, plane = (w.operand(at) for at in ((5, 6, 7) if not keeps else (7, 5, 6)))
@@ -514,9 +514,7 @@ def _ring_copy(w: _Handler, keeps: bool) -> list[str]:
         is_plain = w.put(f"icmp eq i64 {planes}, 1")
     for row, at, length in ((tile, cell, before), (rest, "0", w.put(f"sub i64 {count}, {before}"))):
         place = w.element(history, at, "float")
-        target, source = (place, row) if keeps else (row, place)
-        size = w.put(f"mul i64 {length}, {w.floats.bytes}")
-        w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        _copy(w, *((place, row) if keeps else (row, place)), length)
     plain, w.text = w.text, []
     places = w.element(history, _number(w, "%cell", planes, plane), "float"), w.element(tile, "%at", "float")
     target, source = places if keeps else places[::-1]
@@ -540,7 +538,9 @@ def _push(w: _Handler) -> None:
 
 
 # What ends the tick of a slot for one sample.
-_ENDS = {"_keep": _keep, "_advance": _advance, "_push": _push}
+_ENDS: Mapping[str, Callable[[_Handler], None]] = MappingProxyType({
+    "_keep": _keep, "_advance": _advance, "_push": _push,
+})  # fmt: skip
 
 
 # Records with a body: a list of other records.
@@ -630,6 +630,19 @@ def _masked_loop(w: _Handler) -> list[str]:
         "  br label %checked", "checked:", "  br i1 %any.next, label %step, label %done", "step:", *_step(w),
     ]  # fmt: skip
 
+
+# Functions by how they are written: as a whole; or without a loop, all in the entry.
+
+_WHOLE: Mapping[str, Callable[[_Handler], list[str]]] = MappingProxyType({
+    "_loop": _loop, "_masked": _masked_loop, "_chunks": _chunks, "_samples": _samples,
+    "_wave_sinpi": partial(_wave, row="sinpi"), "_wave_cospi": partial(_wave, row="cospi"),
+    "_before": partial(_ring_copy, keeps=False), "_keep": partial(_ring_copy, keeps=True),
+})  # fmt: skip
+
+_MOVES: Mapping[str, Callable[[_Handler], None]] = MappingProxyType({
+    "_column": _column, "_past": _past, "_store": _store, "_shift": _shift, "_advance": _advance,
+    "_spread": partial(_spread, kind="float"), "_spread_bits": partial(_spread, kind="u32"),
+})  # fmt: skip
 
 # Runs a list.
 _LIST = f"""

@@ -185,7 +185,9 @@ def with_waves(kernel: Kernel) -> Graph:
     waves = Waves(graph)
     nodes: list[Node] = []
     for node in section.nodes:
-        if _is_interchanged(graph, node) and node not in stateful:
+        if node.op not in _ROWS and node.op != "loop" and waves.new.keys().isdisjoint(node.args):
+            nodes.append(node)
+        elif _is_interchanged(graph, node) and node not in stateful:
             nodes.append(waves.in_steps(node))
         else:
             nodes += waves.rewritten(node, may_change=node not in stateful)
@@ -208,7 +210,8 @@ def _stateful(nodes: Sequence[Node]) -> set[Node]:
     """The nodes that depend on state."""
     found: set[Node] = set()
     for node in nodes:
-        if any(states([node])) or not found.isdisjoint(operands(node)):
+        remembers = node.op == "state" or (node.op == "loop" and any(states([node])))
+        if remembers or not found.isdisjoint(operands(node)):
             found.add(node)
     return found
 
