@@ -83,9 +83,7 @@ CHUNKS = [
 
 # Sounds: each sample is computed by the reference one after another, so there are fewer.
 SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 660
-SOUND_COUNTS = {"native": SOUND_COUNT, "second tier": ASKED // 4 or 20} | dict.fromkeys(
-    SOUND_EXECUTORS.keys() - {"native", "second tier"}, ASKED // 4 or 120
-)
+SOUND_COUNTS = dict.fromkeys(SOUND_EXECUTORS, ASKED // 4 or 120) | {"native": SOUND_COUNT}
 SOUND_CHUNKS = [
     pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)

@@ -39,6 +39,11 @@ from weft.runtime.build import build
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 
 
+@pytest.fixture(params=[None, 4], ids=["list of calls", "machine code"])
+def executor(request):
+    return NativeExecutor(lanes=request.param)
+
+
 @cache
 def code_of(text: str, tier: int) -> object:
     """The code of a program at a tier, as this processor prefers it."""
@@ -58,26 +63,26 @@ def test_sounds_are_those_of_the_reference(text):
 
 
 @pytest.mark.parametrize("text", all_but(9, [*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())]))
-def test_what_nobody_has_optimised_is_right_as_well(text):
+def test_what_nobody_has_optimised_is_right_as_well(text, executor):
     (unit,) = build(Source("test.weft", text), ContextTable(), optimise=False).units
     sizes = (70, 300)
     expected = played(ReferenceExecutor(), unit.kernel, sizes)
     assert suits_series(unit.kernel)
-    assert_same(played(NativeExecutor(), unit.kernel, sizes), expected)
+    assert_same(played(executor, unit.kernel, sizes), expected)
 
 
-def test_a_long_sum_of_what_is_always_the_same():
+def test_a_long_sum_of_what_is_always_the_same(executor):
     e = Exprs()
     total = reduce(lambda total, n: e("sin", total * n), range(1, 1200), e.uniform("dt"))
     made = compiled(lowered(total * e.coord("abstime"), context="audio"), optimise=False)
-    assert_same(played(NativeExecutor(), made, (9,)), played(ReferenceExecutor(), made, (9,)))
+    assert_same(played(executor, made, (9,)), played(ReferenceExecutor(), made, (9,)))
 
 
-def test_what_only_others_read_has_no_outputs():
+def test_what_only_others_read_has_no_outputs(executor):
     e = Exprs()
     sine = e("sin", e.coord("abstime") * 99)
     made = compiled(lowered(context="audio", slots=[number_slot("v/n")], updates={"v/n": sine}))
-    assert_same(played(NativeExecutor(), made, (9, 300)), played(ReferenceExecutor(), made, (9, 300)))
+    assert_same(played(executor, made, (9, 300)), played(ReferenceExecutor(), made, (9, 300)))
 
 
 @pytest.mark.parametrize("loop", all_but(5, [(loop,) for loop in LOOPS.values()]), ids=LOOPS)
@@ -91,10 +96,10 @@ def test_loops(loop):
         assert_same(played(executor, made, sizes, codes=codes), expected)
 
 
-def test_how_a_sound_is_cut_into_launches_does_not_matter():
+def test_how_a_sound_is_cut_into_launches_does_not_matter(executor):
     made = kernel_of(PROGRAMS["echo that moves"])
-    whole = played(NativeExecutor(), made, (5000,))
-    assert_same(played(NativeExecutor(), made, (1,) * 50 + (512,) * 9 + (342,)), whole)
+    whole = played(executor, made, (5000,))
+    assert_same(played(executor, made, (1,) * 50 + (512,) * 9 + (342,)), whole)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +248,11 @@ def test_a_sine_is_exact_after_an_hour(tier, text):
 # Memories, codes, threads of a performance.
 
 
-def test_memories_take_turns():
+def test_memories_take_turns(executor):
     """As those of two channels do."""
     made = kernel_of(PROGRAMS["echo"])
     expected, _ = played(ReferenceExecutor(), made, (40,) * 8)
-    executable, memories = NativeExecutor().load(made), [StateMemory(made.slots) for _ in range(12)]
+    executable, memories = executor.load(made), [StateMemory(made.slots) for _ in range(12)]
     for first in range(0, 320, 40):
         for memory in memories:
             got = executable.planes(memory, launch(made, first, 40))[:, 0]
@@ -255,10 +260,10 @@ def test_memories_take_turns():
 
 
 @pytest.mark.parametrize("name", ["one tick", "echo"])
-def test_what_is_remembered_is_taken_over_and_back(name):
+def test_what_is_remembered_is_taken_over_and_back(name, executor):
     made = kernel_of(PROGRAMS[name])
     expected, _ = played(ReferenceExecutor(), made, (50,) * 6)
-    executables = [NativeExecutor().load(made) for _ in range(2)]
+    executables = [executor.load(made) for _ in range(2)]
     memories = [StateMemory(made.slots) for _ in range(2)]
     found = []
     for step, which in enumerate((0, 1, 0, 1, 1, 0)):
@@ -269,10 +274,10 @@ def test_what_is_remembered_is_taken_over_and_back(name):
 
 
 @pytest.mark.parametrize("name", ["one tick", "echo", "held"])
-def test_between_ticks_state_is_read_as_by_the_reference(name):
+def test_between_ticks_state_is_read_as_by_the_reference(name, executor):
     made = kernel_of(PROGRAMS[name])
     for sizes in ((1,), (2,), (1, 1, 1), (700, 1)):
-        (_, memory), (_, expected) = (played(e, made, sizes) for e in (NativeExecutor(), ReferenceExecutor()))
+        (_, memory), (_, expected) = (played(e, made, sizes) for e in (executor, ReferenceExecutor()))
         for key, slot in made.slots and memory.slots.items():
             for ago in range(1, slot.depth + 2):
                 cells = (m.ring(key)[m.cell(key, ago)] for m in (memory, expected))
@@ -309,9 +314,9 @@ def test_code_comes_from_another_process():
     assert_same(played(NativeExecutor(), made, codes={False: code}), played(ReferenceExecutor(), made))
 
 
-def test_a_result_is_the_callers():
+def test_a_result_is_the_callers(executor):
     made = kernel_of(PROGRAMS["one tick"])
-    executable, memory = NativeExecutor().load(made), StateMemory(made.slots)
+    executable, memory = executor.load(made), StateMemory(made.slots)
     first = executable.planes(memory, launch(made, 0, 64))
     before = first.copy()
     executable.planes(memory, launch(made, 64, 64))
@@ -321,26 +326,26 @@ def test_a_result_is_the_callers():
 # The boundary.
 
 
-def test_a_loop_without_an_end_is_stopped_and_told():
+def test_a_loop_without_an_end_is_stopped_and_told(executor):
     text = "spindle f(n) :: o { o = 0\n for i in (0 to n) { o += 1 } }\n"
     for bounds in ("mouse@x * 1e9", "me@time * 1e12 + 5000"):
         made = kernel_of(f"{text}play(f({bounds}))")
-        executable, told = NativeExecutor().load(made), []
+        executable, told = executor.load(made), []
         memory = StateMemory(made.slots)
         sound = executable.planes(memory, launch(made, 0, 3, loop_stopped=lambda told=told: told.append(1)))
         assert (sound == 4096).all()
         assert told == [1]
     made = kernel_of(f"{text}play(f(if mouse@x < 0.5 then 1e9 else 2))")
-    executable, memory = NativeExecutor().load(made), StateMemory(())
+    executable, memory = executor.load(made), StateMemory(())
     for mouse, count in ((0.0, 1), (1.0, 1), (0.1, 2)):
         given = Launch((1, 9), {"abstime": np.arange(9.0), "mouse@x": mouse}, loop_stopped=lambda: told.append(2))
         executable.planes(memory, given)
         assert told.count(2) == count
 
 
-def test_a_launch_that_does_not_fit_is_refused_in_words():
+def test_a_launch_that_does_not_fit_is_refused_in_words(executor):
     made = kernel_of(PROGRAMS["integral"])
-    executable, memory = NativeExecutor().load(made), StateMemory(made.slots)
+    executable, memory = executor.load(made), StateMemory(made.slots)
     good = launch(made, 0, 9)
     executable.planes(memory, good)
     no_time, no_step = Launch((1, 9), {}, good.uniforms), Launch((1, 9), good.coords)
