@@ -69,7 +69,6 @@ def _bits(value: float) -> int:
 # if its new values depend on them, or if it is not known which of its ticks are read. The other slots take over the new
 # values of a chunk at once, after all reads: what was before the chunk is in their rings, and the rest in a tile.
 
-
 Key: TypeAlias = "Node | tuple[Node, int]"
 """A value, or a result of a loop by its number."""
 
@@ -127,6 +126,7 @@ class _Dependencies:
             self._always[key] = [*(value for value in values if value in self._always), *reads]
 
     def _edges(self) -> dict[Member, list[Member]]:
+        """What each member needs of the same chunk. A slot takes over new values after all reads of the old ones."""
         edges = dict(self._always)
         for key, nodes in self._reads.items():
             for node in nodes:
@@ -140,7 +140,7 @@ class _Dependencies:
 
     def ranks(self) -> dict[Member, int]:
         """The rank of each value and each slot, in an order in which they can be computed. What is computed sample by
-        sample has an odd rank."""
+        sample has an odd rank. Once a slot is known to be part of feedback, all its reads are."""
         while True:
             edges = self._edges()
             groups = components(edges, edges)
@@ -185,7 +185,7 @@ class _Program(Records):
         self._kernel, self._table = kernel, table
         self._frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
         self._graph = with_waves(kernel)
-        self._section = section = self._graph.section
+        self._section = self._graph.section
         self._slots: dict[Key, int] = {}
         self._leaves: dict[object, int] = {}
         self._free: dict[int, list[int]] = {TILE: [], _WIDE: [], _NARROW: []}
@@ -195,17 +195,13 @@ class _Program(Records):
         """The budget and the lanes of the loops around this place."""
         dependencies = _Dependencies(kernel, self._graph)
         self._stored, steps = dependencies.stored, _steps(dependencies)
-        at_once = {key for step in steps if not step.serial for key in step.slots}
-        stored = (value for place, value in self._stored.items() if place.slot in at_once)
-        self._spread: set[Key] = set(map(self._key, (*section.outputs, *stored)))
+        self._spread: set[Key] = set()
         """The values of one number that functions for tiles read."""
-        for step in steps:
-            if not step.serial:
-                self._look_at_nodes(step.nodes)
         self._crossing: set[Key] = set()
         """The values of serial recurrences that other steps read, and that are outputs."""
-        self._write_launch(dependencies)
+        self._look_at(steps)
         roots = self._look_across(steps)
+        self._write_launch(dependencies)
         for step in steps:
             (self._write_samples if step.serial else self._write_chunk)(step, roots)
         self._store_outputs()
@@ -228,6 +224,15 @@ class _Program(Records):
         read += [value for place, value in self._stored.items() if not homes[place.slot].serial]
         self._crossing.update(self._key(node) for node in read if node in home and home[node].serial)
         return [*read, *self._stored.values()]
+
+    def _look_at(self, steps: Sequence[_Step]) -> None:
+        """Finds what functions for tiles read."""
+        at_once = [step for step in steps if not step.serial]
+        slots = {key for step in at_once for key in step.slots}
+        stored = (value for place, value in self._stored.items() if place.slot in slots)
+        self._spread.update(map(self._key, (*self._section.outputs, *stored)))
+        for step in at_once:
+            self._look_at_nodes(step.nodes)
 
     def _look_at_nodes(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
