@@ -38,12 +38,12 @@ def components(nodes: Iterable[N], edges: Mapping[N, Iterable[N]]) -> list[list[
                     open_nodes[successor] = None
                     work.append((successor, iter(edges.get(successor, ()))))
                     break
-                if successor in open_nodes:
-                    low[node] = min(low[node], index[successor])
+                if successor in open_nodes and index[successor] < low[node]:
+                    low[node] = index[successor]
             else:
                 work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if work and low[node] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[node]
                 if low[node] == index[node]:
                     component: list[N] = []
                     while not component or component[-1] != node:

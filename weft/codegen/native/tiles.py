@@ -71,6 +71,9 @@ _FUSIONS_OF: dict[str, list[tuple[int, frozenset[_Need]]]] = {}
 for _at, _pattern in enumerate(FUSIONS):
     _FUSIONS_OF.setdefault(str(_pattern[0]), []).append((_at, _needs_of(_pattern)))
 
+_PARTS = frozenset(need for found in _FUSIONS_OF.values() for _, needs in found for need in needs)
+"""The operations that are operands of others in patterns."""
+
 _COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
 
 _TILE_WORD = 1 << 32
@@ -96,10 +99,11 @@ class Fusing:
                 self._fuse(node)
 
     def _fuse(self, node: Node) -> None:
-        parts_of = [arg for arg in node.args if self._uses.get(arg) == 1]
-        given: set[_Need] = {arg.op for arg in parts_of}
-        given.update(range(2, len(parts_of) + 1))
-        given.update((arg.op, inner.op) for arg in parts_of for inner in arg.args)
+        parts_of = [arg for arg in node.args if arg.op in _PARTS and self._uses.get(arg) == 1]
+        given: set[_Need] = set()
+        for count, arg in enumerate(parts_of, 1):
+            given |= {arg.op, count}
+            given.update([(arg.op, inner.op) for inner in arg.args])
         for at, needs in _FUSIONS_OF[node.op]:
             if not needs <= given:
                 continue
