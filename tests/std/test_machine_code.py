@@ -9,6 +9,7 @@ from tests.support.series import assert_same, kernel_of, played
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen.native.target import TIERS
 
 PATCHES = {
     "voices": """
@@ -59,4 +60,5 @@ def test_all_machines_agree(patch: str) -> None:
     assert (np.abs(expected[0]).max(axis=1) > 0.1).all()
     assert_same(played(VectorExecutor(), made, sizes), expected)
     executor = NativeExecutor()
-    assert_same(played(executor, made, sizes, codes={False: executor.translate(made, False, 2)}), expected)
+    for tier in TIERS:
+        assert_same(played(executor, made, sizes, codes={False: executor.translate(made, False, tier)}), expected)
