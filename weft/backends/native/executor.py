@@ -523,7 +523,9 @@ class NativeExecutor:
 
     def _has_second(self, kernel: Kernel) -> bool:
         """Whether code of the second tier is better than that of the first."""
-        return is_improvable(kernel) if suits_series(kernel) else not is_huge(kernel)
+        if suits_series(kernel) and not self._calls(kernel):
+            return is_improvable(kernel)
+        return not is_huge(kernel)
 
     def first(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram:
         """The first tier: a list of calls if the kernel can be one, else machine code. Raises RefusedError."""
