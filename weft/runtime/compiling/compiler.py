@@ -297,8 +297,8 @@ class _FileReader:
 
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
-# dropped then.
-_MOST_KEPT = 12
+# dropped then. After fewer, a pause is used for that, so that no save has to wait for it.
+_MOST_KEPT, _MANY_KEPT = 48, 6
 
 
 @dataclass
@@ -361,7 +361,7 @@ class Compiler:
     def prepare(self) -> bool:
         """Between two texts: builds the last one from nothing, if the next ones would soon have to wait for that.
         Whether it did."""
-        if self._kept is None or self._last is None or self._builds < _MOST_KEPT // 2:
+        if self._kept is None or self._last is None or self._builds < _MANY_KEPT:
             return False
         with suppress(WeftError):
             self._built_alone(*self._last, _FileReader())
