@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.support.kernels import TileExecutor, kernel_of
+from tests.support.kernels import kernel_of
 from tests.support.parity.author import program, sound, voice
 from tests.support.parity.cases import (  # fmt: skip
     EACH_LONG, SHORT_MOMENTS, Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
@@ -47,12 +47,13 @@ class SecondTier(NativeExecutor):
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
 
-    def first(self, kernel: Kernel, packed: bool) -> NativeCode:
-        return self.code(kernel, packed, 1)
+    def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode:
+        return self.code(kernel, packed, 1, narrow)
 
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
-    "native": NativeExecutor, "second tier": SecondTier, "tiles": TileExecutor, "vector": VectorExecutor
+    "native": NativeExecutor, "second tier": SecondTier, "quick": partial(NativeExecutor, lanes=16),
+    "vector": VectorExecutor,
 }  # fmt: skip
 
 # Sounds of the first tier are lists of calls, also of functions for plainer processors.
@@ -66,7 +67,7 @@ ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 1000)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {"native": COUNT, "second tier": ASKED or 200, "tiles": ASKED or 300, "vector": ASKED or 300}
+COUNTS = {"native": COUNT, "second tier": ASKED or 200, "quick": ASKED or 300, "vector": ASKED or 300}
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:

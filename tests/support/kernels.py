@@ -16,13 +16,11 @@ from tests.support.verify_ir import verify as verify_ir
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.native.llvm import NativeCode
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
 from weft.codegen.kernel import Allocation, Kernel
-from weft.codegen.native.tiles import TileProgram
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
@@ -44,15 +42,8 @@ DOUBLE_MACHINES: dict[str, Executor] = {
 }
 
 
-class TileExecutor(NativeExecutor):
-    """Pictures as lists of calls, where they can be such lists."""
-
-    def late(self, kernel: Kernel, packed: bool, narrow: bool) -> NativeCode | TileProgram:
-        return self.first(kernel, packed)
-
-
 # Vectors of few lanes, so that small pictures have several of them and an end that does not fit.
-MACHINES: dict[str, Executor] = {**DOUBLE_MACHINES, "native": NativeExecutor(lanes=4), "tiles": TileExecutor()}
+MACHINES: dict[str, Executor] = {**DOUBLE_MACHINES, "native": NativeExecutor(lanes=4), "tiles": NativeExecutor()}
 
 
 def kernel(code: Sequence[tuple[Any, ...]], outputs: int = 1, **fields: Any) -> Kernel:

@@ -333,6 +333,8 @@ class LaunchBuffers:
         self._functions = functions
         self._layout = layout = functions.layout
         self._shape = height, width = shape
+        if width < layout.lanes:
+            raise ValueError(f"code for vectors of {layout.lanes} would leave a picture of {width} columns")
         self._pixels = height * width
         self._block = block = ArgumentBlock(layout)
         places = (Word.OUT, Word.BAND, Word.NEXT, Word.STOPPED, Word.BASE)
@@ -527,8 +529,9 @@ class NativeExecutor:
             return is_improvable(kernel)
         return not is_huge(kernel)
 
-    def first(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram:
-        """The first tier: a list of calls if the kernel can be one, else machine code. Raises RefusedError."""
+    def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode | TileProgram:
+        """The first tier: a list of calls if the kernel can be one, else machine code; see `code`. Raises
+        RefusedError."""
         if self._calls(kernel):
             with making("list of calls"):
                 tiles = emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
@@ -536,12 +539,6 @@ class NativeExecutor:
                 return tiles
         if is_huge(kernel):
             raise RefusedError("it has too many values at once")
-        return self.code(kernel, packed, 1)
-
-    def late(self, kernel: Kernel, packed: bool, narrow: bool) -> NativeCode | TileProgram:
-        """Code of the first tier that is made when a launch needs it; see `code`. Raises RefusedError."""
-        if is_huge(kernel) or self._calls(kernel):
-            return self.first(kernel, packed)
         return self.code(kernel, packed, 1, narrow)
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
@@ -736,6 +733,6 @@ class NativeExecutable(Executable):
 
     def _made(self, packed: bool, narrow: bool) -> Functions | TileFunctions:
         if (packed, narrow) not in self._programs:
-            code = self._executor.late(self.kernel, packed, narrow)
+            code = self._executor.first(self.kernel, packed, narrow)
             self._programs[packed, narrow] = linked(code, self._executor.processor)
         return self._programs[packed, narrow]
