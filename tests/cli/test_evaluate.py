@@ -217,7 +217,7 @@ def test_wrong_usage(weft, args):
 @pytest.mark.parametrize(
     ("broken", "options", "told"),
     [
-        ("native", ("--backend", "native"), "visual/display runs on vector, not native: "),
+        ("native,tiles", ("--backend", "native"), "visual/display runs on vector, not native: "),
         ("numpy", ("--backend", "vector"), "visual/display runs on vm, not vector: "),
     ],
 )

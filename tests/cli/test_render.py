@@ -283,9 +283,9 @@ def test_a_window_that_is_not_in_the_patch(windows):
 @pytest.mark.parametrize(
     ("broken", "out", "told"),
     [
-        ("native", "a.png", ["visual/display runs on vector, not native: "]),
+        ("native,tiles", "a.png", ["visual/display runs on vector, not native: "]),
         (
-            "native,numpy", "a.npy",
+            "native,tiles,numpy", "a.npy",
             ["visual/display runs on vector, not native: ", "visual/display runs on vm, not vector: "],
         ),
     ],

@@ -1,6 +1,7 @@
 """Code generators that fail: Python imports this by itself at the start of a process that has the folder on its path.
 
-`WEFT_BROKEN` names them: `native`, `better` (machine code of the second tier), `numpy`.
+`WEFT_BROKEN` names them: `native`, `better` (machine code of the second tier), `tiles` (pictures as lists of calls),
+`numpy`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ class Breaker(importlib.abc.MetaPathFinder):
             self.break_machine_code()
 
     def break_machine_code(self) -> None:
-        from weft.codegen.native import chunks, module, series
+        from weft.codegen.native import chunks, module, series, tiles
 
         if "native" in BROKEN:
             module.emit = series.emit_series = chunks.emit_chunks = fail
         elif "better" in BROKEN:
             series.emit_series = fail
+        if "tiles" in BROKEN:
+            tiles.emit_tiles = fail
 
 
 sys.meta_path.insert(0, Breaker())
