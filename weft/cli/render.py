@@ -37,7 +37,9 @@ from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
-from weft.runtime.workers import Pool, RenderJob, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
+from weft.runtime.workers import (
+    RenderJob, RenderPool, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
+)
 
 if TYPE_CHECKING:
     from weft.runtime.cluster import ClusterPool
@@ -159,7 +161,7 @@ def command(
         drawn_by_cpu = codec is not None and _VISUAL in choices and choices[_VISUAL].is_cpu
         workers = _workers(offline, span) if drawn_by_cpu else 1
     with ExitStack() as stack:
-        pool: Pool | None = None
+        pool: RenderPool | None = None
         if (cluster or workers > 1) and _can_be_divided(offline):
             per = threads or (1 if cluster else max(1, cores() // workers))
             environment = os.environ.get("WEFT_BACKEND")
@@ -346,7 +348,7 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 
 
 def _write_sequence(
-    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: Pool | None
+    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: RenderPool | None
 ) -> None:
     """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
     numbers = frame_numbers(span.start, span.end, fps)
@@ -438,7 +440,7 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
 
 def _write_film(
     offline: Offline, span: _RenderSpan, out: Path, codec: str, quality: int | None, overwrite: bool,
-    pool: Pool | None,
+    pool: RenderPool | None,
 ) -> None:
     """Writes a film with its sound. Its segments are kept until all are there."""
     numbers = _some_frames(offline, span)

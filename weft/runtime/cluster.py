@@ -38,7 +38,7 @@ from weft.backends.native import llvm
 from weft.backends.native.executor import ExactExecutor
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.offline import hash_of
-from weft.runtime.workers import PictureTask, Pool, RenderJob, RenderTask, WorkerError, WorkerPool
+from weft.runtime.workers import PictureTask, RenderJob, RenderPool, RenderTask, WorkerError, WorkerPool
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class _Written:
     problem: str | tuple[Diagnostic, ...] | None = None
 
 
-class ClusterPool(Pool):
+class ClusterPool(RenderPool):
     """The workers of a cluster. It is connected to the scheduler until it is closed."""
 
     def __init__(self, address: str, job: RenderJob) -> None:
@@ -118,7 +118,7 @@ class ClusterPool(Pool):
                 _in_time(end, _ENDING)
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
-        """See `Pool`. The frames of a task are counted together, once its files are here."""
+        """See `RenderPool`. The frames of a task are counted together, once its files are here."""
         waiting = {self._submit(task): task for task in tasks}
         try:
             while waiting:
@@ -147,7 +147,7 @@ class ClusterPool(Pool):
         return self._client.submit(draw, pickle.dumps(task), key=f"{name}-{uuid.uuid4().hex}", pure=False)
 
     def _next(self, waiting: Mapping[Any, RenderTask]) -> list[Any]:
-        """Waits for tasks that have ended. Raises WorkerError if nobody is left to do them."""
+        """Waits for tasks that have ended. Raises WorkerError if there is nothing left to do them."""
         patience = time.monotonic() + _NO_WORKERS
         while True:
             try:

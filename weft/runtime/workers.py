@@ -151,7 +151,7 @@ def with_checkpoints(tasks: Iterable[RenderTask], offline: Offline) -> list[Rend
     return [task if isinstance(task, SoundTask) else replace(task, checkpoint=known[task.frames[0]]) for task in tasks]
 
 
-class Pool(Protocol):
+class RenderPool(Protocol):
     """What draws frames in other processes."""
 
     count: int
@@ -169,7 +169,7 @@ class Pool(Protocol):
         """Ends what it has started; it draws nothing after that. May be called twice."""
 
 
-class WorkerPool(Pool):
+class WorkerPool(RenderPool):
     """Processes of this machine. They are started when there is something to draw, and stay until the pool is closed,
     or something fails."""
 

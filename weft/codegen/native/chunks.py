@@ -19,7 +19,7 @@ from weft.codegen.native.handlers import ONE, TILE, UNIFORM
 from weft.codegen.native.partition import TIME, is_series, states, with_waves
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, Layout, PictureWord
-from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler
+from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import SIGNATURES, LoopBody, Node, Scalar, joined, needed, operands
 from weft.graph.partition import components
@@ -54,7 +54,7 @@ def suits_chunks(kernel: Kernel) -> bool:
 def emit_chunks(kernel: Kernel) -> TileProgram:
     """The program of a kernel that `suits_chunks`."""
     table = ArgumentTable()
-    program = _Program(kernel, table)
+    program = _SoundProgram(kernel, table)
     words = program.packed((), [program.launch])
     scratch = program.room + _MARGIN
     layout = Layout(tuple(table.fields), (), tuple(table.numbers), (SERIES,), scratch=scratch)
@@ -174,7 +174,7 @@ def _steps(dependencies: _Dependencies) -> list[_Step]:
     return [step for step in steps if step.nodes or step.slots]
 
 
-class _Program(Records):
+class _SoundProgram(Records):
     """The records of a sound, and the slots of its values. A value that is the same at every sample has a slot of one
     number, and so has a value that only a serial recurrence uses."""
 
@@ -367,14 +367,7 @@ class _Program(Records):
     def _compute(self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int], alone: bool) -> None:
         """Appends the records of values that are computed for one lane (`alone`), or of those of a chunk or of the body
         of a loop. Values from outside keep their slots."""
-        uses = dict.fromkeys(nodes, 0)
-        for node in nodes:
-            for arg in operands(node):
-                if arg in uses:
-                    uses[arg] += 1
-        for root in roots:
-            if root in uses:
-                uses[root] += 1
+        uses = uses_of(nodes, roots)
         varying: Set[Node] = frozenset() if alone else self._graph.varying
         fusing = Fusing(nodes, uses, varying)
         for node in nodes:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
@@ -82,6 +83,15 @@ _TILE_WORD = 1 << 32
 
 def _bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", single(value)))[0])
+
+
+def uses_of(nodes: Sequence[Node], roots: Iterable[Node]) -> dict[Node, int]:
+    """How often each of these values is used among them, and as a root."""
+    uses = dict.fromkeys(nodes, 0)
+    for used in chain(chain.from_iterable(map(operands, nodes)), roots):
+        if used in uses:
+            uses[used] += 1
+    return uses
 
 
 class Fusing:
@@ -265,14 +275,7 @@ class _Program(Records):
 
     def _compute(self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int]) -> None:
         """Appends the records of a section, or of the body of a loop. Values from outside keep their slots."""
-        uses = dict.fromkeys(nodes, 0)
-        for node in nodes:
-            for arg in operands(node):
-                if arg in uses:
-                    uses[arg] += 1
-        for root in roots:
-            if root in uses:
-                uses[root] += 1
+        uses = uses_of(nodes, roots)
         fusing = Fusing(nodes, uses)
         for node in nodes:
             if node in fusing.inside:
