@@ -263,12 +263,15 @@ _OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g]|@n)?[=a]|[SFLOP]|M(?:<|@n=)")
 _ENDS: Final = OPERAND_ENDS + "}>" + GLUED + PRAGMA_END
 
 
-def parse(source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
-    """The program of one text, without what it includes. Errors go to the report, and statements with errors are left
-    out. `statements` are the names of the output statements."""
+def parse(
+    source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS,
+    part: tuple[int, int] | None = None,
+) -> Program:  # fmt: skip
+    """The program of one text, without what it includes, or of the `part` of it between two ends of lines. Errors go to
+    the report, and statements with errors are left out. `statements` are the names of the output statements."""
     first = _FirstErrors()
     program = Program(())
-    if (found := scan(source, first)) and (tokens := arrange(found, statements, first)):
+    if (found := scan(source, first, part)) and (tokens := arrange(found, statements, first)):
         with _room_for(tokens.depth):
             program = _Parser(tokens, statements, first).program()
     report.add(first.limited())

@@ -293,15 +293,16 @@ def text_value(literal: str) -> str:
     return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), literal[1:-1])
 
 
-def scan(source: Source, report: Report) -> Tokens | None:
-    """The tokens of a text; None, with an error reported, if it is not text or too long."""
+def scan(source: Source, report: Report, part: tuple[int, int] | None = None) -> Tokens | None:
+    """The tokens of a text, or of a part of it; None, with an error reported, if it is not text or too long."""
     length = len(source.text)
     if length > MAX_CHARACTERS:
         message = f"this file has {length:,} characters; weft reads at most {MAX_CHARACTERS:,}"
         hint = "move parts of it into files of their own and #include them"
         report.error("too-long", message, Span(source, 0, 0), hint)
         return None
-    if found := _NOT_TEXT.search(source.text):
+    first, last = part or (0, length)
+    if found := _NOT_TEXT.search(source.text, first, last):
         place = Span(source, found.start(), found.end())
         if place.text == "\ufffd":
             report.error("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
@@ -309,7 +310,7 @@ def scan(source: Source, report: Report) -> Tokens | None:
             character = describe_character(place.text)
             report.error("not-text", f"this is not a text file: it holds the character {character}", place)
         return None
-    return _Scanner(source, report).run()
+    return _Scanner(source, report).run(first, last)
 
 
 class _Scanner:
@@ -332,9 +333,9 @@ class _Scanner:
         self._lines_since_doc = 0
         self._open_string_end = len(source.text)
 
-    def run(self) -> Tokens:
+    def run(self, first: int, last: int) -> Tokens:
         actions = {group: getattr(self, f"_{group}") for group in _TOKEN.groupindex}
-        for match in _TOKEN.finditer(self._text):
+        for match in _TOKEN.finditer(self._text, first, last):
             group = match.lastgroup or ""
             start, end = match.span(group)
             if kind := _PLAIN.get(self._text[start:end]):
