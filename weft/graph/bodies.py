@@ -53,7 +53,9 @@ class Ordinals:
     def adopt(self, earlier: Ordinals) -> None:
         """Takes over what was found in the same definitions of an earlier patch, and does not depend on others."""
         self._numbers = earlier._numbers | self._numbers
-        self._facts, self._carried = earlier._facts, earlier._carried
+        if earlier._spindles == self._spindles:  # how large a body is depends on those that it calls
+            self._facts = earlier._facts
+        self._carried = earlier._carried
         self._nodes, self._leaves = earlier._nodes, earlier._leaves
         self._numbered |= earlier._numbered
 
