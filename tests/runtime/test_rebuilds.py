@@ -149,7 +149,8 @@ def test_what_is_built_again(edit: tuple[str, str], kept: set[str]) -> None:
 
 def test_a_loop_over_a_spindle_that_has_grown() -> None:
     """Whether the steps of a loop are written out depends on the bodies of the spindles that it calls."""
-    text = "spindle b(x) :: v { v = x }\nspindle a(x) :: v { v = 0\nfor i in (1 to 8) { v += b(x * i) } }\ndisplay(a(me@x))"
+    loop = "for i in (1 to 8) { v += b(x * i) }"
+    text = f"spindle b(x) :: v {{ v = x }}\nspindle a(x) :: v {{ v = 0\n{loop} }}\ndisplay(a(me@x))"
     grown = text.replace("v = x }", "\n".join(["v = x", *(f"v = noise(v * {i}, x) + sin(v)" for i in range(40)), "}"]))
     known = KeptBuild()
     for edit in (text, grown, text):

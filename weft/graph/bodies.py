@@ -32,9 +32,10 @@ class Ordinals:
         self, instances: Mapping[str, Instance], spindles: Mapping[str, SpindleDefinition],
         sinks: Iterable[SinkStatement], earlier: Ordinals | None = None,
     ) -> None:  # fmt: skip
-        """Values that are the same as in an `earlier` patch have the numbers that they had."""
+        """What is neither in these instances nor in the sinks has the numbers that it had in an `earlier` patch."""
         self._spindles = spindles
-        self._numbers: dict[Call, int] = dict(earlier._numbers) if earlier else {}
+        # A call has the same number in every patch, so they share the table.
+        self._numbers: dict[Call, int] = earlier._numbers if earlier else {}
         self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
@@ -44,15 +45,15 @@ class Ordinals:
         self._leaves: dict[Expression, tuple[Expression, ...]] = {}
         outputs = (output for instance in instances.values() for output in instance.outputs.values())
         # Several outputs may share one expression.
-        self._values = {value for output in outputs if (value := output.value) is not None}
-        for value in self._values - earlier._values if earlier else self._values:
+        for value in {value for output in outputs if (value := output.value) is not None}:
             self._number(walk(value))
         for sink in sinks:
             self._number(chain.from_iterable(walk(a.value) for a in sink.statement.args))
 
     def adopt(self, earlier: Ordinals) -> None:
         """Takes over what was found in the same definitions of an earlier patch, and does not depend on others."""
-        self._numbers = earlier._numbers | self._numbers
+        if self._numbers is not earlier._numbers:
+            self._numbers |= earlier._numbers
         if earlier._spindles == self._spindles:  # how large a body is depends on those that it calls
             self._facts = earlier._facts
         self._carried = earlier._carried

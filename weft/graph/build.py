@@ -244,9 +244,9 @@ class KeptShapes:
         return cls(Elaborator(patch, domain, env, budget), domain, set())
 
     def retain(
-        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str],
+        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
         mentioned_by: Mapping[str, Collection[str]],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Goes on with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, and those of
         `unchanged` ones do not. A name whose shapes are what they were, wherever they have been asked for, ends what an
         edit affects: most edits change no shape."""
@@ -256,7 +256,7 @@ class KeptShapes:
         stale, again = set(changed), set(changed)
         for _ in range(_MOST_ROUNDS):
             before |= {name: elaborator.known(name) for name in again}
-            self._go_on(patch, budget, unchanged - stale)
+            self._go_on(patch, budget, unchanged - stale, resolved)
             differing = (
                 name for name in stale
                 if name not in patch.instances or outputs.get(name) != tuple(patch.instances[name].outputs)
@@ -268,12 +268,12 @@ class KeptShapes:
             stale |= again
         else:
             stale = reachable(changed, mentioned_by)
-            self._go_on(patch, budget, unchanged - stale)
+            self._go_on(patch, budget, unchanged - stale, resolved)
         self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
 
-    def _go_on(self, patch: Patch, budget: Budget, kept: Set[str]) -> None:
+    def _go_on(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Set[str]) -> None:
         """Goes on with another patch. A slot that is dropped may not be planar when it is found again."""
-        self.elaborator.retain(patch, budget, kept)
+        self.elaborator.retain(patch, budget, kept, resolved)
         self.domain.planar &= self.elaborator.slots.keys()
 
     def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
@@ -308,6 +308,7 @@ def build_graph(
     builder.settle_state()
     if known is None:
         return _cut(builder, contexts)
+    builder.evaluate()  # what was forgotten again belongs to what the next patch is compared with
     basis = builder.basis()
     if known.graph is None or known.graph[0] != basis:
         known.graph = basis, _cut(builder, contexts)
@@ -384,9 +385,7 @@ class _GraphBuilder:
     def elaborate(self) -> None:
         """Evaluates every strand and statement, and checks the spindles that are not called."""
         elaborator = self.elaborator
-        for instance in self.patch.instances.values():
-            for name, output in instance.outputs.items():
-                self.attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), output.value)
+        self.evaluate()
         for sink in self.patch.sinks:
             with self.budget.within(sink.statement.span, "statement"):
                 parts = self.attempt(partial(sink_parts, sink, elaborator.resolver))
@@ -404,6 +403,14 @@ class _GraphBuilder:
         self._hear()
         # What is wrong whatever a spindle is called with was reported without a call.
         self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
+
+    def evaluate(self) -> None:
+        """Evaluates every strand that is not known."""
+        elaborator = self.elaborator
+        for instance in self.patch.instances.values():
+            for name, output in instance.outputs.items():
+                if not elaborator.knows(ref := StrandRef(instance.name, name)):
+                    self.attempt(partial(elaborator.strand, ref, OWN), output.value)
 
     def _advance_slots(self) -> None:
         while self.elaborator.has_pending and not self.budget.is_spent:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -186,36 +186,67 @@ class Elaborator(Generic[V]):
         """The values of the strands of an instance, wherever they have been evaluated."""
         return {key: value for key, value in self._strands.items() if key[0].instance == instance}
 
-    def retain(self, patch: Patch, budget: Budget, kept: Container[str]) -> None:
+    def knows(self, ref: StrandRef) -> bool:
+        """Whether a strand has been evaluated at its own coordinates."""
+        return (ref, self.env.own) in self._strands
+
+    def retain(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Container[str]) -> None:
         """Goes on with another patch, which has the same settings. What is known of the instances that `kept` names
-        stays known: neither their definitions nor anything that these mention differs. All else is forgotten."""
+        stays known: neither their definitions nor anything that these mention differs. The names in the definitions of
+        `resolved` ones stand for the same strands, whatever the values of these are. All else is forgotten."""
+        lost = {name for name in self.patch.instances if name not in kept}
         self.patch, self.budget = patch, budget
         self.resolver.retain(patch, budget)
-        asked_by: dict[Owner, Owner] = {key: of for of, found in self.references.items() for key in found.images}
-        asked_by |= {key: found.asked_by[0] for key, found in self.references.items() if found.asked_by}
-
-        heard: dict[StrandRef, HeardStrand] = {}
-
-        def is_kept(owner: Owner) -> bool:
-            while isinstance(owner, SlotKey):
-                owner = asked_by.get(owner, "")
-            return isinstance(owner, StrandRef) and (owner.instance in kept or owner in heard)
-
-        references = {owner: found for owner, found in self.references.items() if is_kept(owner)}
-        while more := {ref for found in references.values() for ref in found.heard} - heard.keys():
-            heard |= {ref: self.heard[ref] for ref in more}
-            references = {owner: found for owner, found in self.references.items() if is_kept(owner)}
-        self.references, self.heard = references, heard
-        self.slots = {key: slot for key, slot in self.slots.items() if is_kept(key)}
-        self.updates = {key: value for key, value in self.updates.items() if key[0] in self.slots}
-        self._advances = [advance for advance in self._advances if advance.slot.key in self.slots]
-        self._strands = {key: value for key, value in self._strands.items() if is_kept(key[0])}
-        self._scopes = {ref: scope for ref, scope in self._scopes.items() if ref.instance in kept}
+        heard, gone = self._kept_and_gone(kept)
+        lost |= {ref.instance for ref in self.heard if ref not in heard}
+        self.heard = heard
+        for owner in gone:
+            self.references.pop(owner, None)
+        if not gone.isdisjoint(self.slots):
+            self.slots = {key: slot for key, slot in self.slots.items() if key not in gone}
+            self.updates = {key: value for key, value in self.updates.items() if key[0] not in gone}
+            self._advances = [advance for advance in self._advances if advance.slot.key not in gone]
+        if lost:
+            self._strands = {key: value for key, value in self._strands.items() if key[0].instance not in lost}
+            forgotten = {name for name in lost if name not in resolved}
+            self._scopes = {ref: scope for ref, scope in self._scopes.items() if ref.instance not in forgotten}
         self._retained_slots = frozenset(self.slots)
         self._owners, self._open, self._poisoned = [], set(), set()
         self._pending.clear()
         self._locals.clear()
         self._loops.clear()
+
+    def _kept_and_gone(self, kept: Container[str]) -> tuple[dict[StrandRef, HeardStrand], set[Owner]]:
+        """What analyses hear if only instances that `kept` names are known; and the owners that are not, with the
+        state that these alone asked for."""
+        heard: dict[StrandRef, HeardStrand] = {}
+        while True:
+            gone = self._asked_for([
+                owner for owner in self.references
+                if isinstance(owner, str) or (
+                    isinstance(owner, StrandRef) and owner.instance not in kept and owner not in heard
+                )
+            ])  # fmt: skip
+            if not self.heard:
+                return heard, gone
+            found = {ref for owner, found in self.references.items() if owner not in gone for ref in found.heard}
+            if found <= heard.keys():
+                return heard, gone
+            heard |= {ref: self.heard[ref] for ref in found}
+
+    def _asked_for(self, owners: Iterable[Owner]) -> set[Owner]:
+        """Some owners with all state and images for which they asked first, directly or not."""
+        found: set[Owner] = set()
+        waiting = list(owners)
+        while waiting:
+            owner = waiting.pop()
+            if owner in found or (references := self.references.get(owner)) is None:
+                found.add(owner)
+                continue
+            found.add(owner)
+            waiting += references.images
+            waiting += [slot for slot in references.slots if self.references[slot].asked_by[:1] == (owner,)]
+        return found
 
     def _constant(self, node: Expression, scope: Scope) -> float | None:
         """The number of a constant; None if nothing is known about it. Raises WeftError if it varies."""

@@ -38,10 +38,11 @@ def collect(
     known: Mapping[str, Instance] = MappingProxyType({}), earlier: Patch | None = None,
 ) -> Patch:
     """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
-    has the headers of its files. Instances that are `known` keep their outputs. What is the same as in an `earlier`
-    patch, of which there was nothing to report, is not looked at again."""
-    names = _NameCollector(contexts, report, media or {}, earlier)
-    for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
+    has the headers of its files. Instances that are `known` are those of an `earlier` patch, of which there was nothing
+    to report. What else is the same as there is not looked at again."""
+    names = _NameCollector(contexts, report, media or {}, known, earlier)
+    spindles = [each for each in program.statements if isinstance(each, SpindleDefinition)]
+    for statement in (*spindles, *(each for each in program.statements if not isinstance(each, SpindleDefinition))):
         try:
             names.bind(statement)
         except WeftError as failure:
@@ -51,8 +52,10 @@ def collect(
 
 class _NameCollector:
     def __init__(
-        self, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None], earlier: Patch | None
-    ) -> None:
+        self, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None],
+        known: Mapping[str, Instance], earlier: Patch | None,
+    ) -> None:  # fmt: skip
+        self._known = known
         self._numbered = earlier.ordinals if earlier else None
         self._checked = frozenset(earlier.spindles.values()) if earlier else frozenset[SpindleDefinition]()
         self.media = media
@@ -72,6 +75,8 @@ class _NameCollector:
         match statement:
             case SpindleDefinition():
                 self._spindle(statement)
+            case Binding(name=name) | CallBinding(name=name) if name.name in self._known:
+                self.instances.setdefault(name.name, self._known[name.name])
             case Setting():
                 self._setting(statement)
             case Binding(name, outputs, value, _, doc):
@@ -93,7 +98,10 @@ class _NameCollector:
             case OutputStatement():
                 self._sink(statement)
             case Parameter(name=name, outputs=outputs):
-                self._bind(name, outputs, [FromParameter() for _ in outputs])
+                if name.name in self._known:
+                    self.instances.setdefault(name.name, self._known[name.name])
+                else:
+                    self._bind(name, outputs, [FromParameter() for _ in outputs])
                 self.parameters.append(statement)
             case Fade():
                 _check_pragma("fade", statement, self.fade)
@@ -109,11 +117,15 @@ class _NameCollector:
             sinks=tuple(self.sinks),
             settings={**DEFAULTS, **{name: s.value for name, s in self.settings.items()}},
             parameters=tuple(self.parameters),
-            ordinals=Ordinals(self.instances, self.spindles, self.sinks, self._numbered),
+            ordinals=self._ordinals(),
             fade=self.fade.seconds if self.fade else None,
             quantize=self.quantize.beats if self.quantize else None,
             media=self.media,
         )
+
+    def _ordinals(self) -> Ordinals:
+        new = {name: instance for name, instance in self.instances.items() if name not in self._known}
+        return Ordinals(new, self.spindles, self.sinks, self._numbered)
 
     def _setting(self, statement: Setting) -> None:
         name, span = statement.field.name, statement.field.span
@@ -194,6 +206,9 @@ class _NameCollector:
 
     def _spindle(self, statement: SpindleDefinition) -> None:
         name, span = statement.name.name, statement.name.span
+        if statement in self._checked and name not in self.spindles and not _is_shadowing(name):
+            self.spindles[name] = statement
+            return
         if name in self.contexts.statements or name in self.contexts:
             kind = "an output statement" if name in self.contexts.statements else "a context"
             raise error("reserved-name", f'"{name}" is {kind} and cannot name a spindle', span, "choose another name")
@@ -202,7 +217,7 @@ class _NameCollector:
         earlier = self.spindles.get(name)
         if earlier is not None and not self._overrides(statement, earlier):
             raise _twice("duplicate-spindle", f'there are two spindles "{name}"', span, earlier.name.span)
-        if name in BUILTINS or name in STATE or name in SOURCES:
+        if _is_shadowing(name):
             self.report.warn("shadows-builtin", f'this spindle takes the place of the builtin "{name}"', span,
                              "inside its own body, the name still means the builtin")  # fmt: skip
         if statement not in self._checked:
@@ -290,6 +305,11 @@ class _NameCollector:
         self.sinks.append(same[-1])
 
 
+def _is_shadowing(name: str) -> bool:
+    """Whether a spindle of this name takes the place of what every patch has."""
+    return name in BUILTINS or name in STATE or name in SOURCES
+
+
 def _target(statement: OutputStatement, spec: ContextSpec) -> str | None:
     for arg in statement.args:
         if arg.label == "to":
@@ -340,9 +360,20 @@ def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None 
 
 
 def shaped(patch: Patch, report: Report, known: Mapping[str, Instance] = MappingProxyType({})) -> Patch:
-    """A patch whose instances have their outputs; those that are `known` are the same again. Those whose strands do not
+    """A patch whose instances have their outputs, as those that are `known` have already. Those whose strands do not
     fit together are reported, and stay without; other mistakes are left to elaboration, which finds them again."""
     return replace(patch, instances=_Shaping(patch, report, known).instances())
+
+
+def alike(one: Instance | None, other: Instance | None) -> bool:
+    """Whether what reads an instance stands for the same strands if it reads another one of the same name instead. Of
+    sources and caches, nothing is known without a closer look."""
+    if one is None or other is None or (tuple(one.outputs), one.axes, one.sizes) != (
+        tuple(other.outputs), other.axes, other.sizes
+    ):  # fmt: skip
+        return one is other
+    definitions = (output.definition for each in (one, other) for output in each.outputs.values())
+    return not any(isinstance(definition, FromSource | FromCache) for definition in definitions)
 
 
 class _Shaping:
@@ -352,10 +383,8 @@ class _Shaping:
         self._given = patch.instances
         self._instances = dict(patch.instances)
         for name, instance in patch.instances.items():
-            for output in instance.outputs.values():
-                if isinstance(output.definition, Unshaped) and name in known:
-                    self._instances[name] = known[name]
-                elif isinstance(output.definition, Unshaped):
+            for output in instance.outputs.values() if name not in known else ():
+                if isinstance(output.definition, Unshaped):
                     self._unshaped[name] = output.definition.value, output.span
                     self._instances[name] = _with_outputs(instance, None)
         self._patch = replace(patch, instances=self._instances)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
@@ -71,8 +71,9 @@ class KeptLowering:
     """Expressions below which no state is read at another place."""
 
     def retain(
-        self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Container[str]
-    ) -> None:
+        self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
+        resolved: Container[str],
+    ) -> None:  # fmt: skip
         """Goes on with another patch; see `Elaborator.retain`."""
         strands = graph.strands()
         owners = {ref: strands[ref].tied for ref in subgraph.reads}
@@ -82,7 +83,7 @@ class KeptLowering:
         self.made_for = made_for
         self.pool.reopen(budget)
         for elaborator in self.elaborators.values():
-            elaborator.retain(patch, budget, kept)
+            elaborator.retain(patch, budget, kept, resolved)
 
 
 def lower(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -21,7 +21,8 @@ from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
-from weft.graph.names import collect
+from weft.graph.mentions import Means, Mentions
+from weft.graph.names import alike, collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.partition import reachable
 from weft.ir.expr import Lowered
@@ -30,10 +31,7 @@ from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
-from weft.syntax.ast import (
-    Assignment, Binding, Call, CallBinding, Expression, For, OutputStatement, Parameter, Program, SpindleDefinition,
-    Statement, Text, walk_statement
-)
+from weft.syntax.ast import Call, Expression, OutputStatement, Program, Statement, Text, walk_statement
 from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -61,11 +59,6 @@ class Analysis:
     graph_ms: float
 
 
-# Any name or keyword in a text, and those that may be called there.
-_WORD = re.compile(r"[^\W\d]\w*")
-_CALLED = re.compile(r"[^\W\d]\w*(?=(?:\s|//.*)*[(<])")
-
-
 class KeptBuild:
     """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
 
@@ -76,20 +69,22 @@ class KeptBuild:
 
     def __init__(self) -> None:
         self._texts: dict[str, EditedText] = {}
-        self._mentions: dict[Statement, tuple[frozenset[str], frozenset[str]]] = {}
-        """What each statement mentions: the words that may be called, and those that may be strands of the patch."""
-        self._meant: dict[str, tuple[object, ...]] = {}
-        """The statements that bind each name, if what is kept of it is right."""
+        self.opening = Opening()
+        self._mentions = Mentions()
+        self._meant: Mapping[str, Means] = {}
+        """What each name means, if what is kept of it is right."""
         self._about: object = None
         """What the meaning of everything depends on."""
         self._shapes: KeptShapes | None = None
         self._units: dict[str, KeptUnit] = {}
         self.kept: frozenset[str] = frozenset()
         """The names of the patch whose meaning is that of the build before."""
-        self._statements: Mapping[str, tuple[object, ...]] = {}
+        self._resolved: frozenset[str] = frozenset()
+        """The names whose statements are the same, and all that these mention stands for the same strands, whatever
+        their values are."""
+        self._means: Mapping[str, Means] = {}
+        self._unchanged: frozenset[str] = frozenset()
         self._changed: frozenset[str] = frozenset()
-        self._mentioned_by: Mapping[str, list[str]] = {}
-        """For each name, those among the unchanged ones that may refer to it."""
         self._collected: Patch | None = None
         self._patch: Patch | None = None
         """The patch of the last build that ended well, as it was collected."""
@@ -107,26 +102,55 @@ class KeptBuild:
     def collect(
         self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
     ) -> Patch:
-        """The names of a program (see `graph.names.collect`). Those that mean what they did have the same outputs."""
+        """The names of a program (see `graph.names.collect`). Those that stand for the strands that they did have the
+        same instances."""
         self._compare(program)
         last, own = self._patch, Report()
-        known = {name: last.instances[name] for name in self.kept if name in last.instances} if last else {}
-        patch = collect(program, contexts, own, media, known, last)
-        if last is not None and (patch.settings, patch.media) != (last.settings, last.media):
-            own = Report()
+        if last is None:
             patch = collect(program, contexts, own, media)
+        else:
+            patch = self._collected_again(program, contexts, own, media, last)
+            if (patch.settings, patch.media) != (last.settings, last.media):
+                own = Report()
+                patch = collect(program, contexts, own, media)
         report.add(own)
         self._collected = patch
         return patch
 
+    def _collected_again(
+        self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None],
+        last: Patch,
+    ) -> Patch:  # fmt: skip
+        """The names of a program, of which most stand for what they did in the `last` patch. A name that still does
+        ends what an edit affects."""
+        affected = self._unchanged - self.kept
+        stale = self._mentions.reshaped(self._changed, affected)
+        for _ in range(_MOST_ROUNDS):
+            found = Report()
+            known = {name: last.instances[name] for name in self._unchanged - stale if name in last.instances}
+            patch = collect(program, contexts, found, media, known, last)
+            differing = (name for name in stale if not alike(last.instances.get(name), patch.instances.get(name)))
+            again = {each for name in differing for each in self._mentions[name]} & affected - stale
+            if not again:
+                break
+            stale |= again
+        else:
+            stale, found = {*self._changed, *affected}, Report()
+            known = {name: last.instances[name] for name in self.kept if name in last.instances}
+            patch = collect(program, contexts, found, media, known, last)
+        report.add(found)
+        self._resolved = self._unchanged - stale
+        return patch
+
     def _compare(self, program: Program) -> None:
         """Finds the names that mean what they did."""
-        self._statements = self._bound(program)
-        unchanged = {name for name, means in self._statements.items() if self._meant.get(name) == means}
-        self._changed = frozenset({*self._meant, *self._statements} - unchanged)
-        self._mentioned_by = self._mentions_of(unchanged)
-        affected = reachable(self._changed, self._mentioned_by)
-        self.kept = frozenset(unchanged - affected)
+        before = self._meant
+        self._means = means = self._mentions.update(program, before)
+        self._unchanged = frozenset([name for name, now in means.items() if before.get(name) == now])
+        self._changed = frozenset((before.keys() | means.keys()) - self._unchanged)
+        affected = reachable(self._changed, self._mentions)
+        self.kept = self._unchanged - affected
+        self._resolved = self.kept
 
     def shapes(self, patch: Patch, program: Program, budget: Budget) -> KeptShapes:
         """What is known of the shapes of a patch. From here on, all that is kept is about this patch."""
@@ -137,8 +161,7 @@ class KeptBuild:
         # Whatever becomes of this build, nothing else is kept of it before it ends well.
         self._meant = {name: self._meant[name] for name in self.kept}
         budget.spent = self._spent
-        unchanged = self._statements.keys() - self._changed
-        self._shapes.retain(patch, budget, self._changed, unchanged, self._mentioned_by)
+        self._shapes.retain(patch, budget, self._changed, self._unchanged, self._resolved, self._mentions)
         return self._shapes
 
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
@@ -146,73 +169,18 @@ class KeptBuild:
         known = self._units.get(subgraph.name)
         if known is None or known.context.spec is not spec:
             known = self._units[subgraph.name] = KeptUnit.of(spec, patch)
-        known.lowering.retain(patch, graph, subgraph, budget, self.kept)
+        known.lowering.retain(patch, graph, subgraph, budget, self.kept, self._resolved)
         return known
 
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
-        self._meant, self._spent, self._patch = dict(self._statements), budget.spent, self._collected
-        alive = {each for means in self._statements.values() for each in means}
-        self._mentions = {each: words for each, words in self._mentions.items() if each in alive}
+        self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
 
-    def _bound(self, program: Program) -> Mapping[str, tuple[object, ...]]:
-        """The statements of each name. A parameter means the same whatever its range is."""
-        found: dict[str, tuple[object, ...]] = {}
-        for statement in program.statements:
-            if isinstance(statement, (Binding, CallBinding, SpindleDefinition, Parameter)):
-                outputs = tuple(output.name for output in statement.outputs or ())
-                means: object = outputs if isinstance(statement, Parameter) else statement
-                found[statement.name.name] = (*found.get(statement.name.name, ()), means)
-        return found
 
-    def _mentions_of(self, unchanged: Iterable[str]) -> Mapping[str, list[str]]:
-        """For each name, those among the `unchanged` ones that may refer to it."""
-        both = (self._meant, self._statements)
-        spindles = {name for names in both for name, means in names.items() if _is_spindle(means[0])}
-        found: dict[str, list[str]] = {}
-        for name in unchanged:
-            for statement in self._statements[name]:
-                if isinstance(statement, _BINDING):
-                    called, mentioned = self._words(statement)
-                    for word in mentioned | (called & spindles):
-                        found.setdefault(word, []).append(name)
-        return found
-
-    def _words(self, statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
-        """The words in the text of a statement that may call a spindle, and those that may refer to strands of the
-        patch: in a spindle, none of its own names; in one of a library, none at all."""
-        if statement not in self._mentions:
-            text = statement.span.text
-            called, words = frozenset(_CALLED.findall(text)), frozenset(_WORD.findall(text))
-            mentioned = words
-            if isinstance(statement, SpindleDefinition):
-                mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
-                for parameter in () if statement.span.source.library else statement.parameters:
-                    if parameter.default is not None:  # it means what it would mean outside
-                        mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
-            self._mentions[statement] = called, mentioned
-        return self._mentions[statement]
-
-
-def _is_spindle(statement: object) -> bool:
-    return isinstance(statement, SpindleDefinition)
-
-
-def _locals(spindle: SpindleDefinition) -> set[str]:
-    """The names that mean something of its own everywhere in the body of a spindle."""
-    found = {parameter.name for parameter in spindle.parameters} | {output.name for output in spindle.outputs}
-    for node in walk_statement(spindle):
-        if isinstance(node, (Assignment, CallBinding)):
-            found.add(node.name.name)
-        elif isinstance(node, For):
-            found.add(node.variable.name)
-    return found
-
-
-# The statements that bind a name to something that is evaluated.
-_BINDING = (Binding, CallBinding, SpindleDefinition)
+# In how many steps it is found out which names stand for other strands, before all that may do so count.
+_MOST_ROUNDS = 4
 
 
 def analyse(
@@ -241,7 +209,7 @@ def analyse(
         program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
     of_media = Report()
-    media = check_media(loaded.program, of_media, probe)
+    media = check_media(loaded.program, of_media, probe, kept.opening if kept else None)
     patch = (kept.collect if kept else collect)(program, contexts, meaning, media)
     unbound = tuple(meaning.errors)
     for name, value in (settings or {}).items():
@@ -339,17 +307,28 @@ def _text_of_line(span: Span) -> str:
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:[#\w]+[ \t]+)?|::\s*)(\w+)", re.MULTILINE)
 
 
+class Opening(dict[Statement, bool]):
+    """Whether statements may open pictures or sounds, by the words in their texts."""
+
+    def __missing__(self, statement: Statement) -> bool:
+        text = statement.span.text
+        return self.setdefault(statement, any(name in text for name in _opened()))
+
+
+def _opened() -> list[str]:
+    """The sources that are pictures for kernels."""
+    return [name for name, spec in SOURCES.items() if spec.media or spec.is_drawn or spec.is_live]
+
+
 def check_media(
-    program: Program, report: Report, probe: Probe | None = None
+    program: Program, report: Report, probe: Probe | None = None, opening: Opening | None = None
 ) -> dict[str, MediaHeader | None]:
     """The pictures and sounds that a program names, with their headers. Those that cannot be read are reported as
-    errors, and have none."""
+    errors, and have none. What is known of statements is in `opening`."""
     found: dict[str, MediaHeader | None] = {}
-    # The sources that are pictures for kernels.
-    opened = [name for name, spec in SOURCES.items() if spec.media or spec.is_drawn or spec.is_live]
-    for statement in program.statements:
-        if not any(name in statement.span.text for name in opened):
-            continue
+    opening = Opening() if opening is None else opening
+    opened = _opened()
+    for statement in [each for each in program.statements if opening[each]]:
         for node in walk_statement(statement):
             if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
@@ -360,7 +339,6 @@ def check_media(
                     report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
                 found[name] = None if isinstance(known, str) else known
     return found
-
 
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:

@@ -1,0 +1,166 @@
+"""Which names of a text may refer to which, by the words in their statements: what an edit may affect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from weft.syntax.ast import (
+    Assignment, Binding, CallBinding, Comprehension, For, Parameter, Program, SpindleDefinition, Statement,
+    literal_number, walk, walk_statement
+)
+
+# Any name or keyword in a text, and those that may be called there.
+_WORD = re.compile(r"[^\W\d]\w*")
+_CALLED = re.compile(r"[^\W\d]\w*(?=(?:\s|//.*)*[(<])")
+
+Means = tuple[object, ...]
+"""What a name means: its statements. A parameter means the same whatever its range is, so its outputs stand for it."""
+
+
+class _Words(NamedTuple):
+    """What a statement mentions: the words that may be called, and those that may be strands of the patch. `counts`
+    says whether a number from elsewhere may decide how many strands there are."""
+
+    called: frozenset[str]
+    mentioned: frozenset[str]
+    counts: bool
+
+
+class Mentions(Mapping[str, Collection[str]]):
+    """For each name, those that may refer to it, in a text and perhaps in those before it. Words are compared, so a
+    mention in a comment counts as well."""
+
+    def __init__(self) -> None:
+        self._binds: dict[Statement, tuple[str, object]] = {}
+        self._words: dict[Statement, _Words] = {}
+        self._means: dict[str, Means] = {}
+        self._before: Mapping[str, Means] = {}
+        self._mentioned_by: dict[str, set[str]] = {}
+        self._called_by: dict[str, set[str]] = {}
+        self._counting: set[str] = set()
+
+    def update(self, program: Program, before: Mapping[str, Means]) -> Mapping[str, Means]:
+        """What the names of a program mean. It is the next one after that in which they meant what they did
+        `before`."""
+        last, self._means, self._before = self._means, self._bound(program), before
+        for name, means in self._means.items():
+            if (earlier := last.get(name, ())) != means:
+                self._forget(name, earlier)
+                self._note(name, means)
+        for name in last.keys() - self._means.keys():
+            self._forget(name, last[name])
+        return self._means
+
+    def is_spindle(self, name: str) -> bool:
+        """Whether a name is that of a spindle, or was."""
+        both = (self._means.get(name), self._before.get(name))
+        return any(isinstance(means[0], SpindleDefinition) for means in both if means)
+
+    def reshaped(self, changed: Collection[str], affected: Collection[str]) -> set[str]:
+        """Those of the `affected` names that may stand for other strands because the statements of the `changed` ones
+        differ, even if all else that they mention still stands for the same ones."""
+        found, calling = set(changed), {name for name in changed if self.is_spindle(name)}
+        if self._counting:
+            counting = self._counting & {*affected, *changed}
+            found |= counting
+            calling |= {name for name in self._counting if self.is_spindle(name)}
+        spindles = {name: [each for each in self[name] if self.is_spindle(each)] for name in calling}
+        waiting = [each for found_by in spindles.values() for each in found_by]
+        while waiting:
+            name = waiting.pop()
+            if name not in spindles:
+                spindles[name] = [each for each in self[name] if self.is_spindle(each)]
+                waiting += spindles[name]
+        return found | {each for name in spindles for each in self[name] if each in affected}
+
+    def __getitem__(self, name: str) -> Collection[str]:
+        found = self._mentioned_by.get(name, _NOTHING)
+        calling = self._called_by.get(name)
+        return found | calling if calling and self.is_spindle(name) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({*self._mentioned_by, *self._called_by})
+
+    def __len__(self) -> int:
+        return len({*self._mentioned_by, *self._called_by})
+
+    def _bound(self, program: Program) -> dict[str, Means]:
+        found: dict[str, Means] = {}
+        binds = self._binds
+        for statement in program.statements:
+            name, means = binds.get(statement) or binds.setdefault(statement, _binding(statement))
+            if name:
+                found[name] = (*found[name], means) if name in found else (means,)
+        return found
+
+    def _note(self, name: str, means: Means) -> None:
+        for statement in means:
+            if isinstance(statement, _BINDING):
+                words = self._words.get(statement) or self._words.setdefault(statement, _words(statement))
+                for word in words.mentioned:
+                    self._mentioned_by.setdefault(word, set()).add(name)
+                for word in words.called - words.mentioned:
+                    self._called_by.setdefault(word, set()).add(name)
+                if words.counts:
+                    self._counting.add(name)
+
+    def _forget(self, name: str, means: Means) -> None:
+        for statement in means:
+            if isinstance(statement, _BINDING):
+                for word in self._words[statement].mentioned:
+                    self._mentioned_by[word].discard(name)
+                for word in self._words[statement].called:
+                    self._called_by.get(word, set()).discard(name)
+        self._counting.discard(name)
+
+
+_NOTHING: frozenset[str] = frozenset()
+
+# The statements that bind a name to something that is evaluated.
+_BINDING = (Binding, CallBinding, SpindleDefinition)
+
+
+def _binding(statement: Statement) -> tuple[str, object]:
+    """The name that a statement binds, and what it means for it; no name for any other statement."""
+    match statement:
+        case Binding() | CallBinding() | SpindleDefinition():
+            return statement.name.name, statement
+        case Parameter(name=name, outputs=outputs):
+            return name.name, tuple(output.name for output in outputs)
+    return "", None
+
+
+def _words(statement: Binding | CallBinding | SpindleDefinition) -> _Words:
+    """The words in the text of a statement. Those that may be strands of the patch are, in a spindle, none of its own
+    names; in one of a library, none at all."""
+    text = statement.span.text
+    called, words = frozenset(_CALLED.findall(text)), frozenset(_WORD.findall(text))
+    mentioned = words
+    if isinstance(statement, SpindleDefinition):
+        mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
+        for parameter in () if statement.span.source.library else statement.parameters:
+            if parameter.default is not None:  # it means what it would mean outside
+                mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
+    return _Words(called, mentioned, "for" in words and _counts(statement))
+
+
+def _counts(statement: Statement) -> bool:
+    """Whether a statement has a comprehension whose steps are not written out."""
+    nodes = list(walk_statement(statement))
+    for parameter in statement.parameters if isinstance(statement, SpindleDefinition) else ():
+        nodes += [] if parameter.default is None else walk(parameter.default)
+    comprehensions = (node for node in nodes if isinstance(node, Comprehension))
+    return any(literal_number(end) is None for node in comprehensions for end in (node.first, node.last))
+
+
+def _locals(spindle: SpindleDefinition) -> set[str]:
+    """The names that mean something of its own everywhere in the body of a spindle."""
+    found = {parameter.name for parameter in spindle.parameters} | {output.name for output in spindle.outputs}
+    for node in walk_statement(spindle):
+        if isinstance(node, (Assignment, CallBinding)):
+            found.add(node.name.name)
+        elif isinstance(node, For):
+            found.add(node.variable.name)
+    return found
