@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -14,8 +14,8 @@ from weft.graph.domain import OWN, PLANE, Coordinates, Environment, Shape, Shape
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.groups import Resolver
 from weft.graph.nodes import (
-    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, HeardStrand, Image, Patch, RenderGraph, Sink,
-    SinkStatement, Strand, Subgraph
+    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, HeardStrand, Image, Instance, Patch, RenderGraph,
+    Sink, SinkStatement, Strand, Subgraph
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
@@ -226,15 +226,26 @@ def _layouts(spec: ContextSpec) -> str:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """A graph after all that it follows from but places in the text: that of everything, and that of what is used."""
+
+    basis: object
+    used: object
+    graph: RenderGraph
+
+
 @dataclass
 class KeptShapes:
     """What the graph of a patch was built from, for that of the next one. `checked` are the spindles without errors,
-    whether or not they are called. `graph` is the graph, after all that it follows from but places in the text."""
+    whether or not they are called. `cut` is the graph with what it follows from; there is none after errors."""
 
     elaborator: Elaborator[Shape]
     domain: ShapeDomain
     checked: set[SpindleDefinition]
-    graph: tuple[object, RenderGraph] | None = None
+    cut: _Cut | None = None
+    is_same: bool = False
+    """Whether the patch is that of the graph, but for places in the text."""
 
     @classmethod
     def of(cls, patch: Patch, budget: Budget) -> KeptShapes:
@@ -251,6 +262,9 @@ class KeptShapes:
         `unchanged` ones do not. A name whose shapes are what they were, wherever they have been asked for, ends what an
         edit affects: most edits change no shape."""
         elaborator = self.elaborator
+        self.is_same = self.cut is not None and not changed and _is_same(elaborator.patch, patch)
+        if self.is_same:
+            return
         outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
         before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
         stale, again = set(changed), set(changed)
@@ -293,6 +307,12 @@ class KeptShapes:
         return bool(shapes)
 
 
+def _is_same(one: Patch, other: Patch) -> bool:
+    """Whether two patches whose names mean the same are the same."""
+    sinks = [[(sink.label, sink.target, sink.statement.args) for sink in patch.sinks] for patch in (one, other)]
+    return list(one.instances) == list(other.instances) and sinks[0] == sinks[1]
+
+
 # In how many steps it is found out what an edit affects, before all that might be counts as affected.
 _MOST_ROUNDS = 4
 
@@ -303,16 +323,33 @@ def build_graph(
     """Checks all of a patch and builds its render graph. Parts with errors are reported and left out. What is `known`
     is not evaluated again."""
     budget = budget or Budget()
+    if known is not None and known.is_same and known.cut is not None:
+        return _placed(known.cut.graph, patch)
     builder = _GraphBuilder(patch, report, budget, known or KeptShapes.of(patch, budget))
     builder.elaborate()
     builder.settle_state()
     if known is None:
         return _cut(builder, contexts)
     builder.evaluate()  # what was forgotten again belongs to what the next patch is compared with
+    cut = _cut_again(builder, contexts, known.cut)
+    known.cut = None if report.diagnostics else cut
+    return _placed(cut.graph, patch)
+
+
+def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: _Cut | None) -> _Cut:
+    """The graph that was found, with the subgraphs of the `last` one if they follow from the same."""
     basis = builder.basis()
-    if known.graph is None or known.graph[0] != basis:
-        known.graph = basis, _cut(builder, contexts)
-    graph = known.graph[1]
+    if last is not None and last.basis == basis:
+        return last
+    used = builder.used()
+    follows = builder.basis(used)
+    if last is not None and last.used == follows:
+        return _Cut(basis, follows, builder.with_unused(last.graph, used))
+    return _Cut(basis, follows, _cut(builder, contexts))
+
+
+def _placed(graph: RenderGraph, patch: Patch) -> RenderGraph:
+    """A graph with the places of the output statements of a patch."""
     sinks = zip(graph.sinks, patch.sinks, strict=True)
     return replace(graph, sinks=tuple([replace(sink, place=str(now.statement.head)) for sink, now in sinks]))
 
@@ -339,6 +376,22 @@ def _with_images(subgraph: Subgraph, graph: RenderGraph) -> Subgraph:
 
 _KINDS: Mapping[type, str] = {FromSource: "source", FromCache: "cache", FromParameter: "parameter"}
 """The kinds of instances by the definition of an output; those of all others are `strands`."""
+
+_HEARD = "heard"
+"""The kind of what an analysis hears."""
+
+
+def _kind(instance: Instance) -> str:
+    return _KINDS.get(type(next(iter(instance.outputs.values())).definition), "strands")
+
+
+# How the paths begin of spindles that are checked without being called.
+_CHECK = "(check "
+
+
+def _is_check(owner: Owner) -> bool:
+    path = owner.path if isinstance(owner, SlotKey) else owner
+    return isinstance(path, str) and path.startswith(_CHECK)
 
 
 # The scope of names in a patch, outside of spindles.
@@ -440,7 +493,7 @@ class _GraphBuilder:
 
     def _check_body(self, spindle: SpindleDefinition) -> None:
         """Checks every statement of a spindle, called or not, with arguments about which nothing is known."""
-        elaborator, path = self.elaborator, f"(check {spindle.name.name})"
+        elaborator, path = self.elaborator, f"{_CHECK}{spindle.name.name})"
         outputs = {output.name for output in spindle.outputs}
         arguments = [Opaque(takes) for takes in elaborator.resolver.ordinals.takes_bundles(spindle)]
         steps: list[tuple[BodyStatement, Scope]] = []
@@ -469,14 +522,57 @@ class _GraphBuilder:
 
     # --- what was found -------------------------------------------------------------------------------------------
 
-    def basis(self) -> object:
-        """All that the graph follows from, but places in the text."""
-        elaborator, instances = self.elaborator, self.patch.instances
-        outputs = [(name, [(o.name, type(o.definition)) for o in i.outputs.values()]) for name, i in instances.items()]
+    def basis(self, used: Container[Owner] | None = None) -> object:
+        """All that the graph follows from, but places in the text; or the part of it that is `used`."""
+        elaborator = self.elaborator
+        outputs = [
+            (instance.name, _kind(instance), [
+                name for name in instance.outputs if used is None or StrandRef(instance.name, name) in used
+            ])
+            for instance in self.patch.instances.values()
+        ]  # fmt: skip
+        if used is not None:
+            outputs = [each for each in outputs if each[2]]
         sinks = [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks]
-        references = {owner: found.all for owner, found in elaborator.references.items()}
+        references = {
+            owner: found.all for owner, found in elaborator.references.items()
+            if not _is_check(owner) and (used is None or owner in used)
+        }  # fmt: skip
         images = [(image.key, image.of) for image in self._images()]
-        return outputs, sinks, references, frozenset(self.domain.planar), dict(elaborator.heard), images
+        planar = {key for key in self.domain.planar if not _is_check(key)}
+        return outputs, sinks, references, planar, dict(elaborator.heard), images
+
+    def used(self) -> set[Owner]:
+        """All on which subgraphs may depend: what output statements need, and what shares state with it. What is left
+        are strands that remember nothing and that nothing of this reads."""
+        references = self.elaborator.references
+        found: set[Owner] = set()
+        waiting: list[Owner] = [sink.label for sink in self.patch.sinks]
+        waiting += [owner for owner, each in references.items() if each.slots or each.images or each.heard]
+        while waiting:
+            owner = waiting.pop()
+            if owner not in found:
+                found.add(owner)
+                if (each := references.get(owner)) is not None:
+                    waiting += (*each.strands, *each.slots, *each.images, *each.heard, *each.asked_by)
+        return found
+
+    def with_unused(self, cut: RenderGraph, used: Container[Owner]) -> RenderGraph:
+        """The graph with the subgraphs of another one, of which only strands differ that are not used."""
+        known = {strand.ref: strand for node in cut.nodes for strand in node.strands}
+        nodes = []
+        for instance in self.patch.instances.values():
+            strands = []
+            for output in instance.outputs.values():
+                ref = StrandRef(instance.name, output.name)
+                if ref in used:
+                    strands.append(known[ref])
+                else:
+                    reads, sources, _ = self._found(ref)
+                    strands.append(Strand(ref, str(output.span), reads, sources=sources))
+            nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
+        heard = [node for node in cut.nodes if node.kind == _HEARD]
+        return replace(cut, nodes=(*nodes, *heard))
 
     def untagged(self) -> tuple[RenderGraph, dict[StrandRef, Fact]]:
         """The graph without contexts and subgraphs, and what ties each strand to a context."""
@@ -490,8 +586,7 @@ class _GraphBuilder:
                 strands.append(Strand(ref, str(output.span), reads, sources=sources))
                 owner = next((owner for name in sources if (owner := owner_of(name))), None)
                 facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
-            kind = _KINDS.get(type(next(iter(instance.outputs.values())).definition), "strands")
-            nodes.append(GraphNode(instance.name, kind, tuple(strands)))
+            nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
         sinks = [
             Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in self.parts[s.label]),
                  self._found(s.label)[0], s.target)
@@ -510,7 +605,7 @@ class _GraphBuilder:
             edges += reads
             facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), AUDIO.name, is_heard=True)
             strand = Strand(ref, str(heard[ref].value.span), reads, sources=sources)
-            nodes.append(GraphNode(ref.instance, "heard", (strand,)))
+            nodes.append(GraphNode(ref.instance, _HEARD, (strand,)))
         return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images()), heard), facts
 
     def _with_films(self, nodes: Sequence[GraphNode], facts: Mapping[StrandRef, Fact]) -> dict[StrandRef, Fact]:

@@ -132,6 +132,11 @@ def _binding(statement: Statement) -> tuple[str, object]:
     return "", None
 
 
+def words_of(statement: Statement) -> frozenset[str]:
+    """All words in the text of a statement."""
+    return frozenset(_WORD.findall(statement.span.text))
+
+
 def _words(statement: Binding | CallBinding | SpindleDefinition) -> _Words:
     """The words in the text of a statement. Those that may be strands of the patch are, in a spindle, none of its own
     names; in one of a library, none at all."""

@@ -6,14 +6,14 @@ from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
-from weft.errors import Span, WeftError, error
+from weft.errors import Span, error
 from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
-from weft.graph.elaborate import Elaborator
+from weft.graph.elaborate import Elaborator, Owner
+from weft.graph.mentions import words_of
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.graph.partition import reachable
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, digest, expanded_size, topological
@@ -59,6 +59,29 @@ class FilmNames:
         return self._names[film, time]
 
 
+@dataclass(frozen=True)
+class _Last:
+    """What a subgraph was lowered to, and from what."""
+
+    patch: Patch
+    subgraph: Subgraph
+    lowered: Lowered
+
+    def holds(self, patch: Patch, subgraph: Subgraph, kept: Container[str]) -> bool:
+        """Whether it is the same in another patch, in which the names that are `kept` mean the same."""
+        if subgraph != self.subgraph:
+            return False
+        evaluated = (*subgraph.strands, *subgraph.tied, *subgraph.exposes, *subgraph.borrows)
+        if not all(ref.instance in kept for ref in evaluated):
+            return False
+        before = {sink.label: sink.statement.args for sink in self.patch.sinks}
+        sinks = [sink.statement for sink in patch.sinks if sink.label in subgraph.sinks]
+        names = (patch.instances, patch.spindles, self.patch.instances, self.patch.spindles)
+        return all(before[label] is sink.args for label, sink in zip(subgraph.sinks, sinks, strict=True)) and all(
+            word in kept for sink in sinks for word in words_of(sink) if any(word in known for known in names)
+        )
+
+
 @dataclass
 class KeptLowering:
     """What one subgraph was lowered with, for the next patch: a pool, and what its strands are, by whether they are
@@ -69,21 +92,40 @@ class KeptLowering:
     elaborators: dict[bool, Elaborator[Expr]] = field(default_factory=dict)
     own_place: set[Expr] = field(default_factory=set)
     """Expressions below which no state is read at another place."""
+    current: Lowered | None = None
+    """The result, if nothing that it follows from differs."""
+    _last: _Last | None = None
+    _kept: Set[str] | None = None
+    _resolved: Set[str] = frozenset()
+    """The names that have been kept, and resolved, in all patches since the elaborators went on."""
 
     def retain(
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
-        resolved: Container[str],
+        resolved: Set[str],
     ) -> None:  # fmt: skip
         """Goes on with another patch; see `Elaborator.retain`."""
-        strands = graph.strands()
+        self._resolved = resolved if self._kept is None else self._resolved & resolved
+        self._kept = kept if self._kept is None else self._kept & kept
+        self.pool.reopen(budget)
+        strands = graph.strands() if subgraph.reads else {}
         owners = {ref: strands[ref].tied for ref in subgraph.reads}
         made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
+        self.current = None
         if made_for != self.made_for:
             self.elaborators.clear()
+        elif self._last is not None and self._last.holds(patch, subgraph, self._kept):
+            self.current = self._last.lowered
+            return
         self.made_for = made_for
-        self.pool.reopen(budget)
         for elaborator in self.elaborators.values():
-            elaborator.retain(patch, budget, kept, resolved)
+            elaborator.retain(patch, budget, self._kept, self._resolved)
+        self._kept = None
+
+    def keep(self, patch: Patch, subgraph: Subgraph, lowered: Lowered | None) -> None:
+        """Notes what a subgraph was lowered to; None if that failed."""
+        self._last = None if lowered is None else _Last(patch, subgraph, lowered)
+        if lowered is None:
+            self.elaborators.clear()  # they are left in the middle of it
 
 
 def lower(
@@ -95,11 +137,14 @@ def lower(
     program too large).
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
+    if kept.current is not None:
+        return kept.current
+    lowered = None
     try:
-        return _Lowering(patch, graph, subgraph, contexts, kept).lowered()
-    except WeftError:
-        kept.elaborators.clear()  # they are left in the middle of it
-        raise
+        lowered = _Lowering(patch, graph, subgraph, contexts, kept).lowered()
+    finally:
+        kept.keep(patch, subgraph, lowered)
+    return lowered
 
 
 @dataclass
@@ -133,7 +178,7 @@ class _Lowering:
         needed = self._slots_needed()
         slots = tuple(
             StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False)
-            for s in sorted(swept.slots.values(), key=lambda s: str(s.key)) if s.key in needed
+            for s in sorted((s for s in swept.slots.values() if s.key in needed), key=lambda s: str(s.key))
         )
         values = {(f"{prefix}{key}", plane): value for (key, plane), value in swept.updates.items() if key in needed}
         updates = tuple(Update(key, plane, values[key, plane]) for key, plane in sorted(values))
@@ -153,11 +198,19 @@ class _Lowering:
     def _slots_needed(self) -> set[object]:
         """The slots that are asked for by what the subgraph evaluates, and what leads there. An elaborator that is kept
         from an earlier patch may know more."""
-        needs: dict[object, list[object]] = {}
-        for elaborator in self.kept.elaborators.values():
-            for owner, found in elaborator.references.items():
-                needs.setdefault(owner, []).extend((*found.strands, *found.slots, *found.images))
-        return reachable([*self.subgraph.sinks, *self.subgraph.tied, *self.subgraph.exposes], needs)
+        needed: set[object] = set()
+        if not any(elaborator.slots for elaborator in self.kept.elaborators.values()):
+            return needed
+        waiting: list[Owner] = [*self.subgraph.sinks, *self.subgraph.tied, *self.subgraph.exposes]
+        while waiting:
+            owner = waiting.pop()
+            if owner in needed:
+                continue
+            needed.add(owner)
+            for elaborator in self.kept.elaborators.values():
+                if (found := elaborator.references.get(owner)) is not None:
+                    waiting += (*found.strands, *found.slots, *found.images)
+        return needed
 
     def _known_elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         elaborator = self.kept.elaborators.get(points)
