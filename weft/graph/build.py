@@ -327,10 +327,11 @@ def build_graph(
         return _placed(known.cut.graph, patch)
     builder = _GraphBuilder(patch, report, budget, known or KeptShapes.of(patch, budget))
     builder.elaborate()
-    builder.settle_state()
+    has_restarted = builder.settle_state()
     if known is None:
         return _cut(builder, contexts)
-    builder.evaluate()  # what was forgotten again belongs to what the next patch is compared with
+    if has_restarted:  # the next patch is compared with what was forgotten
+        builder.evaluate()
     cut = _cut_again(builder, contexts, known.cut)
     known.cut = None if report.diagnostics else cut
     return _placed(cut.graph, patch)
@@ -480,16 +481,18 @@ class _GraphBuilder:
                 self.attempt(partial(self.elaborator.strand, ref, OWN), self.elaborator.heard[ref].value)
             self._advance_slots()
 
-    def settle_state(self) -> None:
-        """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make
-        others planar, and the state is evaluated until no more are found. Nothing else depends on this. The order is
-        reversed each time, since a slot may come before or after those that it reads."""
+    def settle_state(self) -> bool:
+        """Finds the planar slots, and says whether values were forgotten for it. A slot may depend on other slots and
+        on itself, so a slot found planar can make others planar, and the state is evaluated until no more are found.
+        Nothing else depends on this. The order is reversed each time, since a slot may come before or after those that
+        it reads."""
         known, last_first = self._planar_before, False
         while known < len(self.domain.planar) and not self.budget.is_spent:
             known = len(self.domain.planar)
             self.elaborator.restart(last_first)
             last_first = not last_first
             self._advance_slots()
+        return known > self._planar_before
 
     def _check_body(self, spindle: SpindleDefinition) -> None:
         """Checks every statement of a spindle, called or not, with arguments about which nothing is known."""

@@ -38,7 +38,7 @@ from weft.names import LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import FILM, NEVER, SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import (
-    Access, Binary, Bundle, Call, Comprehension, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
+    Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 )
 
 V = TypeVar("V")
@@ -261,30 +261,29 @@ class Elaborator(Generic[V]):
 
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one value of an expression at coordinates."""
-        match node:
-            case Name():
-                return self._name(node, scope, at)
-            case Binary(symbol, left, right, span):
-                return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
-            case Call():
-                return self._call(node, scope, at)
-            case Number(number, span):
-                return self.domain.const(number, span)
-            case Access():
-                return self._access(node, scope, at)
-            case Unary(symbol, operand, span):
-                return self._operation(UNARY[symbol].name, (operand,), span, scope, at)
-            case Remap(base, maps, _):
-                there = self._coordinates(self._targets(maps, scope), scope, at)
-                return self._elsewhere(there, partial(self.value, base, scope), time_map(maps))
-            case If(condition, then, otherwise, span):
-                return self._operation("select", (condition, then, otherwise), span, scope, at)
-            case Index():
-                return self._indexed(node, scope, at)
-            case Bundle() | Comprehension():
-                return self._pick(self.resolver.group(node, scope), node, scope, at)
-            case Text(_, span):
-                raise error("text-as-number", "text cannot be used as a number", span)
+        # The most frequent kinds first, and no patterns, which read more of a node than is needed.
+        if isinstance(node, Name):
+            return self._name(node, scope, at)
+        if isinstance(node, Binary):
+            return self._operation(BINARY[node.op].name, (node.left, node.right), node.span, scope, at)
+        if isinstance(node, Number):
+            return self.domain.const(node.value, node.span)
+        if isinstance(node, Call):
+            return self._call(node, scope, at)
+        if isinstance(node, Access):
+            return self._access(node, scope, at)
+        if isinstance(node, Unary):
+            return self._operation(UNARY[node.op].name, (node.operand,), node.span, scope, at)
+        if isinstance(node, Remap):
+            there = self._coordinates(self._targets(node.maps, scope), scope, at)
+            return self._elsewhere(there, partial(self.value, node.base, scope), time_map(node.maps))
+        if isinstance(node, If):
+            return self._operation("select", (node.condition, node.then, node.otherwise), node.span, scope, at)
+        if isinstance(node, Index):
+            return self._indexed(node, scope, at)
+        if isinstance(node, Text):
+            raise error("text-as-number", "text cannot be used as a number", node.span)
+        return self._pick(self.resolver.group(node, scope), node, scope, at)
 
     def _value_later(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
         value: V = yield self.value(node, scope, at)

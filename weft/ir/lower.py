@@ -310,6 +310,7 @@ class ExprDomain:
     points: bool
     films: FilmNames
     own: Coordinates[Expr] = field(init=False)
+    _numbers: dict[float, Expr] = field(default_factory=dict)
     _constants: Constants = field(default_factory=Constants)
     _nominal: Constants = field(default_factory=Constants)
 
@@ -318,12 +319,19 @@ class ExprDomain:
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
 
     def const(self, value: float, span: Span | None = None) -> Expr:
-        return self.pool.const(value, span)
+        known = self._numbers.get(value)
+        if known is None:
+            known = self.pool.const(value, span)
+            if value:  # 0.0 and -0.0 are equal
+                self._numbers[value] = known
+        return known
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
+        if name not in EXPANDING:
+            return self.pool.make(name, args, None, span)
         known = len(self.pool)
         made = self.pool.make(name, args, None, span)
-        if name in EXPANDING and len(self.pool) > known:
+        if len(self.pool) > known:
             size = expanded_size(name, [self.constant(arg) for arg in args])
             self.pool.budget.spend(STEPS * (size - 1), span)
         return made
