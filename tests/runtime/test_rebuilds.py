@@ -114,6 +114,61 @@ def test_what_varies_over_the_picture_and_what_pictures_borrow_is_found_anew() -
     assert borrowing > 12
 
 
+SHAPES = {
+    "spindle f": ("(x) :: v { v = x * 2 }", "(x) :: v { v = x * 3 }", "(x) :: v { v = prev(v) * 0.5 + x }",
+                  "(x) :: v { v = <x * i for i in (1 to 2)> }", "(x) :: v { v = x + g(x) }", "(x) :: v { v = x + h }"),
+    "spindle g": ("(y) :: v { v = y + 1 }", "(y) :: v { v = y + h }",
+                  "(y) :: v { v = sum(<y * i for i in (1 to n)>) }"),
+    "spindle e": ("(x<p, q>, y = h) :: <p, q> { p = x@p + y\nq = f(y) }",
+                  "(x<p, q>, y = 2) :: <p, q> { out = <y, x@q> }"),
+    "n = ": ("2", "3", "1 + 2", "if h > 0 then 2 else 3"),
+    "h = ": ("0.5", "0.25", "key@space", "me@x"),
+    "a = ": ("<me@x * i for i in (1 to n)>", "<me@x, me@y, n>", "f(me@x)", "<h, h * 2>", "prev(b[0]) + h",
+             "rms(phasor(110))"),
+    "b = ": ("a * 2", "f(a)", "join(a, h)", "<a[0], h>", "sum(a)", "g(h)", "fft(phasor(220 * h), bands: 4)"),
+    "c<u, v> = ": ("<me@x, h>", "<a[0], prev(c@u) + 0.1>", "<f(h), g(me@y)>", "<b[0], h>"),
+    "unused = ": ("b * 2", "prev(unused) + a[0]", "c@uv", "h", "delay(h, n, 4)"),
+    "unread = ": ("unused * 2", "f(h)", "image(c@u)(me@x ~ me@y)", "c@u"),
+    "e(<h, n>, f(h))::d": ("<p, q>", "<p>"),
+}  # fmt: skip
+ASKING = (
+    "display(a[0])", 'display(f(c@u), to: "y")', 'display(b[0], to: "x")', "play(c@u)", "compute(sum(b), n)",
+    "compute(d@p)", "compute(g(h))", "play(sum(a))", "display(me@x, to: \"z\")",
+)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else range(3))
+def test_what_stands_for_other_strands_is_found_anew(seed: int) -> None:
+    """Numbers that decide how many strands there are, spindles that give several, and strands that nothing uses."""
+    chance, kept, compared = random.Random(seed), KeptBuild(), 0
+    lines, shown = {name: values[0] for name, values in SHAPES.items()}, dict.fromkeys(ASKING[:5])
+    good = lines, shown
+    for _ in range(40):
+        lines, shown = dict(lines), dict(shown)
+        for _ in range(chance.choice((1, 1, 2))):
+            kind, name, statement = chance.random(), chance.choice(list(SHAPES)), chance.choice(ASKING)
+            if kind < 0.75:
+                lines[name] = chance.choice(SHAPES[name])
+            elif kind < 0.8:
+                lines.pop(chance.choice(("unread = ", "h = ", "spindle f")), None)
+            elif kind < 0.9:
+                rest = [each for each in shown if each != statement]
+                shown = dict.fromkeys(rest if rest and statement in shown else [*rest, statement])
+            else:
+                lines = dict(chance.sample(list(lines.items()), len(lines)))
+        texts = [*(f"{name}{value}" for name, value in lines.items()), *shown, ""]
+        text = "// note\n" * chance.randrange(3) + "\n".join(texts)
+        again, alone = (built(Path("p.weft"), text, each) for each in (kept, KeptBuild()))
+        if isinstance(alone, WeftError):
+            assert isinstance(again, WeftError), text
+            lines, shown = good if chance.random() < 0.8 else (lines, shown)
+            continue
+        assert isinstance(again, Build), f"{again}\n{text}"
+        assert not (words := unlike(alone, again)), f"{words}:\n{text}"
+        good, compared = (lines, shown), compared + 1
+    assert compared > 4 or ASKED
+
+
 def _shown(result: CompileResult) -> dict[str, str]:
     return {label: f"{span} {span.text}" for label, span in result.places.items()}
 
