@@ -27,9 +27,10 @@ from weft.backends.native.llvm import (
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
-from weft.codegen.kernel import Kernel, content_hash
+from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks, suits_chunks
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits, tuned
+from weft.codegen.native.constants import Tunable, tunable
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import SERIES, emit_series, suits_series
 from weft.codegen.native.target import (
@@ -462,10 +463,9 @@ def _lanes(kernel: Kernel, isa: Isa, tier: int) -> int:
     return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
 
 
-def _arguments(kernel: Kernel, isa: Isa, tier: int) -> tuple[Kernel, tuple[float, ...]]:
-    """The kernel of which code is made, and the constants that are its arguments: those of pictures in the second
-    tier."""
-    return tuned(kernel, isa) if tier > 1 and not suits_series(kernel) else (kernel, ())
+def _is_tunable(kernel: Kernel, tier: int) -> bool:
+    """Whether the constants of a kernel are arguments of its code: those of pictures in the second tier."""
+    return tier > 1 and not suits_series(kernel)
 
 
 # For how many pictures the code is kept, for others that differ in constants only.
@@ -488,6 +488,8 @@ class NativeExecutor:
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
+        self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
+        """The kernels with constants as arguments, by the structure of those that they were made of."""
 
     @property
     def processor(self) -> Processor:
@@ -548,23 +550,35 @@ class NativeExecutor:
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
-        given, constants = _arguments(kernel, self.processor.isa, tier)
-        module = self._module(given, packed, tier, narrow)
+        found, constants = self._tunable(kernel) if _is_tunable(kernel, tier) else (None, ())
+        module = self._module(kernel if found is None else found.kernel, packed, tier, narrow)
         # What is not in a hurry leaves the processor to what is.
         compiled = machine_code if tier == 1 else machine_code_aside
         code = compiled(module.text, self.processor, _settings(kernel, tier).level)
         made = NativeCode(replace(module.layout, constants=constants), code, tier)
-        if tier > 1 and not suits_series(kernel):
-            self._kept.keep((content_hash(given), packed), made)
+        if found is not None:
+            self._kept.keep((found.hash, packed), made)
         return made
+
+    def _tunable(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]]:
+        """The kernel with constants as arguments, and their values."""
+        structure = structure_hash(kernel)
+        found = self._tunables.find(structure)
+        constants = None if found is None else found.constants(kernel)
+        if found is None or constants is None:
+            found = tunable(kernel, self.processor.isa)
+            self._tunables.keep(structure, found)
+            constants = found.constants(kernel)
+            assert constants is not None, "it was made of this kernel"
+        return found, constants
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | None:
         """Code of the second tier that was made for a picture with other constants."""
         if not self._kept:
             return None
-        given, constants = _arguments(kernel, self.processor.isa, max(TIERS))
-        found = self._kept.find((content_hash(given), packed))
-        return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
+        found, constants = self._tunable(kernel)
+        code = self._kept.find((found.hash, packed))
+        return None if code is None else replace(code, layout=replace(code.layout, constants=constants))
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)
@@ -581,7 +595,7 @@ class NativeExecutor:
         text = f"; {kernel.name}: runs {runs}\n"
         try:
             if (suits_series(kernel) or suits(kernel)) and not is_huge(kernel):
-                given, _ = _arguments(kernel, self.processor.isa, tier)
+                given = self._tunable(kernel)[0].kernel if _is_tunable(kernel, tier) else kernel
                 text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
