@@ -488,8 +488,12 @@ class NativeExecutor:
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
-        self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
-        """The kernels with constants as arguments, by the structure of those that they were made of."""
+        self._lists: RecentlyUsed[tuple[str, bool], TileProgram] = RecentlyUsed(_TUNED)
+        """Lists of calls, likewise."""
+        self._seen: RecentlyUsed[str, bool] = RecentlyUsed(_TUNED)
+        """The structures of kernels that were lists of calls."""
+        self._tunables: RecentlyUsed[tuple[str, bool], Tunable] = RecentlyUsed(2 * _TUNED)
+        """The kernels with constants as arguments, of lists of calls or not, by the structure of the original ones."""
 
     @property
     def processor(self) -> Processor:
@@ -536,9 +540,9 @@ class NativeExecutor:
         RefusedError."""
         if self._calls(kernel):
             with making("list of calls"):
-                tiles = emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
-            if tiles is not None:
-                return tiles
+                found = self._list(kernel, packed)
+            if found is not None:
+                return found
         if is_huge(kernel):
             raise RefusedError("it has too many values at once")
         return self.code(kernel, packed, 1, narrow)
@@ -560,25 +564,45 @@ class NativeExecutor:
             self._kept.keep((found.hash, packed), made)
         return made
 
-    def _tunable(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]]:
-        """The kernel with constants as arguments, and their values."""
+    def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
+        """The list of calls of a kernel that can be one; None if it takes too much memory."""
+
+        def emitted(kernel: Kernel) -> TileProgram | None:
+            return emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
+
         structure = structure_hash(kernel)
-        found = self._tunables.find(structure)
+        if not self._seen.find(structure):
+            # Constants become arguments, which takes longer, when one is tuned.
+            self._seen.keep(structure, True)
+            return emitted(kernel)
+        given, constants = self._tunable(kernel, is_list=True)
+        found = self._lists.find((given.hash, packed)) or emitted(given.kernel)
+        if found is None:
+            return None
+        self._lists.keep((given.hash, packed), found)
+        return replace(found, layout=replace(found.layout, constants=constants))
+
+    def _known(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]] | None:
+        """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""
+        found = self._tunables.find((structure_hash(kernel), is_list))
         constants = None if found is None else found.constants(kernel)
-        if found is None or constants is None:
-            found = tunable(kernel, self.processor.isa)
-            self._tunables.keep(structure, found)
-            constants = found.constants(kernel)
-            assert constants is not None, "it was made of this kernel"
+        return None if found is None or constants is None else (found, constants)
+
+    def _tunable(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]]:
+        """The kernel with constants as arguments of machine code, or of a list of calls, and their values."""
+        if (known := self._known(kernel, is_list)) is not None:
+            return known
+        found = tunable(kernel, None if is_list else self.processor.isa)
+        self._tunables.keep((structure_hash(kernel), is_list), found)
+        constants = found.constants(kernel)
+        assert constants is not None, "it was made of this kernel"
         return found, constants
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | None:
         """Code of the second tier that was made for a picture with other constants."""
-        if not self._kept:
-            return None
-        found, constants = self._tunable(kernel)
-        code = self._kept.find((found.hash, packed))
-        return None if code is None else replace(code, layout=replace(code.layout, constants=constants))
+        known = self._known(kernel)
+        code = self._kept.find((known[0].hash, packed)) if known else None
+        return replace(code, layout=replace(code.layout, constants=known[1])) if known and code else None
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)
