@@ -130,6 +130,12 @@ def test_a_sound_is_tried_with_the_pictures_that_it_sees(tried: Try) -> None:
     assert found(tried(f"{skin}audio(skin@v * 0 / 0)\n")) == [("error", "not-a-number", "audio")]
 
 
+def test_a_sound_that_grows_until_it_is_no_number_is_refused(tried: Try) -> None:
+    text = "w<v> = prev(w@v) * {0} - prev(prev(w@v)) * 2 * {0} + sin(me@time * 440)\naudio(w@v)\n"
+    assert found(tried(text.format(2), "native")) == [("error", "not-a-number", "audio")]
+    assert tried(text.format(0.3), "native") == ()
+
+
 # --- what is too slow -------------------------------------------------------------------------------------------------
 
 LOOP = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@abstime * i) }\n}\n"
