@@ -398,16 +398,6 @@ def test_it_is_said_of_the_first_text_too(patch: Path) -> None:
         performance.wait_for_words(WARNING)
 
 
-def test_it_is_said_when_the_program_has_waited_for_its_beat(patch: Path) -> None:
-    quantized = "me<bpm> = 60\n#quantize 2\n"
-    patch.write_text(f"{quantized}{WAVE}display(me@x)\n")
-    with Performance(patch, "--headless") as performance:
-        performance.wait_for("frames")
-        performance.save(f"{quantized}{STEADY}display(me@x)\n")
-        performance.wait_for_words(WARNING)
-        assert performance.wait_for("swap")["hash"] == performance.hash
-
-
 def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(patch: Path) -> None:
     process = CompileProcess(Setup(str(patch)))
 
