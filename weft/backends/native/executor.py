@@ -637,12 +637,16 @@ class NativeExecutor:
             self.refuse(kernel, code.reason)
         if refused:
             return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
-        if suits_series(kernel) and self._suits(kernel) and not isinstance(codes.get(False), Code):
+        if suits_series(kernel) and self._runs(kernel, codes.get(False)):
             return SeriesExecutable(kernel, self, codes)
-        given = codes.get(True)
-        if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._suits(kernel)):
+        if self._runs(kernel, codes.get(True)):
             return NativeExecutable(kernel, self, codes, self._pool)
         return self._plainer.load(kernel, codes)
+
+    def _runs(self, kernel: Kernel, code: object) -> bool:
+        """Whether a kernel runs as native code, given what it was translated to. Without that, its size decides, which
+        takes a walk through all of it."""
+        return isinstance(code, (NativeCode, TileProgram)) or (not isinstance(code, Code) and self._suits(kernel))
 
 
 class ExactExecutor(NativeExecutor):
