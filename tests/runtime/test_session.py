@@ -78,6 +78,27 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     assert session.programs.running is first
 
 
+@pytest.mark.parametrize("waits", ["", "me<bpm> = 120\n#quantize 2\n"])
+def test_what_is_heard_of_a_program_is_said_over_its_picture(tmp_path: Path, waits: str) -> None:
+    """Not before it plays, even if it waits for a beat."""
+    path, told, playing = tmp_path / "patch.weft", list[Diagnostic](), list[bool]()
+    path.write_text(waits + TEXT)
+    session = _session(path, told)
+
+    def tell(diagnostics: Sequence[Diagnostic]) -> None:
+        told.extend(diagnostics)
+        running = session.programs.running
+        playing.append(running is not None and bool(running.compiled.streaming.units))
+        session.stop("told")
+
+    session.reporter.show = tell
+    session.begin()
+    session.run(SavingScreen(path, f"{waits}{TEXT}audio(0.7)\n"))
+    assert [(warning.severity, warning.code) for warning in told] == [("warning", "steady-sound")]
+    assert playing == [True]
+    assert session.reporter.notices.overlay().errors == tuple(told)
+
+
 @pytest.fixture
 def failing_b(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that read `key@b` fail when they run."""

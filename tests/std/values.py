@@ -14,8 +14,8 @@ from tests.support.beats import given_beats
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
-from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Unit
+from weft.codegen.units import compile_unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph

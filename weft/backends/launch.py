@@ -124,9 +124,9 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Zeros from the beginning of a line of the cache on. Vectors of other arrays lie in two lines each, which makes
     them slower to read and to write."""
     wanted = np.dtype(dtype)
-    size = int(np.prod(shape)) * wanted.itemsize
+    size = (math.prod(shape) if isinstance(shape, tuple) else shape) * wanted.itemsize
     memory = np.zeros(size + _CACHE_LINE, np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
+    start = -memory.__array_interface__["data"][0] % _CACHE_LINE
     return memory[start : start + size].view(wanted).reshape(shape)
 
 

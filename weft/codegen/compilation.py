@@ -1,4 +1,4 @@
-"""From a subgraph to its kernels: lowering, the passes, and the place where each value is computed."""
+"""From the IR of a subgraph to its kernels: the place where each value is computed, and the sections."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from functools import reduce
 from math import inf
 from typing import Literal, TypeAlias
 
-from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
+from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
-from weft.contexts import COMPUTE, ContextSpec, ContextTable
+from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import error
-from weft.graph.budget import Budget
-from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
     depending_on_loop, depth_first, rewrite, topological
 )
-from weft.ir.lower import KeptLowering, lower
-from weft.ir.passes import run_passes
-from weft.ir.rates import PassContext, Rate, RateAnalysis, long_loops
+from weft.ir.rates import Rate, RateAnalysis
 from weft.names import is_sound
 from weft.ops.spec import ValueType
 
@@ -112,6 +108,10 @@ class Placement:
         if node not in self._others:
             return first
         return next(v for v in (first, *self._others[node]) if v.region in region.outwards())
+
+    def places(self, node: Expr) -> list[Place]:
+        """All places of an expression."""
+        return [self._values[node], *self._others.get(node, ())] if node in self._values else []
 
     def _use(self, nodes: Iterable[Expr], region: Region) -> None:
         uses, use = self._uses, (region, 0)
@@ -208,13 +208,13 @@ def _common(a: Region, b: Region) -> Region:
 
 def compile_kernel(
     lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
     Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
     place that the text gives it. The `pool` of the expressions has their names; `rate` has their rates, if these are
-    known.
+    known. What has built it is appended to `builders`, unless it has stages.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
@@ -226,7 +226,7 @@ def compile_kernel(
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
     if any(not slot.outlives for slot in lowered.slots):
         return _staged(lowered, spec, optimise, pool)
-    builder = _KernelBuilder(lowered, rate, pool, points=False)
+    builder = KernelBuilder(lowered, rate, pool, points=False, builders=builders)
     sections = builder.sections(lowered.ordered, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
     return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
@@ -294,7 +294,7 @@ def _part_of_picture(
     rate = RateAnalysis(spec, part.slots).of(part.nodes)
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
-    builder = _KernelBuilder(part, rate, pool, points=False)
+    builder = KernelBuilder(part, rate, pool, points=False)
     sections = builder.sections(part.ordered, [output.value for output in part.outputs], updates, optimise)
     if stage is None:
         return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
@@ -304,7 +304,7 @@ def _part_of_picture(
 
 def compile_points(
     lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
 
@@ -313,21 +313,23 @@ def compile_points(
     value = dict(lowered.exposed)[strand]
     nodes = depth_first([value])
     rate = RateAnalysis(spec, lowered.slots, points=True).of(nodes) if rate is None else rate
-    builder = _KernelBuilder(lowered, rate, pool, points=True)
+    builder = KernelBuilder(lowered, rate, pool, points=True, builders=builders)
     sections = builder.sections(nodes, [value], [], optimise=True)
     return builder.kernel(f"{lowered.name}: {strand}", "launch", sections, (str(strand),))
 
 
-def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = None) -> Kernel:
+def compile_feeds(
+    lowered: Lowered, optimise: bool = True, pool: Pool | None = None, builders: list[KernelBuilder] | None = None
+) -> Kernel:
     """The kernel that computes, once a frame, the values that other contexts feed to a streaming one. Its outputs have
     the names of the coordinates that these become."""
     alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
-    return compile_kernel(alone, COMPUTE, optimise, pool)
+    return compile_kernel(alone, COMPUTE, optimise, pool, None, builders)
 
 
 def compile_films(
     lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes the times of films before a tick, from the state after the last one. Its outputs have
     the names of their pictures. Raises WeftError for a time that is read from an image."""
@@ -338,7 +340,7 @@ def compile_films(
             raise error("film-time-varies", "the time of a film cannot be read from an image", node.span,
                         "what is not remembered for every pixel may be its time")  # fmt: skip
     rate = RateAnalysis(spec, lowered.slots).of(alone.nodes) if rate is None else rate
-    builder = _KernelBuilder(alone, rate, pool, points=False)
+    builder = KernelBuilder(alone, rate, pool, points=False, builders=builders)
     sections = builder.sections(alone.ordered, [output.value for output in alone.outputs], [], optimise)
     made = builder.kernel(alone.name, "never", sections, tuple(output.label for output in alone.outputs))
     return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
@@ -351,10 +353,15 @@ _LENGTH = 24
 _Result: TypeAlias = "Expr | tuple[Expr, int]"
 
 
-class _KernelBuilder:
+class KernelBuilder:
     """Builds one kernel, and collects what its values refer to."""
 
-    def __init__(self, lowered: Lowered, rate: Mapping[Expr, Rate], pool: Pool | None, points: bool) -> None:
+    def __init__(
+        self, lowered: Lowered, rate: Mapping[Expr, Rate], pool: Pool | None, points: bool,
+        builders: list[KernelBuilder] | None = None,
+    ) -> None:  # fmt: skip
+        if builders is not None:
+            builders.append(self)
         self._lowered = lowered
         self.rate = rate
         self.points = points
@@ -375,6 +382,8 @@ class _KernelBuilder:
         self.strands: set[StrandRef] = set()
         self.pictures: set[str] = set()
         self.slots: set[str] = set()
+        self.writers: list[SectionWriter] = []
+        """What has built each section."""
 
     def sections(
         self, nodes: Sequence[Expr], outputs: list[Expr], updates: list[tuple[Rate, Update]], optimise: bool
@@ -389,7 +398,9 @@ class _KernelBuilder:
             shown = outputs if section == Rate.ELEMENT else []
             crossing = placement.crossing(section)
             if section == Rate.ELEMENT or own or crossing:
-                made.append(_SectionWriter(self, placement, region).section(crossing, own, shown))
+                writer = SectionWriter(self, placement, region)
+                made.append(writer.section(crossing, own, shown))
+                self.writers.append(writer)
         return tuple(made)
 
     def kernel(
@@ -430,10 +441,10 @@ class _KernelBuilder:
         return len(self.locals) - 1
 
 
-class _SectionWriter:
+class SectionWriter:
     """Builds one section."""
 
-    def __init__(self, program: _KernelBuilder, placement: Placement, region: Region) -> None:
+    def __init__(self, program: KernelBuilder, placement: Placement, region: Region) -> None:
         self._program = program
         self._placement = placement
         self._region = region
@@ -461,7 +472,17 @@ class _SectionWriter:
             for out in place.outs:
                 made = self._made[place, out] if place.body is not None else self._value(place.node, region)
                 read[self._program.allocate(place, out, made.kind)] = made
-        return Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
+        self.made = Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
+        return self.made
+
+    def first_operands(self, node: Expr) -> list[int]:
+        """The numbers of the first operands of the values that compute an expression; see `Section.first_operand`."""
+        if node in self._known:
+            made = [self._known[node]]
+        else:
+            places = self._placement.places(node)
+            made = [self._made[place, 0] for place in places if (place, 0) in self._made]
+        return [self.made.first_operand(each) for each in made if each.op not in ("scalar", "line")]
 
     def _write(self, region: Region) -> None:
         """Builds what a region computes, operands first."""
@@ -562,57 +583,3 @@ class _SectionWriter:
     def _coord(self, name: str, rate: Rate) -> Node:
         self._program.coords[name] = rate
         return self._builder.given("coord", name, rate)
-
-
-# Units: all kernels of a subgraph.
-
-
-@dataclass
-class KeptUnit:
-    """What the compile of a subgraph leaves for that of the next patch. It keeps no names: kernels are the same, but
-    what listings show. `made` is the unit, with the IR before and after the passes."""
-
-    lowering: KeptLowering
-    context: PassContext
-    made: tuple[Lowered, Unit, Lowered] | None = None
-
-    @classmethod
-    def of(cls, spec: ContextSpec, patch: Patch) -> KeptUnit:
-        """Nothing, at first. The patches have the same settings and files."""
-        pool = Pool(names=False)
-        return cls(KeptLowering(pool), replace(_pass_context(pool, spec, patch), _rewritten={}))
-
-
-def _pass_context(pool: Pool, spec: ContextSpec, patch: Patch) -> PassContext:
-    return PassContext(pool, spec, patch.media, int(patch.settings["samples"]))
-
-
-def compile_unit(
-    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True,
-    budget: Budget | None = None, known: KeptUnit | None = None,
-) -> tuple[Unit, Lowered]:  # fmt: skip
-    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is not
-    done again. Raises WeftError, or Unavailable if a source is missing."""
-    spec = contexts[subgraph.context]
-    context = known.context if known else _pass_context(Pool(budget), spec, patch)
-    pool = context.pool
-    written = lower(patch, graph, subgraph, contexts, known.lowering if known else pool)
-    if known and known.made and known.made[0] == written:
-        _, unit, lowered = known.made
-        return replace(unit, subgraph=subgraph), lowered
-    loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
-    places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
-    lowered = run_passes(written, context, optimise)
-    kernel = compile_kernel(lowered, spec, optimise, pool, context.rates(lowered))
-    points = {
-        ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True)) for ref, _ in lowered.exposed
-    }
-    feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
-    unit = Unit(subgraph, kernel, points, "", feeds, loops=places, borrowed=lowered.borrowed)
-    if lowered.films:
-        shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
-        unit = replace(unit, films=compile_films(shown, spec, optimise, pool, context.rates(lowered)))
-    unit = replace(unit, hash="-".join(map(content_hash, unit.kernels)))
-    if known:
-        known.made = written, unit, lowered
-    return unit, lowered

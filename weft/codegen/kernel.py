@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
-from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.values import (
@@ -142,26 +140,29 @@ def from_json(data: Json) -> Kernel:
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
     matter."""
+    return _digest(kernel, has_constants=True)
+
+
+def structure_hash(kernel: Kernel) -> str:
+    """16 hexadecimal digits, equal for kernels that differ in the values of constants only."""
+    return _digest(kernel, has_constants=False)
+
+
+def _digest(kernel: Kernel, has_constants: bool) -> str:
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
         [(int(local.rate), local.type) for local in kernel.locals],
     )  # fmt: skip
-    digest = hashlib.sha256(repr(head).encode())
+    found = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:
-        rows, _ = section.numbered
-        # Numbers are compared by their bits. The rows show which of them they belong to.
-        numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
-        others = [attr for attr in rows.attrs if attr is not None and not isinstance(attr, float)]
-        counts = [len(args) for args in rows.args]
-        operands = array("q", chain(counts, *rows.args))
-        words = int(section.rate), len(counts), others, rows.outputs, rows.stores, rows.locals
-        digest.update(f"\n{' '.join(rows.ops)} {words!r}".encode())
-        digest.update(operands.tobytes())
-        digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
+        found.update(bytes([section.rate]) + section.structure.digest)
+        if has_constants:
+            # They are compared by their bits.
+            found.update(struct.pack(f"<{len(section.constants)}d", *section.constants))
     for stage in kernel.stages:
-        digest.update(f"\nstage {content_hash(stage)}".encode())
-    return digest.hexdigest()[:16]
+        found.update(f"\nstage {_digest(stage, has_constants)}".encode())
+    return found.hexdigest()[:16]
 
 
 _ATTRIBUTES: Mapping[str, Callable[..., Any]] = {

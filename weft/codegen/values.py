@@ -8,14 +8,17 @@ hashed, compared and written to JSON.
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain, count
 from math import copysign
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from weft.ir.expr import LoopShape, LoopValue, SlotPlane
+from weft.ir.expr import LoopShape, LoopValue, MalformedError, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
@@ -106,6 +109,40 @@ class Rows(NamedTuple):
     stores: tuple[tuple[SlotPlane, int], ...]
     locals: tuple[tuple[int, int], ...]
 
+    def operands(self) -> list[int]:
+        """The operands of all rows, in their order, then the outputs, and what is stored and read by others. They are
+        numbered in this order, which does not depend on the rows of leaves."""
+        ends = self.outputs, [at for _, at in self.stores], [at for _, at in self.locals]
+        return [*chain(*self.args, *ends)]
+
+
+class Structure(NamedTuple):
+    """What a section is without the values of its constants: with equal digests, all else is the same, and it does not
+    matter which constants are equal. `constants` are the numbers of the operands that are constants; see `operands`."""
+
+    digest: bytes
+    constants: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rows: Rows) -> Structure:
+        ops, attrs = list[str](), list[Any]()
+        numbers: list[int] = []
+        for op, attr in zip(rows.ops, rows.attrs, strict=True):
+            if op == "const":
+                numbers.append(-1)
+            else:
+                numbers.append(len(ops))
+                ops.append(op)
+                if attr is not None:
+                    attrs.append(attr)
+        lengths = [len(args) for args, op in zip(rows.args, rows.ops, strict=True) if op != "const"]
+        operands = [numbers[at] for at in rows.operands()]
+        ends = [[slot for slot, _ in rows.stores], [local for local, _ in rows.locals], len(rows.outputs)]
+        found = hashlib.sha256(f"{' '.join(ops)} {(attrs, ends)!r}".encode())
+        found.update(array("q", lengths).tobytes())
+        found.update(array("q", operands).tobytes())
+        return cls(found.digest(), tuple([at for at, number in enumerate(operands) if number < 0]))
+
 
 class _SectionValues(NamedTuple):
     nodes: tuple[Node, ...]
@@ -124,7 +161,7 @@ class Section:
     a kernel that has been translated needs few of them.
     """
 
-    __slots__ = ("_numbered", "_values", "rate")
+    __slots__ = ("_numbered", "_numbers", "_structure", "_values", "rate")
 
     def __init__(
         self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
@@ -133,6 +170,9 @@ class Section:
         self.rate: Final = rate
         self._values: _SectionValues | None = _SectionValues(nodes, outputs, stores, locals, notes)
         self._numbered: tuple[Rows, tuple[tuple[int, Note], ...]] | None = None
+        self._numbers: Mapping[Node, int] = {}
+        """The numbers of the rows of its values, if they were not made of rows."""
+        self._structure: Structure | None = None
 
     @classmethod
     def of_rows(cls, rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
@@ -171,8 +211,50 @@ class Section:
     def numbered(self) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
         """The section as rows, and its notes by the numbers of the rows."""
         if self._numbered is None:
-            self._numbered = _RowWriter().section(self._read)
+            writer = _RowWriter()
+            self._numbered, self._numbers = writer.section(self._read), writer.numbers
         return self._numbered
+
+    def first_operand(self, node: Node) -> int:
+        """The number of the first operand of a value; see `Rows.operands`. Raises KeyError if the section was made of
+        rows."""
+        rows, _ = self.numbered
+        return sum(map(len, rows.args[: self._numbers[node]]))
+
+    @property
+    def structure(self) -> Structure:
+        """What the section is without the values of its constants."""
+        if self._structure is None:
+            self._structure = Structure.of(self.numbered[0])
+        return self._structure
+
+    @property
+    def constants(self) -> list[float]:
+        """The values of the operands that are constants, in their order."""
+        rows, _ = self.numbered
+        operands = rows.operands()
+        return [rows.attrs[operands[at]] for at in self.structure.constants]
+
+    def with_constants(self, new: Mapping[int, float]) -> Section:
+        """The section with other constants as operands that are constants now, by the numbers of operands, as it would
+        be if it had been built with these. Raises MalformedError if an operand is no constant."""
+        (rows, notes), operands = self.numbered, self.numbered[0].operands()
+        if not new.keys() <= set(self.structure.constants):
+            raise MalformedError("an operand is no constant")
+        found: dict[int, list[float]] = {}
+        for at, value in new.items():
+            found.setdefault(operands[at], []).append(value)
+        attrs = list(rows.attrs)
+        for constant, values in found.items():
+            attrs[constant] = values[0]
+        are_alone = all(len(v) == operands.count(at) and len(set(map(_bits, v))) == 1 for at, v in found.items())
+        constants = [_bits(attr) for op, attr in zip(rows.ops, attrs, strict=True) if op == "const"]
+        if are_alone and len(set(constants)) == len(constants):
+            made = Section.of_rows(self.rate, rows._replace(attrs=tuple(attrs)), notes)
+        else:
+            made = Section.of_rows(self.rate, *_with_constants(rows, notes, new))
+        made._structure = self.structure
+        return made
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -307,8 +389,7 @@ class SectionBuilder:
 
     def leaf(self, op: str, attr: Any) -> Node:
         """A leaf; equal ones are the same node."""
-        # 0 is not −0
-        key = (op, attr, copysign(1.0, attr)) if op == "const" else (op, attr)
+        key = (op, *_bits(attr)) if op == "const" else (op, attr)
         found = self._leaves.get(key)
         if found is None:
             found = self._leaves[key] = Node(op, (), kind_of(op, attr), attr)
@@ -468,6 +549,50 @@ def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
         {local: made[number] for local, number in rows.locals},
         {made[number]: note for number, note in notes},
     )
+
+
+def _with_constants(
+    rows: Rows, notes: Iterable[tuple[int, Note]], new: Mapping[int, float]
+) -> tuple[Rows, list[tuple[int, Note]]]:
+    """The rows and notes with other constants as some operands. Equal constants are one row again, and leaves come
+    before their first user."""
+    ops, all_args, attrs = list[str](), list[tuple[int, ...]](), list[Any]()
+    places: dict[int, int] = {}
+    constants: dict[tuple[float, float], int] = {}
+    operand = count()
+
+    def append(op: str, args: tuple[int, ...], attr: Any) -> int:
+        ops.append(op)
+        all_args.append(args)
+        attrs.append(attr)
+        return len(ops) - 1
+
+    def placed(at: int) -> int:
+        """The row of the next operand, which was in another row."""
+        number = next(operand)
+        if rows.ops[at] != "const":
+            if at not in places:
+                places[at] = append(rows.ops[at], (), rows.attrs[at])
+            return places[at]
+        value = new.get(number, rows.attrs[at])
+        if _bits(value) not in constants:
+            constants[_bits(value)] = append("const", (), value)
+        return constants[_bits(value)]
+
+    for at, (op, args, attr) in enumerate(zip(rows.ops, rows.args, rows.attrs, strict=True)):
+        if op not in LEAVES:
+            moved = tuple([placed(arg) for arg in args])
+            places[at] = append(op, moved, attr)
+    outputs = tuple(map(placed, rows.outputs))
+    stores = tuple([(slot, placed(at)) for slot, at in rows.stores])
+    locals_ = tuple([(local, placed(at)) for local, at in rows.locals])
+    made = Rows(tuple(ops), tuple(all_args), tuple(attrs), outputs, stores, locals_)
+    return made, [(places[at], note) for at, note in notes if at in places]
+
+
+def _bits(value: float) -> tuple[float, float]:
+    """What two constants have in common that are the same: 0 is not −0."""
+    return value, copysign(1.0, value)
 
 
 LEAVES = frozenset({"const", "u32", "scalar", "line"})

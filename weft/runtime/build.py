@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from weft.codegen.compilation import KeptUnit, compile_unit
 from weft.codegen.kernel import Unit
+from weft.codegen.units import KeptUnit, compile_unit
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, Budget

@@ -16,8 +16,8 @@ from weft.backends.base import Backend, Compiled, Env, as_array
 from weft.backends.executor import Executor
 from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
 from weft.backends.prologue import FilmTimes, nowhere
-from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.units import compile_unit
 from weft.contexts import VISUAL, ContextTable
 from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect

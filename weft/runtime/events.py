@@ -340,9 +340,12 @@ class Reporter:
         """Warns that a loop of a program reached its limit, once for each kernel."""
         if kernel not in self._reported_loops:
             self._reported_loops.add(kernel)
-            problem = loop_of(compiled.units, kernel)
-            self.show([problem])
-            self.notices.add_warning(problem)
+            self.remark(loop_of(compiled.units, kernel))
+
+    def remark(self, problem: Diagnostic) -> None:
+        """Warns of something about the program that plays."""
+        self.show([problem])
+        self.notices.add_warning(problem)
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Reports what runs elsewhere. The failure of a device is an event too."""

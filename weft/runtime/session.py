@@ -26,7 +26,7 @@ from weft.errors import Diagnostic, WeftError, fault, visible
 from weft.names import outlet_of, shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.worker import CompileWorker, Finished, LoadResult
+from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished, LoadResult
 from weft.runtime.coordinator import TickResult, pictures_of
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
@@ -182,6 +182,8 @@ class Session:
         """The result of the program that plays."""
         self._previous: LoadResult | None = None
         """The result of the program to go back to."""
+        self._afterthought: Afterthought | None = None
+        """What was found about a program after its trial, until it plays and that is reported."""
         self._is_new = False
         """Whether that program has not drawn a frame yet."""
         self._is_improvable = False
@@ -397,10 +399,22 @@ class Session:
                     self._note_move(move.loaded)
             self.sound.improve(better.codes)
             self.reporter.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
+        self._add_afterthought()
+
+    def _add_afterthought(self) -> None:
+        """Reports what was found about the program that plays after its trial. For a program that waits for its beat,
+        it is said when that plays."""
+        found, entered = self._afterthought, self._entered
+        if found is not None and entered is not None and entered.saved is found.saved:
+            self._afterthought = None
+            for warning in found.warnings:
+                self.reporter.remark(warning)
 
     def _take_finished(self) -> Finished:
         """Takes what the worker has finished, and reports restarts of its process."""
         finished = self._worker.take()
+        for found in finished.afterthoughts:
+            self._afterthought = found
         for line in finished.restarts:
             self.reporter.restarted("compile", line)
         return finished

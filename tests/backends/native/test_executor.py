@@ -438,7 +438,7 @@ def test_code_serves_again_for_other_constants():
     """What it draws is what code of their own draws."""
     executor = NativeExecutor()
     executor.translate(kernel_of(TUNED.format(0.3)), True, 2)
-    for number in (0.37, 1.21, 1e-12):
+    for number in (0.37, 1.21, 1e-12, 0.4):
         kernel = kernel_of(TUNED.format(number))
         again, own = executor.translate(kernel, True), NativeExecutor().translate(kernel, True, 2)
         assert isinstance(again, NativeCode)

@@ -23,7 +23,7 @@ from tests.support.together import all_but
 from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience
+from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience, Tried
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs, Setup
 
@@ -330,7 +330,7 @@ def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> No
         text = large.replace("x = 0.5", f"x = 0.{number}")
         process.ask(Saved(text.encode(), 0.0), Moment(), frozenset())
         found = process.answer(CompileResult, lambda: False)
-        assert process.answer(tuple, lambda: False) == ()
+        assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
         assert found is not None
         assert found.compiled is not None
         alone = Compiler.of(Setup(str(patch), "cpu")).compile(Saved(text.encode(), 0.0))
@@ -359,12 +359,78 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         process.ask(Saved(texts[1], 0.0), Moment(), frozenset())
         process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
         third = process.answer(CompileResult, lambda: False)
-        assert process.answer(tuple, lambda: False) == ()
+        assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
         assert third is not None
         assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]
         assert first is not None
         assert [unit.hash for unit in third.compiled.units] != [unit.hash for unit in first.compiled.units]
+    finally:
+        process.end()
+
+
+# --- what is heard after the verdict ----------------------------------------------------------------------------------
+
+WAVE, STEADY = f"{SIZE}audio(sin(me@time * 440 * tau) / 2)\n", f"{SIZE}audio(0.7)\n"
+WARNING = "this sound stays off zero"
+
+
+def test_it_is_said_that_a_sound_stays_off_zero_once_it_plays(patch: Path) -> None:
+    """Whenever it is saved, from the cache too; with another picture; and not with another sound."""
+    texts = [f"{STEADY}display(me@x)\n", f"{STEADY}display(me@y)\n", f"{STEADY}display(me@x)\n"]
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        for number, text in enumerate(texts, 1):
+            performance.save(text)
+            performance.wait_for_words(WARNING, number)
+            swap = performance.wait_for("swap", number)
+        assert (swap["hash"], swap["cached"]) == (performance.hash, ["visual/display"])
+        performance.save(f"{WAVE}display(me@y)\n")
+        performance.wait_for("swap", 4)
+        performance.save(texts[0])
+        performance.wait_for_words(WARNING, 4)
+        assert performance.count("error") == 0
+
+
+def test_it_is_said_of_the_first_text_too(patch: Path) -> None:
+    patch.write_text(f"{STEADY}display(me@x)\n")
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for_words(WARNING)
+
+
+def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(patch: Path) -> None:
+    process = CompileProcess(Setup(str(patch)))
+
+    def asked(text: str) -> tuple[int, Tried | None]:
+        number = process.ask(Saved(text.encode(), 0.0), Moment(), frozenset())
+        made = process.answer(CompileResult, lambda: False)
+        assert made is not None
+        return number, None if made.compiled is None else process.answer(Tried, lambda: False)
+
+    def heard() -> list[str]:
+        deadline = time.monotonic() + PATIENCE
+        while (found := process.heard()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        return [problem.code for problem in found.problems]
+
+    try:
+        plays, tried = asked(STEADY)
+        assert tried == Tried((), is_heard=True)
+        broken, tried = asked("display(")
+        assert tried is None
+        dark, tried = asked(f"{WAVE}display(0 / 0)\n")
+        assert tried is not None
+        assert [problem.code for problem in tried.problems] == ["not-a-number"]
+        assert [process.listens_to(number) for number in (plays, broken, dark)] == [True, False, False]
+        assert heard() == ["steady-sound"]
+        assert not process.listens_to(plays)
+        # The sound of a program that has been replaced does not matter any more.
+        asked(STEADY)
+        last, _ = asked(WAVE)
+        assert process.listens_to(last)
+        assert heard() == []
+        assert asked(f"{WAVE}display(me@x)\n")[1] == Tried((), is_heard=False)
     finally:
         process.end()
 

@@ -11,7 +11,7 @@ import pytest
 from weft.errors import Diagnostic
 from weft.runtime.clock import Moment
 from weft.runtime.compiling import compiler as compiler_module
-from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
+from weft.runtime.compiling.compiler import Compiler, Saved, Verdict, mistakes
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
@@ -47,7 +47,9 @@ def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
     def saved(text: str) -> tuple[list[tuple[str, str, str]], dict[str, object]]:
         made = compiler.compile(Saved(text.encode(), 0.0))
         assert made.compiled is not None, made.diagnostics
-        return found(compiler.try_out(made, Moment())), made.compiled.codes
+        verdict = compiler.try_out(made, Moment())
+        assert verdict.problems == ()
+        return found(verdict.listening() if verdict.listening is not None else ()), made.compiled.codes
 
     steady, wave = "audio(0.7)\n", "audio(sin(me@time * 440 * tau) / 2)\n"
     (problem,) = saved(f"{steady}display(me@x)\n")[0]
@@ -61,13 +63,32 @@ def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
     assert again[1][same] is codes[same], "it is not translated again either"
 
 
+def test_a_sound_that_was_not_listened_to_is_tried_again(tmp_path: Path) -> None:
+    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
+
+    def tried_with(picture: str) -> Verdict:
+        made = compiler.compile(Saved(f"audio(sin(me@time * 440 * tau) / 2)\n{picture}".encode(), 0.0))
+        return compiler.try_out(made, Moment())
+
+    for number in range(2):
+        listening = tried_with(f"display({number})\n").listening
+        assert listening is not None
+    # A program that is refused changes nothing about that.
+    refused = tried_with("display(0 / 0)\n")
+    assert found(refused.problems)[0][:2] == ("error", "not-a-number")
+    assert refused.listening is None
+    assert listening() == ()
+    assert found(tried_with("display(0 / 0)\n").problems) == found(refused.problems)
+    assert tried_with("display(2)\n") == Verdict(())
+
+
 def test_a_sound_that_reads_a_picture_is_tried_again(tmp_path: Path) -> None:
     compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
     for size, problems in (("0.5", []), ("0", [("error", "not-a-number", "audio")])):
         picture = f"size<v> = prev(size@v) * 0 + {size} + me@x * 0\ndisplay(size@v)\n"
         text = f"{picture}audio(sin(phasor(50 / size@v(me@x ~ 0.5, me@y ~ 0.5) * 0 + 50) * tau) / 2)\n"
         made = compiler.compile(Saved(text.encode(), 0.0))
-        assert found(compiler.try_out(made, Moment())) == problems
+        assert found(compiler.try_out(made, Moment()).problems) == problems
 
 
 # --- what is no number ------------------------------------------------------------------------------------------------
@@ -90,6 +111,8 @@ def test_it_says_which_side_of_which_statement(tried: Try) -> None:
 
 def test_what_is_no_number_at_times_or_may_become_one_is_played(tried: Try) -> None:
     assert tried("audio(sqrt(sin(me@time * 440)) - 0.5)\n") == ()
+    # For half of each period, which is longer than the trial.
+    assert tried("audio(sqrt(sin(me@time * 12 * tau)) - 0.5)\n") == ()
     assert tried("w<v> = sin(me@time * 440)\naudio((w@v - prev(w@v)) / (me@abstime - prev(me@abstime)) / 500)\n",
                  "native") == ()  # fmt: skip
 
@@ -105,6 +128,12 @@ def test_a_sound_is_tried_with_the_pictures_that_it_sees(tried: Try) -> None:
     skin = "skin<v> = prev(skin@v) * 0 + 0.5 + me@x * 0\ndisplay(skin@v)\n"
     assert tried(f"{skin}audio(skin@v / skin@v * sin(phasor(50) * tau))\n") == ()
     assert found(tried(f"{skin}audio(skin@v * 0 / 0)\n")) == [("error", "not-a-number", "audio")]
+
+
+def test_a_sound_that_grows_until_it_is_no_number_is_refused(tried: Try) -> None:
+    text = "w<v> = prev(w@v) * {0} - prev(prev(w@v)) * 2 * {0} + sin(me@time * 440)\naudio(w@v)\n"
+    assert found(tried(text.format(2), "native")) == [("error", "not-a-number", "audio")]
+    assert tried(text.format(0.3), "native") == ()
 
 
 # --- what is too slow -------------------------------------------------------------------------------------------------

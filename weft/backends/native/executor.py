@@ -27,9 +27,10 @@ from weft.backends.native.llvm import (
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
-from weft.codegen.kernel import Kernel, content_hash
+from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks, suits_chunks
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits, tuned
+from weft.codegen.native.constants import Tunable, tunable
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import SERIES, emit_series, suits_series
 from weft.codegen.native.target import (
@@ -462,10 +463,9 @@ def _lanes(kernel: Kernel, isa: Isa, tier: int) -> int:
     return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
 
 
-def _arguments(kernel: Kernel, isa: Isa, tier: int) -> tuple[Kernel, tuple[float, ...]]:
-    """The kernel of which code is made, and the constants that are its arguments: those of pictures in the second
-    tier."""
-    return tuned(kernel, isa) if tier > 1 and not suits_series(kernel) else (kernel, ())
+def _is_tunable(kernel: Kernel, tier: int) -> bool:
+    """Whether the constants of a kernel are arguments of its code: those of pictures in the second tier."""
+    return tier > 1 and not suits_series(kernel)
 
 
 # For how many pictures the code is kept, for others that differ in constants only.
@@ -488,6 +488,12 @@ class NativeExecutor:
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
+        self._lists: RecentlyUsed[tuple[str, bool], TileProgram] = RecentlyUsed(_TUNED)
+        """Lists of calls, likewise."""
+        self._seen: RecentlyUsed[str, bool] = RecentlyUsed(_TUNED)
+        """The structures of kernels that were lists of calls."""
+        self._tunables: RecentlyUsed[tuple[str, bool], Tunable] = RecentlyUsed(2 * _TUNED)
+        """The kernels with constants as arguments, of lists of calls or not, by the structure of the original ones."""
 
     @property
     def processor(self) -> Processor:
@@ -534,9 +540,9 @@ class NativeExecutor:
         RefusedError."""
         if self._calls(kernel):
             with making("list of calls"):
-                tiles = emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
-            if tiles is not None:
-                return tiles
+                found = self._list(kernel, packed)
+            if found is not None:
+                return found
         if is_huge(kernel):
             raise RefusedError("it has too many values at once")
         return self.code(kernel, packed, 1, narrow)
@@ -548,23 +554,55 @@ class NativeExecutor:
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
-        given, constants = _arguments(kernel, self.processor.isa, tier)
-        module = self._module(given, packed, tier, narrow)
+        found, constants = self._tunable(kernel) if _is_tunable(kernel, tier) else (None, ())
+        module = self._module(kernel if found is None else found.kernel, packed, tier, narrow)
         # What is not in a hurry leaves the processor to what is.
         compiled = machine_code if tier == 1 else machine_code_aside
         code = compiled(module.text, self.processor, _settings(kernel, tier).level)
         made = NativeCode(replace(module.layout, constants=constants), code, tier)
-        if tier > 1 and not suits_series(kernel):
-            self._kept.keep((content_hash(given), packed), made)
+        if found is not None:
+            self._kept.keep((found.hash, packed), made)
         return made
+
+    def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
+        """The list of calls of a kernel that can be one; None if it takes too much memory."""
+
+        def emitted(kernel: Kernel) -> TileProgram | None:
+            return emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
+
+        structure = structure_hash(kernel)
+        if not self._seen.find(structure):
+            # Constants become arguments, which takes longer, when one is tuned.
+            self._seen.keep(structure, True)
+            return emitted(kernel)
+        given, constants = self._tunable(kernel, is_list=True)
+        found = self._lists.find((given.hash, packed)) or emitted(given.kernel)
+        if found is None:
+            return None
+        self._lists.keep((given.hash, packed), found)
+        return replace(found, layout=replace(found.layout, constants=constants))
+
+    def _known(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]] | None:
+        """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""
+        found = self._tunables.find((structure_hash(kernel), is_list))
+        constants = None if found is None else found.constants(kernel)
+        return None if found is None or constants is None else (found, constants)
+
+    def _tunable(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]]:
+        """The kernel with constants as arguments of machine code, or of a list of calls, and their values."""
+        if (known := self._known(kernel, is_list)) is not None:
+            return known
+        found = tunable(kernel, None if is_list else self.processor.isa)
+        self._tunables.keep((structure_hash(kernel), is_list), found)
+        constants = found.constants(kernel)
+        assert constants is not None, "it was made of this kernel"
+        return found, constants
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | None:
         """Code of the second tier that was made for a picture with other constants."""
-        if not self._kept:
-            return None
-        given, constants = _arguments(kernel, self.processor.isa, max(TIERS))
-        found = self._kept.find((content_hash(given), packed))
-        return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
+        known = self._known(kernel)
+        code = self._kept.find((known[0].hash, packed)) if known else None
+        return replace(code, layout=replace(code.layout, constants=known[1])) if known and code else None
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)
@@ -581,7 +619,7 @@ class NativeExecutor:
         text = f"; {kernel.name}: runs {runs}\n"
         try:
             if (suits_series(kernel) or suits(kernel)) and not is_huge(kernel):
-                given, _ = _arguments(kernel, self.processor.isa, tier)
+                given = self._tunable(kernel)[0].kernel if _is_tunable(kernel, tier) else kernel
                 text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
@@ -599,12 +637,16 @@ class NativeExecutor:
             self.refuse(kernel, code.reason)
         if refused:
             return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
-        if suits_series(kernel) and self._suits(kernel) and not isinstance(codes.get(False), Code):
+        if suits_series(kernel) and self._runs(kernel, codes.get(False)):
             return SeriesExecutable(kernel, self, codes)
-        given = codes.get(True)
-        if isinstance(given, (NativeCode, TileProgram)) or (not isinstance(given, Code) and self._suits(kernel)):
+        if self._runs(kernel, codes.get(True)):
             return NativeExecutable(kernel, self, codes, self._pool)
         return self._plainer.load(kernel, codes)
+
+    def _runs(self, kernel: Kernel, code: object) -> bool:
+        """Whether a kernel runs as native code, given what it was translated to. Without that, its size decides, which
+        takes a walk through all of it."""
+        return isinstance(code, (NativeCode, TileProgram)) or (not isinstance(code, Code) and self._suits(kernel))
 
 
 class ExactExecutor(NativeExecutor):

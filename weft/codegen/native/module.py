@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -15,9 +15,9 @@ from weft.codegen.native.target import (
 )
 from weft.codegen.native.writer import (
     COLUMNS, ELEMENTS, QUICK, ROWS, USUAL, WHOLE, ArgumentTable, FunctionWriter, band_function, function, line_function,
-    reciprocal, whole_function
+    whole_function
 )
-from weft.codegen.values import Line, Node, Rows, Scalar, Section, joined
+from weft.codegen.values import Line, Node, Scalar, Section, joined
 from weft.ir.rates import Rate
 
 # External reads. Machine code cannot read strands of other subgraphs. Where a column or a row section reads them, the
@@ -264,86 +264,6 @@ def emit_prologue(kernel: Kernel, isa: Isa) -> Module | None:
     if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in table.fields):
         return None
     return module_of(text, declared, isa, table, (FRAME,))
-
-
-# Constants as arguments. Code that does not depend on the values of constants serves again when a number of the text
-# is tuned, which is what happens most often on stage.
-
-# The operations for which it makes little difference whether an operand is a constant; and a quotient by one, which is
-# a sum of two products except in the launch prologue.
-_TUNABLE = frozenset({"add", "sub", "mul", "lt", "le", "gt", "ge", "select"})
-_TUNABLE_IN_PROLOGUE = _TUNABLE | {"div"}
-
-_LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})
-
-
-def tuned(kernel: Kernel, isa: Isa) -> tuple[Kernel, tuple[float, ...]]:
-    """The kernel with constants as arguments, as far as that is worth while, and their values. Each use of a constant
-    is an argument of its own, since the text may have the number in several places."""
-    shown = [(row.op, row.attr) for row in kernel.section(Rate.ELEMENT).outputs]
-    packed = {attr.key for op, attr in shown if op == "line" and attr.source == "local"}
-    values: list[float] = []
-    sections = tuple(_tuned(section, packed, isa.fused, values) for section in kernel.sections)
-    return replace(kernel, sections=sections), tuple(values)
-
-
-def _tuned(section: Section, packed: Set[str | int], fused: bool, values: list[float]) -> Section:
-    """A section with constants as arguments, whose values are appended. Those that are merged with the levels of a
-    pixel stay constants."""
-    rows, notes = section.numbered
-    ends = [*rows.outputs, *(node for key, node in rows.locals if key in packed)]
-    fixed = set[int]().union(*(_last_constants(rows, end) for end in ends))
-    ops, all_args, attrs = list[str](), list[tuple[int, ...]](), list[Any]()
-    places: dict[int, int] = {}
-
-    def append(op: str, args: tuple[int, ...], attr: Any) -> int:
-        ops.append(op)
-        all_args.append(args)
-        attrs.append(attr)
-        return len(ops) - 1
-
-    def place(at: int) -> int:
-        """The row of a constant, or of another value, which has been copied."""
-        if at not in places:
-            places[at] = append("const", (), rows.attrs[at])
-        return places[at]
-
-    def argument(value: float) -> int:
-        values.append(value)
-        return append("scalar", (), Scalar("const", len(values) - 1, "float"))
-
-    def is_tunable(at: int) -> bool:
-        return rows.ops[at] == "const" and at not in fixed
-
-    in_prologue = section.rate <= Rate.FRAME
-    tunable = _TUNABLE_IN_PROLOGUE if in_prologue else _TUNABLE
-    for at, (op, args, attr) in enumerate(zip(rows.ops, rows.args, rows.attrs, strict=True)):
-        if op == "const":
-            continue
-        if op == "div" and not in_prologue and fused and is_tunable(args[1]):
-            parts = reciprocal(rows.attrs[args[1]], SINGLE)
-            if parts is not None:
-                places[at] = append("quotient", (place(args[0]), argument(parts.value), argument(parts.rest)), None)
-                continue
-        found = [argument(rows.attrs[arg]) if op in tunable and is_tunable(arg) else place(arg) for arg in args]
-        places[at] = append(op, tuple(found), attr)
-    outputs = tuple(map(place, rows.outputs))
-    stores = tuple((slot, place(node)) for slot, node in rows.stores)
-    locals_ = tuple((key, place(node)) for key, node in rows.locals)
-    changed = Rows(tuple(ops), tuple(all_args), tuple(attrs), outputs, stores, locals_)
-    return Section.of_rows(section.rate, changed, [(places[at], note) for at, note in notes])
-
-
-def _last_constants(rows: Rows, end: int) -> set[int]:
-    """The last sums and products with constants of which a value is made: these constants, and the value."""
-    found = {end}
-    while rows.ops[end] in _LINEAR:
-        found.update(arg for arg in rows.args[end] if rows.ops[arg] == "const")
-        others = [arg for arg in rows.args[end] if rows.ops[arg] != "const"]
-        if len(others) != 1:
-            break
-        end = others[0]
-    return found
 
 
 # The module of a whole kernel.

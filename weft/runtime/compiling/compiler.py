@@ -1,19 +1,22 @@
 """From a saved text to a program, and the trial that it has to pass before it may play.
 
-In the trial, the program draws a few small frames and plays a few blocks of sound, without effect outside. It must not
-fail, and must be fast enough. All of this works the same in the process that plays and in the one that compiles.
+In the trial, the program draws a small frame and plays a block of sound, or some more, without effect outside. It must
+not fail, and must be fast enough. What is only worth a warning is found out once it plays. All of this works the same
+in the process that plays and in the one that compiles.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,17 +45,24 @@ from weft.syntax.scanner import UnreadableError, decode
 _SIDE = 64
 _LARGER_SIDE = 128
 
-# State is 0 at first, and 0/0 in the first tick alone is not an error.
+# State is 0 at first, and 0/0 in the first tick alone is not an error; nor is a sound whose first samples alone are
+# numbers without one.
 _TICKS = 3
+_SAMPLES = 64
 
 # Other work may delay a block; the best of several shows what it costs.
 _BLOCKS = 5
 
-# How far the mean of a second of sound may be from zero, and the seconds that measuring it may take.
-_STEADY = 0.5
-_MOST_LISTENING = 0.05
+# What is louder grows without end, and may be no number in the next block.
+_LOUDEST = 1e3
 
-# Samples. What is quick to compute is measured in blocks of up to this length.
+# How far the mean of a second of sound may be from zero, and the seconds that measuring it may take. A save in the
+# meantime waits for one section of it.
+_STEADY = 0.5
+_MOST_LISTENING = 0.2
+_SECTION = 0.005
+
+# Samples. What is quick to compute is measured in sections of up to this length.
 _LONG = 32 * BLOCK
 
 # The most seconds for one frame on one core, or for some blocks of sound. Slower frames would look like a still
@@ -68,30 +78,68 @@ _CARD = 30
 _frame_clock, _block_clock = time.perf_counter, time.thread_time
 
 
+Listening: TypeAlias = Callable[[], tuple[Diagnostic, ...]]
+"""Finds out what is to be said about the sound of a program that plays. It raises what the sound raises, and may be
+called again if it was interrupted."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The problems that a trial has found; see `passes`. `listening` finds out what need not be known before the
+    program plays."""
+
+    problems: tuple[Diagnostic, ...]
+    listening: Listening | None = None
+
+
+def passes(problems: Iterable[Diagnostic]) -> bool:
+    """Whether a program with these problems may play."""
+    return all(problem.severity != "error" for problem in problems)
+
+
 def mistakes(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span]
 ) -> tuple[Diagnostic, ...]:
-    """The problems of a program as it would run at this moment; it may play if they are only warnings. `places` are
-    those of the output statements. If `silently`, its sound is not tried out. Never raises."""
+    """All problems of a program, for those who can wait until it has been listened to. See `try_out`. Never raises."""
+    verdict = try_out(compiled, loader, moment, places)
     try:
-        loader = replace(loader, rehearses=True)
-        streams = bool(compiled.streaming.units)
-        sound = _SoundTrial(compiled, loader, moment) if streams and not silently else None
-        getter = _no_getter if sound is None else sound.rendering.getter
-        here = replace(loader, stream_getter=getter) if streams else loader
-        trial = _Trial(compiled, here, moment, _SIDE)
-        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
-        if sound is None or wrong:
-            return wrong
-        if sound.rendering.mixer.not_numbers and trial.runner.feeds_streams:
-            # The sound may depend on pictures: it is tried again with their values.
-            sound = _SoundTrial(compiled, loader, moment, *trial.given())
-        silent = not_numbers(sound.rendering.mixer.not_numbers, places, IN_SOUND)
-        return silent or sound.too_slow() or sound.steady()
-    except WeftError as failure:
-        return failure.diagnostics
+        return verdict.problems if verdict.listening is None else (*verdict.problems, *verdict.listening())
     except Exception as failure:
-        return (fault("the program failed when it was tried out", failure),)
+        return (fault("the sound failed when it was listened to", failure),)
+
+
+def try_out(
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
+) -> Verdict:
+    """The verdict on a program as it would run at this moment. `places` are those of the output statements. If
+    `silently`, its sound is not tried out. Never raises."""
+    try:
+        return _tried(compiled, replace(loader, rehearses=True), moment, places, silently)
+    except WeftError as failure:
+        return Verdict(failure.diagnostics)
+    except Exception as failure:
+        return Verdict((fault("the program failed when it was tried out", failure),))
+
+
+def _tried(
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool
+) -> Verdict:
+    streams = bool(compiled.streaming.units)
+    play = partial(_SoundTrial, compiled, loader, moment)
+    sound = play() if streams and not silently else None
+    getter = _no_getter if sound is None else sound.rendering.getter
+    here = replace(loader, stream_getter=getter) if streams else loader
+    trial = _Trial(compiled, here, moment, _SIDE)
+    wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
+    if sound is None or wrong:
+        return Verdict(wrong)
+    if sound.not_numbers and trial.runner.feeds_streams:
+        # The sound may depend on pictures: it is tried again with their values.
+        play = partial(play, *trial.given())
+        sound = play()
+    wrong = not_numbers(sound.not_numbers, places, IN_SOUND) or sound.too_slow()
+    # What was heard of it so far costs less to play again than to keep.
+    return Verdict(wrong) if wrong else Verdict((), lambda: play().steady())
 
 
 def _no_getter(ref: StrandRef) -> Getter:
@@ -155,8 +203,8 @@ class _Trial:
 
 
 class _SoundTrial:
-    """Plays the sound of a program, block by block. It reads mouse, keys and parameters, and from pictures the numbers
-    `fed` and the strands `seen`."""
+    """Plays the sound of a program, block by block, until it is known to be fast enough and a number. It reads mouse,
+    keys and parameters, and from pictures the numbers `fed` and the strands `seen`."""
 
     def __init__(
         self, compiled: CompiledProgram, loader: ProgramLoader, moment: Moment,
@@ -164,40 +212,55 @@ class _SoundTrial:
     ) -> None:
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
-        first = round(moment.abstime * self._rate)
+        self._end = round(moment.abstime * self._rate)
         inputs = {**compiled.inputs, **moment.inputs, **fed}
         here = replace(loader, stream_getter=None, listener=None)
-        self.rendering = Rendering(here, compiled, inputs, first, clips=False, longest=_LONG)
+        self.rendering = Rendering(here, compiled, inputs, self._end, clips=False, longest=_LONG)
         self.rendering.show(seen)
-        self._seconds: list[float] = []
+        self._spent = 0.0
+        self._share = math.inf
+        """The seconds that the fastest section took for a second of sound."""
         self._blocks: list[npt.NDArray[np.float32]] = []
-        self._end = first
-        while len(self._seconds) < _BLOCKS and not (len(self._seconds) > 1 and sum(self._seconds) > _SLOWEST):
+        self._play(_SAMPLES)
+        for _ in range(_BLOCKS):
             self._play()
+            grows = bool((np.abs(self._blocks[-1]) > _LOUDEST).any())
+            if self._spent > _SLOWEST or not (self._is_slow or self.not_numbers or grows):
+                break
 
     def _play(self, length: int = BLOCK) -> None:
         started = _block_clock()
         self._end += length
         self._blocks += list(self.rendering.until(self._end, length))
-        self._seconds.append(_block_clock() - started)
+        seconds = _block_clock() - started
+        self._spent += seconds
+        self._share = min(self._share, seconds * self._rate / length)
+
+    @property
+    def not_numbers(self) -> list[str]:
+        """The outputs that were not a number at any sample of the last block."""
+        return self.rendering.mixer.not_numbers
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether every block so far has taken longer to compute than it lasts."""
+        return self._share >= self._slower
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
         """An error if even the fastest block takes longer to compute than it lasts."""
-        share = min(self._seconds) * self._rate / BLOCK
-        if share < self._slower:
+        if not self._is_slow:
             return ()
-        words = f"this sound takes {share:.1f} times as long to compute as it lasts, so it would stutter"
+        words = f"this sound takes {self._share:.1f} times as long to compute as it lasts, so it would stutter"
         return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)
 
     def steady(self) -> tuple[Diagnostic, ...]:
-        """A warning if the sound stays on one side of zero for a second, if that can be found out quickly: it holds a
+        """A warning if the sound stays on one side of zero for a second, if that can be found out in time: it holds a
         loudspeaker out, which is not heard and may damage it."""
-        blocks = int(_MOST_LISTENING / 8 / max(1e-6, min(self._seconds)))
-        length = max(BLOCK, min(_LONG, blocks * BLOCK))
         while sum(map(len, self._blocks)) < self._rate:
-            if sum(self._seconds) > _MOST_LISTENING:
+            if self._spent > _MOST_LISTENING:
                 return ()
-            self._play(length)
+            blocks = int(_SECTION * self._rate / BLOCK / max(1e-6, self._share))
+            self._play(max(BLOCK, min(_LONG, blocks * BLOCK)))
         means = np.abs(np.clip(np.nan_to_num(np.concatenate(self._blocks)), -1, 1).mean(axis=0))
         if means.max() <= _STEADY:
             return ()
@@ -317,7 +380,7 @@ class Compiler:
     _translated: Mapping[str, Unit] = field(default_factory=dict)
     """The units of the last program, by their hashes."""
     _sounds: object = None
-    """What the last sound depends on, if nothing was wrong with it."""
+    """What the last sound depends on about which there was nothing to say."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -347,15 +410,23 @@ class Compiler:
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
 
-    def try_out(self, made: CompileResult, moment: Moment) -> tuple[Diagnostic, ...]:
-        """The problems of a program; see `mistakes`. A sound that is the same as that of the last one, about which
-        there was nothing to say, is not tried out again."""
+    def try_out(self, made: CompileResult, moment: Moment) -> Verdict:
+        """The verdict on a program; see `try_out`. A sound that is the same as the last one about which there was
+        nothing to say is not tried out again."""
         if made.compiled is None:
-            return ()
+            return Verdict(())
         sound = _sound_of(made.compiled)
         is_known = sound is not None and sound == self._sounds
-        found = mistakes(made.compiled, self.loader, moment, made.places, silently=is_known)
-        self._sounds = None if found else sound
+        verdict = try_out(made.compiled, self.loader, moment, made.places, silently=is_known)
+        if verdict.listening is None:
+            return verdict
+        return replace(verdict, listening=partial(self._listen, sound, verdict.listening))
+
+    def _listen(self, sound: object, listening: Listening) -> tuple[Diagnostic, ...]:
+        """What is to be said about a sound, which depends on `sound` if that is known."""
+        found = listening()
+        if not found and sound is not None:
+            self._sounds = sound
         return found
 
     def prepare(self) -> bool:

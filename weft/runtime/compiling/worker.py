@@ -2,7 +2,8 @@
 
 The process has Python's lock to itself, abandons a text that is no longer needed, and takes nothing with it when it
 crashes. It answers every request with the compiled program, and then with the verdict of the trial, so that the program
-can be loaded while it is tried out.
+can be loaded while it is tried out. In a pause, it listens to the sound of the last program that passed, and says what
+it has heard.
 
 A text is abandoned within milliseconds: SIGINT interrupts Python code, and the process checks whether its answer is
 still wanted. Only machine code and libraries run until they return. The process is killed for that after it has spent
@@ -19,12 +20,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -35,7 +36,7 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
-from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Listening, Saved, Verdict, passes
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
@@ -93,13 +94,28 @@ class OptimizeResult:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """The verdict of a trial: the problems that it found, and whether the sound will be listened to."""
+
+    problems: tuple[Diagnostic, ...]
+    is_heard: bool
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What is to be said about the sound of a program that has passed its trial."""
+
+    problems: tuple[Diagnostic, ...]
+
+
 T = TypeVar("T")
 Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
 """None: the answer to the last request is not needed any more, unless it is on its way."""
 
-Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | tuple[Diagnostic, ...]
+Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | Tried | Heard
 """An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program, the
-verdict of its trial, or better code."""
+verdict of its trial, better code, or what was heard in a pause."""
 
 
 class CompileProcess:
@@ -113,6 +129,10 @@ class CompileProcess:
         self._ended = ended
         self._process: Child | None = None
         self._number = 0
+        self._listens_to: int | None = None
+        """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
+        self._heard: Heard | None = None
+        """What was heard of it."""
         self._began: float | None = None
         self._is_new = True
         self._start_costs = _START_COSTS
@@ -140,12 +160,14 @@ class CompileProcess:
         self.end()
         return process.ending
 
-    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
-        """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
+    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> int:
+        """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
+        CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment, known))
         if self._process is not None and not self._is_new:
-            # In a pause, it may be at work for later texts.
+            # In a pause, it may be at work for later texts, or listen.
             self._process.send_signal(signal.SIGINT)
+        return self._number
 
     def change(self, setup: Setup) -> None:
         """Compiles for another setup from now on. Raises CompilerDiedError."""
@@ -186,10 +208,10 @@ class CompileProcess:
         return self._began is not None
 
     def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
-        """The next answer to the last request, which is of this kind: the result of a text, then the problems that the
-        trial found, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
+        """The next answer to the last request, which is of this kind: the result of a text, then the verdict of its
+        trial, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
         abandoned: float | None = None
-        try:
+        with self._receiving():
             while True:
                 while not self._open.poll(_GLANCE):
                     if abandoned is None and give_up():
@@ -198,14 +220,46 @@ class CompileProcess:
                     elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
                         self.end()
                         return None
-                number, content = self._open.recv()
-                if number != self._number:
+                content = self._received()
+                if content is None:
                     continue
                 if content != "begun":
                     return content if isinstance(content, kind) else None
                 self._note_begin()
                 if abandoned is not None:
                     self._abandon()
+
+    def listens_to(self, number: int) -> bool:
+        """Whether it listens to the sound of the program of a request, or will in its next pause, or `heard` has not
+        been asked for that yet."""
+        return number == self._listens_to
+
+    def heard(self) -> Heard | None:
+        """What was heard of the program that it listens to, given once; None if that is not known yet. Does not wait.
+        Raises CompilerDiedError."""
+        with self._receiving():
+            while self._heard is None and self._open.poll():
+                self._received()
+        if self._heard is not None:
+            self._listens_to = None
+        heard, self._heard = self._heard, None
+        return heard
+
+    def _received(self) -> Content | None:
+        """The next message, if it is an answer to the last request."""
+        number, content = self._open.recv()
+        if isinstance(content, Heard):
+            self._heard = content if self.listens_to(number) else self._heard
+            return None
+        if isinstance(content, Tried) and passes(content.problems):
+            self._listens_to, self._heard = number if content.is_heard else None, None
+        return cast(Content, content) if number == self._number else None
+
+    @contextmanager
+    def _receiving(self) -> Iterator[None]:
+        """Turns whatever prevents a message from being received into CompilerDiedError."""
+        try:
+            yield
         except (EOFError, OSError) as failure:
             raise CompilerDiedError(self._reason()) from failure
         except CompilerDiedError:
@@ -252,6 +306,7 @@ class CompileProcess:
 
     def end(self) -> None:
         """Ends the process at once. May be called twice."""
+        self._listens_to = self._heard = None
         process, self._process = self._process, None
         if process is not None:
             process.end()
@@ -284,6 +339,9 @@ class _CompileServer:
         """Whether the current work may be abandoned."""
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
+        self._unheard: tuple[int, Listening] | None = None
+        """How to listen to the sound of the last program that passed its trial, if that is still to be done, and the
+        number of its request."""
         signal.signal(signal.SIGINT, self._interrupted)
         sys.unraisablehook = self._not_raised
 
@@ -292,9 +350,11 @@ class _CompileServer:
         compiler: Compiler | CompileResult = CompileResult(None, ())
         is_new = True
         while True:
-            while not self._player.poll(BEAT):
+            while not self._player.poll(0 if self._unheard else BEAT):
                 self._pulse.beat()
-                if self._uncollected:
+                if self._unheard is not None:
+                    self._listen(*self._unheard)
+                elif self._uncollected:
                     self._collect()
                 elif isinstance(compiler, Compiler):
                     self._prepare(compiler)
@@ -324,21 +384,30 @@ class _CompileServer:
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
         with suppress(_Abandoned):
-            try:
-                self._may_leave = True
-                self._interrupted()
-                is_prepared = compiler.prepare()
-            finally:
-                self._may_leave = False
-            if is_prepared:
+            if self._made(compiler.prepare):
                 self._collect(everything=True)
+
+    def _listen(self, number: int, listening: Listening) -> None:
+        """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""
+        heard = Heard(())
+        try:
+            # A sound that fails says so where it is played.
+            with suppress(Exception):
+                heard = Heard(self._made(listening))
+        except _Abandoned:
+            return
+        self._unheard = None
+        self._player.send((number, heard))
 
     def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
         contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
         self._player.send((message.number, "begun"))
         try:
-            while (content := self._made(contents)) is not None:
-                self._player.send((message.number, content))
+            while (content := self._made(lambda: next(contents, None))) is not None:
+                if isinstance(content, Verdict):
+                    self._tell(message.number, content)
+                else:
+                    self._player.send((message.number, content))
         except _Abandoned:
             self._player.send((message.number, "abandoned"))
         except MemoryError as failure:
@@ -349,14 +418,20 @@ class _CompileServer:
             gc.collect()
             self._player.send((message.number, CompileResult(None, (fault("weft failed on this text", failure),))))
 
-    def _made(self, contents: Iterator[Content]) -> Content | None:
-        """The next content. Raises _Abandoned."""
+    def _made(self, make: Callable[[], T]) -> T:
+        """What a function makes, unless a message comes. Raises _Abandoned."""
         try:
             self._may_leave = True
             self._interrupted()
-            return next(contents, None)
+            return make()
         finally:
             self._may_leave = False
+
+    def _tell(self, number: int, verdict: Verdict) -> None:
+        """Sends the verdict on a program. If that may play, the sound of the one before need not be listened to."""
+        if passes(verdict.problems):
+            self._unheard = None if verdict.listening is None else (number, verdict.listening)
+        self._player.send((number, Tried(verdict.problems, verdict.listening is not None)))
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         """Raises _Abandoned if a message has arrived: here, it can only say that."""
@@ -383,7 +458,7 @@ def _compiler(setup: Setup) -> Compiler | CompileResult:
         return CompileResult(None, (fault("nothing can be compiled", failure),))
 
 
-def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[Content]:
+def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[CompileResult | Verdict]:
     """The result of a text, and the verdict of the trial if it is a program."""
     if isinstance(compiler, CompileResult):
         yield compiler
@@ -465,11 +540,20 @@ class Improvement:
 
 
 @dataclass(frozen=True)
+class Afterthought:
+    """Warnings about a saved text that were found after its program could play."""
+
+    saved: Saved
+    warnings: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
 class Finished:
-    """What a worker has finished, oldest first: texts, improvements, and restarts of its process, of which a line says
-    why."""
+    """What a worker has finished, oldest first: texts, what was found about them later, improvements, and restarts of
+    its process, of which a line says why."""
 
     results: list[LoadResult] = field(default_factory=list)
+    afterthoughts: list[Afterthought] = field(default_factory=list)
     improvements: list[Improvement] = field(default_factory=list)
     restarts: list[str] = field(default_factory=list)
 
@@ -548,6 +632,17 @@ class Patience:
             self._costs.append(spent)
 
 
+@dataclass(frozen=True)
+class _Unheard:
+    """A text that has passed its trial, the number of its request, and where its result will be `remembered` once its
+    sound was listened to."""
+
+    number: int
+    saved: Saved
+    made: CompileResult
+    remembered: Remembered
+
+
 class CompileWorker:
     """The thread and its compile process. Texts that are replaced before their turn are never compiled."""
 
@@ -562,6 +657,8 @@ class CompileWorker:
         self._process = CompileProcess(setup, self._look_after_process)
         self._started = 0.0
         self._remembered = Remembered()
+        self._unheard: _Unheard | None = None
+        """What the process listens to, unless it has been replaced."""
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._at: Saved | None = None
@@ -642,6 +739,8 @@ class CompileWorker:
                         self._wake.set()
                 elif isinstance(task, str):
                     self._replace(task)
+                elif isinstance(task, _Unheard):
+                    self._hear(task)
                 else:
                     try:
                         self._better(*task)
@@ -653,9 +752,9 @@ class CompileWorker:
         finally:
             self._process.end()
 
-    def _next(self) -> Saved | str | tuple[str, LoadedProgram] | None:
-        """Waits for a text, for the end of the process, which gives its reason, or, when neither comes, for a program
-        that can be improved; None at the end."""
+    def _next(self) -> Saved | str | _Unheard | tuple[str, LoadedProgram] | None:
+        """Waits for a text, for the end of the process, which gives its reason, or, when neither comes, for what the
+        process may have heard, or for a program that can be improved; None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
                 if self._has_process_ended:
@@ -663,7 +762,13 @@ class CompileWorker:
                     reason = self._process.died()
                     if reason is not None:
                         return reason
-                was_notified = self._condition.wait(None if self._improvable is None else _SETTLED)
+                unheard = self._unheard
+                if unheard is not None and not self._process.listens_to(unheard.number):
+                    unheard = self._unheard = None
+                settled = None if self._improvable is None else _SETTLED
+                was_notified = self._condition.wait(settled if unheard is None else _GLANCE)
+                if not was_notified and unheard is not None:
+                    return unheard
                 if not was_notified and self._improvable is not None:
                     task, self._improvable = self._improvable, None
                     return task
@@ -756,6 +861,22 @@ class CompileWorker:
             # After any failure, the performance goes on with what it has.
             return LoadResult(saved, None, (fault("weft failed on this text", failure),))
 
+    def _hear(self, unheard: _Unheard) -> None:
+        """Takes what the process has heard of a program, if it is known."""
+        try:
+            heard = self._process.heard()
+        except CompilerDiedError as failure:
+            self._replace(str(failure))
+            return
+        if heard is None:
+            return
+        self._unheard, made = None, unheard.made
+        unheard.remembered.add(unheard.saved, replace(made, diagnostics=(*made.diagnostics, *heard.problems)))
+        if heard.problems:
+            with self._condition:
+                self._finished.afterthoughts.append(Afterthought(unheard.saved, heard.problems))
+            self._wake.set()
+
     def _compile(self, saved: Saved) -> LoadResult | None:
         def give_up() -> bool:
             return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
@@ -764,7 +885,7 @@ class CompileWorker:
         moment = Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
         outdated = None if self._outdated is None else self._outdated()
         codes = running.compiled.codes if running is not None and running is not outdated else {}
-        self._process.ask(saved, moment, frozenset(codes))
+        number = self._process.ask(saved, moment, frozenset(codes))
         made = self._process.answer(CompileResult, give_up)
         if made is None:
             return None
@@ -773,17 +894,21 @@ class CompileWorker:
         if made.compiled is None:
             return outcome
         # It was tried out there while it was loaded here.
-        mistakes = self._process.answer(tuple, give_up)
-        if mistakes is None:
+        tried = self._process.answer(Tried, give_up)
+        if tried is None:
             return None
         self._patience.finished(self._process.spent)
-        mild = mistakes
+        mild = mistakes = tried.problems
         if saved.is_first:
             # Nothing else can play, and what is not a number at the first moment may become one.
             mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
-        if any(mistake.severity == "error" for mistake in mild):
+        if not passes(mild):
             return LoadResult(saved, None, mistakes, made.files)
         if mild == mistakes:
-            self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
+            passed = replace(made, diagnostics=(*made.diagnostics, *mistakes))
+            if self._process.listens_to(number):
+                self._unheard = _Unheard(number, saved, passed, self._remembered)
+            else:
+                self._remembered.add(saved, passed)
         stages = {**outcome.stages, "tried": time.monotonic()}
         return replace(outcome, diagnostics=(*outcome.diagnostics, *mild), stages=stages)

@@ -1,0 +1,134 @@
+"""A save that tunes a number gives the kernels of before with another constant, the same as from nothing."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.edits import unlike
+from tests.support.mutations import programs
+from weft.codegen.units import tuning
+from weft.codegen.values import Section
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.ir.expr import MalformedError
+from weft.media.sampled import header_of
+from weft.runtime.build import Build, KeptBuild, build
+
+_NUMBER = re.compile(r'(?<![\w.#"])\d+\.\d+(?![\w.])')
+
+
+def built(text: str, kept: KeptBuild | None = None, path: Path = Path("p.weft")) -> Build:
+    """The build of a text, from nothing or from what is kept."""
+    return build(Source(str(path), text), ContextTable(), probe=header_of, kept=kept or KeptBuild())
+
+
+def sections(made: Build) -> list[Section]:
+    return [section for unit in made.units for kernel in unit.kernels for section in kernel.sections]
+
+
+def are_tuned(before: Build, after: Build) -> bool:
+    """Whether the kernels are those of before, apart from constants."""
+    old = {id(section.structure) for section in sections(before)}
+    return all(id(section.structure) in old for section in sections(after))
+
+
+PATCHES = programs("patches")
+# A few of them, and all in a long run.
+SOME = [pytest.param(path, marks=[] if at % 9 == 4 else pytest.mark.long) for at, path in enumerate(PATCHES)]
+
+
+@pytest.mark.parametrize("path", SOME, ids=lambda path: path.stem)
+def test_kernels_with_other_constants_are_those_of_a_build_from_nothing(path: Path) -> None:
+    chance, text, kept = random.Random(path.stem), PATCHES[path], KeptBuild()
+    last = built(text, kept, path)
+    for _ in range(4):
+        if not (numbers := list(_NUMBER.finditer(text))):
+            return
+        found = chance.choice(numbers)
+        new = chance.choice([f"{float(found[0]) * 0.999:.5f}", chance.choice(numbers)[0], "0.0", "1.0"])
+        text = f"{text[: found.start()]}{new}{text[found.end() :]}"
+        try:
+            alone = built(text, path=path)
+            last = built(text, kept, path)
+        except WeftError:
+            return
+        assert not (words := unlike(alone, last)), f"{words}\n{text}"
+        rows = [[section.numbered[0] for section in sections(made)] for made in (alone, last)]
+        assert repr(rows[0]) == repr(rows[1]), text
+
+
+TEXT = """
+spindle wave(x) :: v { v = sin(x * 3.25) * 0.5 }
+ring = wave(me@x) + wave(me@y * 2.5) * 0.5
+trail = max(ring * 0.5, prev(trail) * 0.75)
+display(trail + 0.5 + hash(me@x))
+play(sin(me@abstime * 440.5) * 0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("3.25", "3.5"),
+        ("2.5)", "2.75)"),
+        ("0.75", "0.5"),  # there is such a number already
+        ("prev(trail) * 0.75", "prev(trail) * 0.7"),
+        ("y * 2.5) * 0.5", "y * 2.5) * 0.25"),  # one of several that are equal
+        ("trail + 0.5", "trail + 0.125"),
+        ("440.5", "441.5"),
+    ],
+)
+def test_a_number_is_tuned(edit: tuple[str, str]) -> None:
+    kept, text = KeptBuild(), TEXT.replace(*edit)
+    before, alone = built(TEXT, kept), built(text)
+    after = built(text, kept)
+    assert not unlike(alone, after)
+    assert are_tuned(before, after)
+    again = built(TEXT, kept)
+    assert not unlike(before, again)
+    assert are_tuned(before, again)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("3.25", "0.0"),  # a product that is left out
+        ("sin(x", "cos(x"),
+        ("me@y * 2.5", "me@x * 1.0"),  # both waves are one
+        ("+ 0.5", "- 0.5"),
+    ],
+)
+def test_what_is_more_than_a_number_is_built_again(edit: tuple[str, str]) -> None:
+    kept, text = KeptBuild(), TEXT.replace(*edit)
+    before, alone = built(TEXT, kept), built(text)
+    after = built(text, kept)
+    assert not unlike(alone, after)
+    assert not are_tuned(before, after)
+
+
+def test_only_constants_may_differ() -> None:
+    def difference(one: str, other: str) -> list[float] | None:
+        kept = KeptBuild()  # one pool for both
+        before, after = (built(f"display({value})", kept).lowered[0] for value in (one, other))
+        found = tuning(before, after)
+        return None if found is None else sorted(found.constants.values())
+
+    assert difference("me@x * 0.3", "me@x * 0.4") == [0.4]
+    assert difference("me@x * 0.3 + 0.3", "me@x * 0.3 + 0.4") == [0.4]
+    assert difference("me@x * 0.3", "me@y * 0.3") is None
+    assert difference("0.3", "0.4") is None  # no operand
+    # Two products become one, or one becomes two.
+    assert difference("sin(me@x * 3) + cos(me@x * 3)", "sin(me@x * 3) + cos(me@x * 4)") is None
+    assert difference("sin(me@x * 3) + cos(me@x * 4)", "sin(me@x * 3) + cos(me@x * 3)") is None
+
+
+def test_other_operands_are_no_constants() -> None:
+    (section,) = (s for s in sections(built("display(me@x * me@y * 0.5)")) if 0.5 in s.constants)
+    (number,) = (at for at in section.structure.constants if section.constants == [0.5])
+    assert section.with_constants({number: 0.25}).constants == [0.25]
+    with pytest.raises(MalformedError):
+        section.with_constants({number - 1: 0.25})

@@ -1,0 +1,222 @@
+"""Constants as arguments of machine code and of lists of calls.
+
+What does not depend on the values of constants serves again when a number of the text is tuned, which is what happens
+most often on stage.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from weft.codegen.kernel import Kernel, content_hash
+from weft.codegen.native.target import SINGLE, Isa
+from weft.codegen.native.writer import reciprocal
+from weft.codegen.values import Rows, Scalar, Section
+from weft.ir.rates import Rate
+
+# The operations of machine code for which it makes little difference whether an operand is a constant. A quotient by
+# one is a sum of two products, except in the launch prologue.
+_TUNABLE = frozenset({"add", "sub", "mul", "lt", "le", "gt", "ge", "select"})
+_TUNABLE_IN_PROLOGUE = _TUNABLE | {"div"}
+
+# The operations of lists of calls whose constants decide which functions are called.
+_DECIDING = frozenset({"mod", "state", "sample", "loop", "next"})
+
+_LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})
+
+Part: TypeAlias = Literal["itself", "value", "rest"]
+"""What a constant gives to an argument: itself, or a part of its reciprocal."""
+
+Use: TypeAlias = tuple[int, int]
+"""A constant of a kernel: the number of its section, and its own among the operands there that are constants."""
+
+
+@dataclass(slots=True)
+class Argument:
+    """An argument that stands for some uses of one constant."""
+
+    part: Part
+    uses: list[Use]
+
+    def of(self, constants: Sequence[Sequence[float]]) -> float | None:
+        """Its value, from the constants of all sections; None if they differ, or have no usable reciprocal."""
+        values = {_bits(value): value for value in (constants[section][at] for section, at in self.uses)}
+        if len(values) > 1:
+            return None
+        (value,) = values.values()
+        if self.part == "itself":
+            return value
+        parts = reciprocal(value, SINGLE)
+        return None if parts is None else parts.value if self.part == "value" else parts.rest
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel with constants as `arguments`, as far as that is worth while. `fixed` are the bits of the other
+    constants."""
+
+    kernel: Kernel
+    arguments: Sequence[Argument]
+    fixed: Mapping[Use, bytes]
+
+    @cached_property
+    def hash(self) -> str:
+        """The content hash of the kernel."""
+        return content_hash(self.kernel)
+
+    def constants(self, kernel: Kernel) -> tuple[float, ...] | None:
+        """The arguments for a kernel that has the structure of the one that this was made of; None if it differs in
+        more than arguments."""
+        given = [section.constants for section in kernel.sections]
+        if any(_bits(given[section][at]) != bits for (section, at), bits in self.fixed.items()):
+            return None
+        values = [argument.of(given) for argument in self.arguments]
+        found = tuple([value for value in values if value is not None])
+        return found if len(found) == len(values) else None
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
+    """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls.
+
+    In machine code, each use of a constant is an argument of its own, since the text may have the number in several
+    places, and the code is worth keeping. In a list of calls, each takes a part of the first-level cache.
+    """
+    arguments: list[Argument] = []
+    fixed: dict[Use, bytes] = {}
+    sections = []
+    for number, section in enumerate(kernel.sections):
+        copier = _Copier(section, number, isa, arguments, fixed)
+        sections.append(copier.copied(_merged(kernel, section)))
+    return Tunable(replace(kernel, sections=tuple(sections)), arguments, fixed)
+
+
+def _merged(kernel: Kernel, section: Section) -> set[int]:
+    """The values whose constants are merged with the levels of a pixel, by their rows."""
+    if kernel.tick == "element":
+        return set()
+    shown = [(row.op, row.attr) for row in kernel.section(Rate.ELEMENT).outputs]
+    packed = {attr.key for op, attr in shown if op == "line" and attr.source == "local"}
+    rows, _ = section.numbered
+    ends = (*rows.outputs, *(at for key, at in rows.locals if key in packed))
+    return set[int]().union(*(_last_sums(rows, end) for end in ends))
+
+
+def _last_sums(rows: Rows, end: int) -> set[int]:
+    """The last sums and products with constants of which a value is made."""
+    found = set[int]()
+    while rows.ops[end] in _LINEAR:
+        found.add(end)
+        others = [arg for arg in rows.args[end] if rows.ops[arg] != "const"]
+        if len(others) != 1:
+            break
+        end = others[0]
+    return found
+
+
+class _Copier:
+    """Copies a section with constants as arguments, which are appended; the others are added to those that are
+    `fixed`."""
+
+    def __init__(
+        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes]
+    ) -> None:
+        self._section = section
+        self._number = number
+        self._isa = isa
+        self._rows, self._notes = section.numbered
+        self._arguments = arguments
+        self._fixed = fixed
+        self._met = 0
+        """The number of the next constant."""
+        self._ops: list[str] = []
+        self._args: list[tuple[int, ...]] = []
+        self._attrs: list[Any] = []
+        self._places: dict[object, int] = {}
+        self._shared: dict[int, tuple[int, Argument]] = {}
+        """For each constant that several operands share as an argument, its row in the copy, and the argument."""
+
+    def copied(self, merged: Set[int]) -> Section:
+        """The copy. The constants of values that are `merged` stay constants."""
+        rows = self._rows
+        for at, (op, args, attr) in enumerate(zip(rows.ops, rows.args, rows.attrs, strict=True)):
+            if op == "const":
+                continue
+            if op == "div" and at not in merged and self._is_quotient(args[1]):
+                self._places[at] = self._append("quotient", (self._place(args[0]), *self._parts()), None)
+                continue
+            if at not in merged and self._is_tunable(op):
+                found = [self._argument(arg) if rows.ops[arg] == "const" else self._place(arg) for arg in args]
+            else:
+                found = [self._place(arg) for arg in args]
+            self._places[at] = self._append(op, tuple(found), attr)
+        outputs = tuple(map(self._place, rows.outputs))
+        stores = tuple([(slot, self._place(at)) for slot, at in rows.stores])
+        locals_ = tuple([(key, self._place(at)) for key, at in rows.locals])
+        changed = Rows(tuple(self._ops), tuple(self._args), tuple(self._attrs), outputs, stores, locals_)
+        return Section.of_rows(self._section.rate, changed, [(self._places[at], note) for at, note in self._notes])
+
+    @property
+    def _in_prologue(self) -> bool:
+        return self._section.rate <= Rate.FRAME
+
+    def _is_tunable(self, op: str) -> bool:
+        if self._isa is None:
+            return op not in _DECIDING
+        return op in (_TUNABLE_IN_PROLOGUE if self._in_prologue else _TUNABLE)
+
+    def _is_quotient(self, divisor: int) -> bool:
+        """Whether a quotient is a sum of two products."""
+        if self._isa is None or not self._isa.fused or self._in_prologue or self._rows.ops[divisor] != "const":
+            return False
+        return reciprocal(self._rows.attrs[divisor], SINGLE) is not None
+
+    def _append(self, op: str, args: tuple[int, ...], attr: Any) -> int:
+        self._ops.append(op)
+        self._args.append(args)
+        self._attrs.append(attr)
+        return len(self._ops) - 1
+
+    def _place(self, at: int) -> int:
+        """The row of an operand that is a constant, or another value, which has been copied."""
+        if self._rows.ops[at] != "const":
+            return self._places[at]
+        value = self._rows.attrs[at]
+        self._fixed[self._use()] = bits = _bits(value)
+        if bits not in self._places:
+            self._places[bits] = self._append("const", (), value)
+        return self._places[bits]
+
+    def _use(self) -> Use:
+        """The constant that is met next."""
+        self._met += 1
+        return self._number, self._met - 1
+
+    def _argument(self, at: int) -> int:
+        """The row of an argument for an operand that is a constant."""
+        if self._isa is not None:
+            return self._added(Argument("itself", [self._use()]))
+        if at in self._shared:
+            row, argument = self._shared[at]
+            argument.uses.append(self._use())
+            return row
+        argument = Argument("itself", [self._use()])
+        row = self._added(argument)
+        self._shared[at] = row, argument
+        return row
+
+    def _parts(self) -> tuple[int, int]:
+        """The rows of the arguments for the parts of a reciprocal."""
+        use = self._use()
+        return self._added(Argument("value", [use])), self._added(Argument("rest", [use]))
+
+    def _added(self, argument: Argument) -> int:
+        self._arguments.append(argument)
+        return self._append("scalar", (), Scalar("const", len(self._arguments) - 1, "float"))

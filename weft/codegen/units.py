@@ -1,0 +1,209 @@
+"""From subgraphs to units: lowering, the passes, and all kernels; or those of the text before, with other constants.
+
+Most saves on stage tune a number. If the IR differs from the one before in the values of constants only, so do the
+kernels, and these need not be built again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from weft.codegen.compilation import KernelBuilder, compile_feeds, compile_films, compile_kernel, compile_points
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel, Unit, content_hash
+from weft.contexts import ContextSpec, ContextTable
+from weft.graph.budget import Budget
+from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool
+from weft.ir.lower import KeptLowering, lower
+from weft.ir.passes import run_passes
+from weft.ir.rates import PassContext, long_loops
+
+# An IR with other constants.
+
+ConstantUse: TypeAlias = "tuple[Expr, int]"
+"""A constant as an operand: the expression that uses it, and the place of the operand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """How one IR follows from another by other values of constants: the new value for each use, by the users in the
+    first, and the expressions of the second that have replaced those of the first."""
+
+    constants: Mapping[ConstantUse, float]
+    replaced: Mapping[Expr, Expr]
+
+
+def tuning(before: Lowered, after: Lowered) -> Tuning | None:
+    """How an IR follows from another; None if it differs in more than constants as operands of operations.
+
+    Apart from constants, expressions correspond one to one: none is in both and yet replaced, and no two have become
+    one or the other way round.
+    """
+    if _without_expressions(before) != _without_expressions(after):
+        return None
+    old, new = set(before.nodes), set(after.nodes)
+    constants: dict[ConstantUse, float] = {}
+    replaced: dict[Expr, Expr] = {}
+    made = set[Expr]()
+    todo = list(zip(before.roots, after.roots, strict=True))
+    while todo:
+        node, other = todo.pop()
+        if node is other or replaced.get(node) is other:
+            continue
+        is_clear = node not in new and other not in old and node not in replaced and other not in made
+        is_alike = node.op == other.op and node.attr == other.attr and len(node.args) == len(other.args)
+        if not (is_clear and is_alike) or node.op == "const":
+            return None
+        replaced[node] = other
+        made.add(other)
+        for place, (arg, given) in enumerate(zip(node.args, other.args, strict=True)):
+            if arg.op != "const" or given.op != "const":
+                todo.append((arg, given))
+            elif arg is not given:
+                if isinstance(node.attr, LoopShape):
+                    return None  # values of kernels have other operands than loops of the IR
+                constants[node, place] = _value(given)
+    return Tuning(constants, replaced)
+
+
+def _without_expressions(lowered: Lowered) -> tuple[object, ...]:
+    """All that an IR is besides its expressions."""
+    ends = [[output.label for output in ends] for ends in (lowered.outputs, lowered.feeds, lowered.films)]
+    exposed = [strand for strand, _ in lowered.exposed]
+    updates = [(update.slot, update.plane) for update in lowered.updates]
+    return lowered.name, lowered.context, ends, exposed, lowered.slots, updates, lowered.borrowed
+
+
+def _value(constant: Expr) -> float:
+    assert isinstance(constant.attr, float)
+    return constant.attr
+
+
+# Units.
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A unit, with the IR that it was lowered to, the IR after the passes, and what has built its kernels: for other
+    expressions than those of the IR (their `origins`), if constants were replaced since then."""
+
+    written: Lowered
+    unit: Unit
+    lowered: Lowered
+    builders: tuple[KernelBuilder, ...]
+    origins: Mapping[Expr, Expr] = field(default_factory=dict)
+
+    def tuned(self, written: Lowered, lowered: Lowered) -> _Made | None:
+        """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
+        found = None if self.unit.kernel.stages else tuning(self.lowered, lowered)
+        if found is None:
+            return None
+        uses = {(self.origins.get(user, user), place): value for (user, place), value in found.constants.items()}
+        try:
+            kernels = _with_constants(self.unit.kernels, self.builders, uses)
+        except MalformedError:
+            return None
+        replaced = found.replaced
+        origins = {node: origin for node, origin in self.origins.items() if node not in replaced}
+        origins |= {new: self.origins.get(node, node) for node, new in replaced.items()}
+        return _Made(written, _with_kernels(self.unit, kernels), lowered, self.builders, origins)
+
+
+def _with_constants(
+    kernels: Iterable[Kernel], builders: Iterable[KernelBuilder], uses: Mapping[ConstantUse, float]
+) -> list[Kernel]:
+    """The kernels with other constants, by the expressions for which they were built. Raises MalformedError if one is
+    no operand anywhere."""
+    made, missing = [], set(uses)
+    for kernel, builder in zip(kernels, builders, strict=True):
+        sections = []
+        for section, writer in zip(kernel.sections, builder.writers, strict=True):
+            new = dict[int, float]()
+            for (user, place), value in uses.items():
+                if operands := [first + place for first in writer.first_operands(user)]:
+                    new |= dict.fromkeys(operands, value)
+                    missing.discard((user, place))
+            sections.append(section.with_constants(new) if new else section)
+        made.append(replace(kernel, sections=tuple(sections)))
+    if missing:
+        raise MalformedError(f"constants of {len(missing)} expressions are no operands")
+    return made
+
+
+def _with_kernels(unit: Unit, kernels: Iterable[Kernel]) -> Unit:
+    """The unit with other kernels instead of its own, in their order."""
+    given = iter(kernels)
+    made = replace(
+        unit,
+        kernel=next(given),
+        points={strand: next(given) for strand in unit.points},
+        feeds=next(given) if unit.feeds else None,
+        films=next(given) if unit.films else None,
+    )
+    return replace(made, hash=_hash(made))
+
+
+def _hash(unit: Unit) -> str:
+    return "-".join(map(content_hash, unit.kernels))
+
+
+@dataclass
+class KeptUnit:
+    """What the compile of a subgraph leaves for that of the next patch. It keeps no names: kernels are the same, but
+    what listings show."""
+
+    lowering: KeptLowering
+    context: PassContext
+    made: _Made | None = None
+
+    @classmethod
+    def of(cls, spec: ContextSpec, patch: Patch) -> KeptUnit:
+        """Nothing, at first. The patches have the same settings and files."""
+        pool = Pool(names=False)
+        return cls(KeptLowering(pool), replace(_pass_context(pool, spec, patch), _rewritten={}))
+
+
+def _pass_context(pool: Pool, spec: ContextSpec, patch: Patch) -> PassContext:
+    return PassContext(pool, spec, patch.media, int(patch.settings["samples"]))
+
+
+def compile_unit(
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True,
+    budget: Budget | None = None, known: KeptUnit | None = None,
+) -> tuple[Unit, Lowered]:  # fmt: skip
+    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is not
+    done again. Raises WeftError, or Unavailable if a source is missing."""
+    spec = contexts[subgraph.context]
+    context = known.context if known else _pass_context(Pool(budget), spec, patch)
+    before = known.made if known else None
+    written = lower(patch, graph, subgraph, contexts, known.lowering if known else context.pool)
+    if before and before.written == written:
+        return replace(before.unit, subgraph=subgraph), before.lowered
+    lowered = run_passes(written, context, optimise)
+    made = before.tuned(written, lowered) if before else None
+    made = made or _built(subgraph, written, lowered, context, optimise)
+    loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
+    places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
+    made = replace(made, unit=replace(made.unit, subgraph=subgraph, loops=places))
+    if known:
+        known.made = made
+    return made.unit, made.lowered
+
+
+def _built(subgraph: Subgraph, written: Lowered, lowered: Lowered, context: PassContext, optimise: bool) -> _Made:
+    """The unit of an IR, with new kernels."""
+    spec, pool, builders = context.spec, context.pool, list[KernelBuilder]()
+    rates = context.rates(lowered)
+    kernel = compile_kernel(lowered, spec, optimise, pool, rates, builders)
+    points = {
+        ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True), builders)
+        for ref, _ in lowered.exposed
+    }
+    feeds = compile_feeds(lowered, optimise, pool, builders) if lowered.feeds else None
+    unit = Unit(subgraph, kernel, points, "", feeds, borrowed=lowered.borrowed)
+    if lowered.films:
+        shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
+        unit = replace(unit, films=compile_films(shown, spec, optimise, pool, rates, builders))
+    return _Made(written, replace(unit, hash=_hash(unit)), lowered, tuple(builders))
