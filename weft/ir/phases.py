@@ -27,7 +27,8 @@ _TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
 _SMALL = 8.0
 
 _PERIODIC = frozenset({"sin", "cos", "floor", "mod"})
-_CHANGING = _PERIODIC | {"sub", "bits_of", "bits_mul", "bits_add"}
+_BITS = frozenset({"bits_of", "bits_mul", "bits_add"})
+_CHANGING = _PERIODIC | _BITS | {"sub"}
 _LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
 Split: TypeAlias = "tuple[Expr | None, ...]"
@@ -118,7 +119,7 @@ class _Phases:
     """The remainder that each floor belongs to, the larger one if there are two."""
     _splits: dict[Expr, Split] = field(default_factory=dict)
     _cells: dict[Expr, _SplitFloor | None] = field(default_factory=dict)
-    _bit_sums: dict[Expr, tuple[Expr, Expr | None]] = field(default_factory=dict)
+    _bit_sums: dict[Expr, tuple[Expr, Expr | None] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._whole_of = {}
@@ -146,7 +147,7 @@ class _Phases:
                 return None if angle is None else self._made(node.op, angle)
             case "floor" if (cell := self._cell(node)) is not None:
                 return cell.settled
-            case "bits_of" | "bits_mul" | "bits_add":
+            case op if op in _BITS:
                 return self._bits(node)
             case "sub" | "mod" if node in self.remainders:
                 cell = self._cell(self.remainders[node].whole)
@@ -226,16 +227,21 @@ class _Phases:
         terms = self._bit_terms(node)
         if terms is None:
             return None
-        self._bit_sums[node] = terms
         varying, turns = terms
         return varying if turns is None else self._made("bits_add", varying, turns)
 
     def _bit_terms(self, node: Expr) -> tuple[Expr, Expr | None] | None:
+        if node not in self._bit_sums:
+            self._bit_sums[node] = self._found_bit_terms(node)
+        return self._bit_sums[node]
+
+    def _found_bit_terms(self, node: Expr) -> tuple[Expr, Expr | None] | None:
         first = node.args[0]
         if node.op == "bits_of":
             cell = self._cell(first) if first.op == "floor" else None
             return None if cell is None else self._cell_bits(cell)
-        varying, turns = self._bit_sums.get(first, (first, None))
+        terms = self._bit_terms(first) if first.op in _BITS else None
+        varying, turns = terms or (first, None)
         constant = node.args[1]
         if turns is None or constant.op != "u32":
             return None
@@ -538,7 +544,15 @@ class _WavePass:
             known, other = self._known_factor(node)
             if other is not None:
                 return self._times(self.new[other], known * factor)
-        return self._times(self.new[node], factor)
+        return self._times(self._replacement(node, depth), factor)
+
+    def _replacement(self, node: Expr, depth: int) -> Expr:
+        """The replacement of a sum. That of its own terms is known; the sum may be one of another wave, which comes
+        later."""
+        if depth and node.op in ("add", "sub", "neg"):
+            args = tuple([self._replacement(arg, depth - 1) for arg in node.args])
+            return _with_args(self.builder.pool, node, args)
+        return self.new[node]
 
     def _known_factor(self, node: Expr) -> tuple[float, Expr | None]:
         """The constant factor of a product, or of a quotient by a constant, and the other factor; 1 and None if there

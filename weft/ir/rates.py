@@ -221,8 +221,10 @@ def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
             quotient = node.args[0]
             floors["", quotient, 1.0] = node
             if quotient.op in ("mul", "div"):
-                for argument, by in (quotient.args, quotient.args[::-1]):
-                    floors[quotient.op, argument, _number(by)] = node
+                argument, by = quotient.args
+                floors[quotient.op, argument, _number(by)] = node
+                if quotient.op == "mul":
+                    floors[quotient.op, by, _number(argument)] = node
     for node, argument, period in operations:
         for key in (("", argument, period), ("div", argument, period), ("mul", argument, 1 / period)):
             if key in floors and _is_quotient(floors[key].args[0], argument, period):
