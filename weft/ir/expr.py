@@ -120,6 +120,8 @@ class Pool:
     def __init__(self, budget: Budget | None = None, names: bool = True) -> None:
         self.budget = budget or Budget()
         self.has_names = names
+        self.ops: set[str] = set()
+        """The operations of all its expressions."""
         self._nodes: dict[tuple[object, ...], Expr] = {}
         self._names: dict[Expr, str] = {}
         self._strands: set[Expr] = set()
@@ -136,6 +138,7 @@ class Pool:
         if node is None:
             if self._steps:
                 self.budget.spend(self._steps, span)
+            self.ops.add(op)
             free = 0
             for arg in args:
                 free |= arg.free
@@ -368,6 +371,11 @@ class Lowered:
     def roots(self) -> list[Expr]:
         return self.swept + [value for _, value in self.exposed] + [o.value for o in (*self.feeds, *self.films)]
 
+    @property
+    def is_all_swept(self) -> bool:
+        """Whether all its expressions are evaluated at every tick."""
+        return not (self.exposed or self.feeds or self.films)
+
     @cached_property
     def nodes(self) -> list[Expr]:
         """All its expressions, operands first."""
@@ -376,7 +384,7 @@ class Lowered:
     @property
     def swept_nodes(self) -> list[Expr]:
         """The expressions that are needed at every tick, operands first."""
-        return topological(self.swept) if self.exposed or self.feeds or self.films else self.nodes
+        return self.nodes if self.is_all_swept else topological(self.swept)
 
     @cached_property
     def ordered(self) -> list[Expr]:
@@ -395,80 +403,44 @@ class Replacements(dict[Expr, Expr]):
         return node
 
 
-AGAIN = object()
-"""The fact about an expression whose result also depends on others than those that it is made of."""
-
-
 @dataclass(eq=False)
 class KnownRewrites:
     """The results of one rewriting for the next one of the same kind. The result of an expression follows from the
-    expression and perhaps from `facts` about all that it is made of, such as how many users it has."""
+    expression."""
 
     results: Replacements = field(default_factory=Replacements)
-    facts: Mapping[Expr, object] = field(default_factory=dict)
+    _found: set[Expr] = field(default_factory=set)
 
-    def missing(self, lowered: Lowered, facts: Mapping[Expr, object] | None) -> Iterator[Expr]:
-        """The expressions of the IR whose results have to be found, operands first. The caller adds each result before
-        it asks for the next one. With `facts`, those that hold now, they include what depends on a fact that has
-        changed."""
-        results = self.results
-        if facts is None:
-            yield from (node for node in topological(lowered.roots, results) if node not in results)
-            return
-        nodes, before, self.facts = lowered.nodes, self.facts, facts
-        # Facts about the parts of an expression may change while the expression is not there.
-        for gone in results.keys() - set(nodes):
-            del results[gone]
-        differing = {node for node, _ in before.items() ^ facts.items()}
-        again = {node for node, fact in facts.items() if fact is AGAIN}
-        if not differing and not again:
-            yield from (node for node in nodes if node not in results)
-            return
-        for node in nodes:
-            if node not in results:
-                yield node
-            elif node in differing or not differing.isdisjoint(node.args):
-                differing.add(node)
-                yield node
-            elif node in again:
-                result = results[node]
-                yield node
-                if results[node] is not result:
-                    differing.add(node)
+    def missing(self, lowered: Lowered) -> Iterator[Expr]:
+        """The expressions of the IR whose results have to be found, operands first. They have none yet; the caller adds
+        each before it asks for the next one."""
+        found = self._found
+        nodes = topological([root for root in lowered.roots if root not in found], found)
+        yield from nodes
+        found.update(nodes)
 
 
 def rewrite(
-    lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
-    ordered: bool = False, known: KnownRewrites | None = None, facts: Mapping[Expr, object] | None = None,
-    nodes: Iterable[Expr] | None = None,
+    lowered: Lowered, pool: Pool, ops: Container[str], change: Change, ordered: bool = False,
+    known: KnownRewrites | None = None,
 ) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
     operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
-    `ordered`. Results that are `known` hold if the same `facts` do. `new` is filled on the way, with these results if
-    there are any. `nodes` are all expressions, if the order in which they are replaced matters."""
-    if new is None:
-        new = Replacements() if known is None else known.results
+    `ordered`. Results that are `known` are not found again, and others are added to them."""
+    new = Replacements() if known is None else known.results
     replaced = new.keys()
-
-    def made_of(node: Expr) -> Expr:
-        args = node.args
+    for node in lowered.nodes if known is None else known.missing(lowered):
+        op, args = node.op, node.args
         if not replaced.isdisjoint(args):
             args = tuple([new[arg] for arg in args])
-        if node.op in ops:
-            return change(node, args)
-        if args == node.args:
-            return node
-        return pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
-
-    if known is not None:
-        for node in known.missing(lowered, facts):
-            new[node] = made_of(node)
-    else:
-        for node in lowered.nodes if nodes is None else nodes:
-            if node.op in ops or not replaced.isdisjoint(node.args):
-                made = made_of(node)
-                if made is not node:
-                    new[node] = made
+        elif op not in ops:
+            continue
+        if op in ops:
+            made = change(node, args)
+        else:
+            made = pool.make(op, in_order(op, args) if ordered else args, node.attr, node.span)
+        if made is not node:
+            new[node] = made
     if all(new[root] is root for root in lowered.roots):
         return lowered
     pool.transfer_names(new)

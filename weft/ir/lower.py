@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
 from weft.errors import Span, error
@@ -16,7 +17,7 @@ from weft.graph.mentions import words_of
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
-    StrandRef, Update, digest, expanded_size, topological
+    StrandRef, Update, digest, expanded_size, found_below, topological
 )
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, view_of
@@ -422,14 +423,37 @@ class ExprDomain:
 # to it once a frame, and smoothed from value to value. A strand that it reads all over a picture is sent as a picture.
 
 
-class FeedCollector:
-    """Replaces inputs by coordinates, and collects the expressions that other contexts have to evaluate for them."""
+@dataclass(eq=False)
+class StrandsBelow:
+    """Finds the strands that an expression needs, once for each expression."""
 
-    def __init__(self, name: str, pool: Pool, rate: Mapping[Expr, Rate]) -> None:
-        self._name = name
+    _known: dict[Expr, tuple[Expr, ...]] = field(default_factory=dict)
+
+    def all(self, roots: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Those that some expressions need, in the order of `depth_first`."""
+        return _joined([found_below(root, self._known, self._found) for root in roots])
+
+    def _found(self, node: Expr) -> tuple[Expr, ...]:
+        below = _joined([self._known[arg] for arg in node.args])
+        return (*below, node) if node.op == "strand" else below
+
+
+def _joined(lists: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    """The members of several lists, each once."""
+    several = [each for each in dict.fromkeys(lists) if each]
+    if len(several) < 2:
+        return several[0] if several else ()
+    return tuple(dict.fromkeys(chain.from_iterable(several)))
+
+
+class FeedCollector:
+    """Replaces inputs by coordinates, and collects the expressions that other contexts have to evaluate for them. They
+    are numbered in the order of the `strands`."""
+
+    def __init__(self, name: str, pool: Pool, strands: Iterable[Expr], rate: Mapping[Expr, Rate]) -> None:
         self._pool = pool
-        self._rate = rate
-        self._labels: dict[Expr, str] = {}
+        fed = (strand for strand in strands if not _in_stream(strand, rate))
+        self._labels = {strand: f"{name}:{strand.attr}/{k}" for k, strand in enumerate(fed)}
 
     @property
     def feeds(self) -> tuple[Output, ...]:
@@ -441,19 +465,16 @@ class FeedCollector:
         match node.op, node.attr:
             case "uniform", str(name) if is_smoothed(name):
                 return self._coordinate(name, node)
-            case "strand", StrandRef() as ref if len(node.args) == 1 and _own_time(node.args[0]):
-                # A strand of the same stream, read at the sample that is being computed.
+            case "strand", StrandRef() as ref if _is_of_sample(node):
                 return self._coordinate(str(ref), node)
             case "strand", StrandRef() as ref:
                 return self._fed(node, args, ref)
         return self._pool.with_args(node, args)
 
     def _fed(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
-        in_stream = any(self._rate[arg] > Rate.FRAME for arg in node.args)
-        if not in_stream and all((part.op, part.attr) != ("coord", "channel") for part in topological(node.args)):
+        if node in self._labels:
             # The place where it is read does not depend on the stream, so the operands can stay as they were.
-            label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
-            return self._coordinate(label, node)
+            return self._coordinate(self._labels[node], node)
         # It is read at another place for every sample, or channel.
         if len(args) == 1:
             words = f"a map of the time cannot reach into {ref}, which knows only its own time"
@@ -462,6 +483,19 @@ class FeedCollector:
 
     def _coordinate(self, name: str, node: Expr) -> Expr:
         return self._pool.make("coord", (), name, node.span)
+
+
+def _in_stream(strand: Expr, rate: Mapping[Expr, Rate]) -> bool:
+    """Whether the place where a strand is read depends on the stream: on the sample that is being computed, or on the
+    channel."""
+    if _is_of_sample(strand) or any(rate[arg] > Rate.FRAME for arg in strand.args):
+        return True
+    return any((part.op, part.attr) == ("coord", "channel") for part in topological(strand.args))
+
+
+def _is_of_sample(strand: Expr) -> bool:
+    """Whether it is a strand of the same stream, read at the sample that is being computed."""
+    return len(strand.args) == 1 and _own_time(strand.args[0])
 
 
 def _own_time(node: Expr) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from weft.ir.expr import EXPANDING, Change, Expr, ExprBuilder, Lowered, SlotPlane, in_order, rewrite, topological
-from weft.ir.lower import FeedCollector
+from weft.ir.census import Census, TrackedRewrites
+from weft.ir.expr import (
+    EXPANDING, Change, Expr, ExprBuilder, KnownRewrites, Lowered, SlotPlane, in_order, rewrite, topological
+)
+from weft.ir.lower import FeedCollector, StrandsBelow
 from weft.ir.phases import reduce_phases, turn_waves
 from weft.ir.pixels import filter_shrunk, take_samples
-from weft.ir.rates import PassContext, Rate, planar_slots
+from weft.ir.rates import PassContext, PlanarSlots, Rate
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 from weft.ops.ieee import below_in_single
@@ -29,8 +32,9 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     which cannot be sampled at a place."""
     if not lowered.slots:
         return lowered
-    images = planar_slots(lowered.updates, context.spec) if context.spec.sweeps_plane else set()
-    images |= {slot.key for slot in lowered.slots if not slot.outlives}
+    images = {slot.key for slot in lowered.slots if not slot.outlives}
+    if context.spec.sweeps_plane:
+        images |= context.known(lambda: PlanarSlots(context.spec), "planar").among(lowered.updates)
     lowered = replace(lowered, slots=tuple(replace(slot, image=slot.key in images) for slot in lowered.slots))
     if all(slot.image for slot in lowered.slots):
         return lowered
@@ -39,7 +43,8 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
         is_number = isinstance(node.attr, SlotPlane) and node.attr.slot not in images
         return context.pool.with_args(node, args[:1] if is_number else args)
 
-    return rewrite(lowered, context.pool, ("state",), settle)
+    known = context.known(KnownRewrites, "settle_state", frozenset(images))
+    return rewrite(lowered, context.pool, ("state",), settle, known=known)
 
 
 def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
@@ -98,9 +103,10 @@ def collect_feeds(lowered: Lowered, context: PassContext) -> Lowered:
     """Replaces the inputs of a context that streams by coordinates."""
     if not context.spec.streams:
         return lowered
-    collector = FeedCollector(lowered.name, context.pool, context.rates(lowered))
-    # Feeds are numbered in the order in which they are found.
-    changed = rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced, nodes=lowered.ordered)
+    strands = context.known(StrandsBelow, "strands").all(lowered.roots) if "strand" in context.pool.ops else ()
+    collector = FeedCollector(lowered.name, context.pool, strands, context.rates(lowered))
+    known = context.known(KnownRewrites, "collect_feeds", collector.feeds)
+    changed = rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced, known=known)
     return replace(changed, feeds=collector.feeds)
 
 
@@ -111,7 +117,7 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         return builder.at(node.span).op(node.op, *args)
 
-    return rewrite(lowered, context.pool, EXPANDING, expanded, known=context.known("expand"))
+    return rewrite(lowered, context.pool, EXPANDING, expanded, known=context.known(KnownRewrites, "expand"))
 
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:
@@ -122,7 +128,7 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
         simpler = builder.at(node.span).simplified(node.op, args)
         return simpler or context.pool.with_args(node, in_order(node.op, args))
 
-    return rewrite(lowered, context.pool, OPS, folded, known=context.known("fold"))
+    return rewrite(lowered, context.pool, OPS, folded, known=context.known(KnownRewrites, "fold"))
 
 
 def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
@@ -130,13 +136,19 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     precision: there, a remainder close to the period would be rounded to it."""
     if context.spec.streams and not context.spec.in_blocks:
         return lowered  # double precision throughout
-    rests = {node for node in lowered.nodes if node.op == "mod" and not node.free}
-    if not rests:
+    known = context.known(_KnownRests, "keep_rests", lowered.slots)
+    rate = context.rates_with(known.follow(lowered).came, lowered)
+    if not known.census.found:
         return lowered
     outputs, exposed = [o.value for o in lowered.outputs], [value for _, value in lowered.exposed]
-    handed = _handed(rests, lowered.swept_nodes, outputs, context.rates(lowered))
+    swept = known.census
+    if not lowered.is_all_swept:
+        swept = known.swept
+        swept.follow(lowered.swept)
+    handed = _handed(swept, outputs, rate)
     if exposed:
-        handed |= _handed(rests, topological(exposed), exposed, context.rates(lowered, points=True))
+        known.exposed.follow(exposed)
+        handed |= _handed(known.exposed, exposed, context.rates(lowered, points=True))
     if not handed:
         return lowered
     builder = ExprBuilder(context.pool)
@@ -151,22 +163,35 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
             limit = rest.const(below_in_single(period.attr))
         else:
             limit = Term(builder, period) * (1 - 2.0**-22)
-        known: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
-        return known
+        held: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
+        return held
 
-    facts = dict.fromkeys(handed, True)
-    return rewrite(lowered, context.pool, ("mod",), kept, known=context.known("keep_rests"), facts=facts)
+    known.compare(dict.fromkeys(handed, True))
+    return rewrite(lowered, context.pool, ("mod",), kept, known=known)
 
 
-def _handed(
-    values: set[Expr], nodes: Iterable[Expr], ends: Iterable[Expr], rate: Mapping[Expr, Rate]
-) -> set[Expr]:
-    """Those of some values, which belong to no loop, that pass into a section that runs more often, or into a loop.
-    `nodes` are all expressions; the `ends` are computed at every element."""
-    handed = {end for end in ends if end in values and rate[end] < Rate.ELEMENT}
-    for node in nodes:
-        if not values.isdisjoint(node.args):
-            handed.update(arg for arg in node.args if arg in values and (node.free or rate[arg] < rate[node]))
+def _rests() -> Census:
+    """Finds the remainders that belong to no loop."""
+    return Census({"mod"}, lambda node: not node.free)
+
+
+@dataclass(eq=False)
+class _KnownRests(TrackedRewrites):
+    """What is known of remainders: in all expressions, in those that are needed at every tick if these are not all, and
+    in those that are read at points."""
+
+    census: Census = field(default_factory=_rests)
+    swept: Census = field(default_factory=_rests)
+    exposed: Census = field(default_factory=_rests)
+
+
+def _handed(rests: Census, ends: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
+    """Those of some values, which belong to no loop, that pass into a section that runs more often, or into a loop. The
+    `ends` are computed at every element."""
+    handed = {end for end in ends if end in rests.found and rate[end] < Rate.ELEMENT}
+    for rest in rests.found:
+        if any(user.free or rate[rest] < rate[user] for user in rests.users[rest]):
+            handed.add(rest)
     return handed
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from weft.ir.expr import AGAIN, Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
-from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, bound, period_of, remainders_among
+from weft.ir.census import AGAIN, Census, TrackedRewrites
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
+from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, bound, period_of, remainder_of, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
 
@@ -27,7 +28,9 @@ _TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
 _SMALL = 8.0
 
 _PERIODIC = frozenset({"sin", "cos", "floor", "mod"})
-_CHANGING = _PERIODIC | {"sub", "bits_of", "bits_mul", "bits_add"}
+_BITS = frozenset({"bits_of", "bits_mul", "bits_add"})
+_TELLING = _PERIODIC | {"sub", "bits_of"}
+_CHANGING = _PERIODIC | _BITS | {"sub"}
 _LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
 Split: TypeAlias = "tuple[Expr | None, ...]"
@@ -54,49 +57,46 @@ class _SplitFloor:
 def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     """Keeps the arguments of periodic operations small: the terms that vary only with the frame are reduced to one
     turn."""
-    nodes = lowered.nodes
-    periodic = {node.args[0] for node in nodes if node.op in _PERIODIC}
-    if not periodic:
+    anywhere = bool(lowered.exposed)
+    known = context.known(lambda: _KnownPhases(finite=Finiteness(anywhere)), "phases", lowered.slots, anywhere)
+    changes = known.follow(lowered)
+    rate = context.rates_with(changes.came, lowered)
+    known.add_moving(changes.came, rate)
+    known.add_changed(_sums_at_elements(changes.reshared, rate))
+    found = known.census.found
+    if known.moving.isdisjoint([node.args[0] for node in found if node.op in _PERIODIC]):
         return lowered
-    rate = context.rates(lowered)
-    moving = _moving(nodes, rate)
-    if periodic.isdisjoint(moving):
-        return lowered
-    remainders = remainders_among(nodes)
-    taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
-    finite = Finiteness(anywhere=bool(lowered.exposed))
-    known = context.known("phases", lowered.slots, finite.anywhere)
-    new = Replacements() if known is None else known.results
-    phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite, new)
-    return rewrite(lowered, context.pool, _CHANGING, phases.change, new, True, known, phases.facts())
+    remainders = remainders_among(found)
+    taken = {each.whole for each in remainders.values()} | {node.args[0] for node in found if node.op == "bits_of"}
+    shared, finite, new = known.census.shared, known.finite, known.results
+    phases = _Phases(ExprBuilder(context.pool), rate, known.moving, remainders, taken, shared, finite, new)
+    known.compare(phases.facts())
+    return rewrite(lowered, context.pool, _CHANGING, phases.change, True, known)
 
 
-def _shared(nodes: list[Expr]) -> set[Expr]:
-    """The expressions with several users."""
-    seen: set[Expr] = set()
-    shared: set[Expr] = set()
-    for node in nodes:
-        args = node.args
-        if not seen.isdisjoint(args):
-            shared.update(seen.intersection(args))
-        seen.update(args)
-    return shared
+def _is_telling(node: Expr) -> bool:
+    """Whether the pass has to know of an expression, wherever it is."""
+    return node.op != "sub" or remainder_of(node) is not None
 
 
-def _moving(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
+@dataclass(eq=False)
+class _KnownPhases(TrackedRewrites):
+    """What the pass found out about expressions."""
+
+    finite: Finiteness = field(kw_only=True)
+    census: Census = field(default_factory=lambda: Census(_TELLING, _is_telling))
+    moving: set[Expr] = field(default_factory=set)
     """The sums of a term that varies only with the frame and another term, and the expressions that split into such
     sums."""
-    moving, of_frame = set[Expr](), set[Expr]()
-    frame = Rate.FRAME
-    for node in nodes:
-        if rate[node] <= frame and not node.free:
-            if rate[node] == frame:
-                of_frame.add(node)
-        elif node.op in _LINEAR:
-            joins = node.op in ("add", "sub") and not of_frame.isdisjoint(node.args)
-            if joins or not moving.isdisjoint(node.args):
-                moving.add(node)
-    return moving
+
+    def add_moving(self, nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> None:
+        """Finds those among some expressions, which come operands first."""
+        moving, frame = self.moving, Rate.FRAME
+        for node in nodes:
+            if node.op in _LINEAR and (node.free or rate[node] > frame):
+                joins = node.op in ("add", "sub") and any(rate[arg] == frame and not arg.free for arg in node.args)
+                if joins or not moving.isdisjoint(node.args):
+                    moving.add(node)
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class _Phases:
     """The remainder that each floor belongs to, the larger one if there are two."""
     _splits: dict[Expr, Split] = field(default_factory=dict)
     _cells: dict[Expr, _SplitFloor | None] = field(default_factory=dict)
-    _bit_sums: dict[Expr, tuple[Expr, Expr | None]] = field(default_factory=dict)
+    _bit_sums: dict[Expr, tuple[Expr, Expr | None] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._whole_of = {}
@@ -128,11 +128,8 @@ class _Phases:
 
     def facts(self) -> Mapping[Expr, object]:
         """What results depend on that does not follow from the expressions themselves."""
-        shared, taken, remainders, whole_of = self.shared, self.taken, self.remainders, self._whole_of
-        several = {*taken, *remainders, *whole_of}
-        found: dict[Expr, object] = dict.fromkeys(shared, True)
-        found |= {n: (n in shared, n in taken, remainders.get(n), whole_of.get(n)) for n in several}
-        return found
+        taken, remainders, whole_of = self.taken, self.remainders, self._whole_of
+        return {n: (n in taken, remainders.get(n), whole_of.get(n)) for n in {*taken, *remainders, *whole_of}}
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
@@ -146,7 +143,7 @@ class _Phases:
                 return None if angle is None else self._made(node.op, angle)
             case "floor" if (cell := self._cell(node)) is not None:
                 return cell.settled
-            case "bits_of" | "bits_mul" | "bits_add":
+            case op if op in _BITS:
                 return self._bits(node)
             case "sub" | "mod" if node in self.remainders:
                 cell = self._cell(self.remainders[node].whole)
@@ -226,16 +223,21 @@ class _Phases:
         terms = self._bit_terms(node)
         if terms is None:
             return None
-        self._bit_sums[node] = terms
         varying, turns = terms
         return varying if turns is None else self._made("bits_add", varying, turns)
 
     def _bit_terms(self, node: Expr) -> tuple[Expr, Expr | None] | None:
+        if node not in self._bit_sums:
+            self._bit_sums[node] = self._found_bit_terms(node)
+        return self._bit_sums[node]
+
+    def _found_bit_terms(self, node: Expr) -> tuple[Expr, Expr | None] | None:
         first = node.args[0]
         if node.op == "bits_of":
             cell = self._cell(first) if first.op == "floor" else None
             return None if cell is None else self._cell_bits(cell)
-        varying, turns = self._bit_sums.get(first, (first, None))
+        terms = self._bit_terms(first) if first.op in _BITS else None
+        varying, turns = terms or (first, None)
         constant = node.args[1]
         if turns is None or constant.op != "u32":
             return None
@@ -380,6 +382,11 @@ def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
     return not node.free and rate[node] <= Rate.FRAME
 
 
+def _sums_at_elements(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> Iterator[Expr]:
+    """Those among some expressions that are taken apart or not depending on how many users they have."""
+    return (node for node in nodes if node.op in _LINEAR and (node.free or rate[node] == Rate.ELEMENT))
+
+
 def _is_moving(split: Split) -> bool:
     """Whether some terms vary only with the frame and others do not."""
     return split[Rate.FRAME] is not None and any(split[Rate.COLUMN :])
@@ -423,27 +430,45 @@ class _Phase(NamedTuple):
 def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     """Counts the arguments of sines and cosines in half turns, and computes those that differ only by a steady phase
     from one sine and one cosine."""
-    waves = [node for node in lowered.nodes if node.op in _HALF_TURNS]
-    rate = context.rates(lowered) if waves else {}
-    waves = [wave for wave in waves if rate[wave.args[0]] > Rate.FRAME]
+    known = context.known(_KnownWaves, "waves", lowered.slots)
+    changes = known.follow(lowered)
+    rate = context.rates_with(changes.came, lowered)
+    known.add_changed(_sums_at_elements(changes.reshared, rate))
+    waves = {wave for wave in known.census.found if rate[wave.args[0]] > Rate.FRAME}
     if not waves:
         return lowered
-    known = context.known("waves", lowered.slots)
-    new = Replacements() if known is None else known.results
-    shared, phases = _shared(lowered.nodes), _families(waves, rate, lowered)
-    turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), phases, new)
-    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, new, True, known, turned.facts())
+    phases, shared = _families(waves, rate, lowered, known.terms), known.census.shared
+    turned = _WavePass(ExprBuilder(context.pool), rate, shared, waves, phases, known.results)
+    known.compare(turned.facts())
+    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, True, known)
 
 
-def _families(waves: list[Expr], rate: Mapping[Expr, Rate], lowered: Lowered) -> dict[Expr, _Phase]:
-    """The phases of the waves that can be computed from another one."""
-    kin = defaultdict[tuple[Signed, ...], dict[Expr, list[Signed]]](dict)
+class _Terms(NamedTuple):
+    """The terms of an argument: those that change within a frame, in an order of their own, and the steady ones."""
+
+    moving: tuple[Signed, ...]
+    steady: tuple[Signed, ...]
+
+
+@dataclass(eq=False)
+class _KnownWaves(TrackedRewrites):
+    """What the pass found out about expressions."""
+
+    census: Census = field(default_factory=lambda: Census(_HALF_TURNS))
+    terms: dict[Expr, _Terms] = field(default_factory=dict)
+
+
+def _families(
+    waves: Iterable[Expr], rate: Mapping[Expr, Rate], lowered: Lowered, known: dict[Expr, _Terms]
+) -> dict[Expr, _Phase]:
+    """The phases of the waves that can be computed from another one. The terms of arguments are found once."""
+    kin = defaultdict[tuple[Signed, ...], dict[Expr, tuple[Signed, ...]]](dict)
     for wave in waves:
         argument = wave.args[0]
         if rate[argument] == Rate.ELEMENT:
-            terms = list(_terms(argument, 1, _DEPTH))
-            moving = sorted(((t, s) for t, s in terms if not _is_steady(t, rate)), key=lambda term: term[0].key)
-            kin[tuple(moving)][argument] = [(t, s) for t, s in terms if _is_steady(t, rate)]
+            if argument not in known:
+                known[argument] = _sorted_terms(argument, rate)
+            kin[known[argument].moving][argument] = known[argument].steady
     phases: dict[Expr, _Phase] = {}
     for family in kin.values():
         if len(family) >= _FAMILY:
@@ -454,6 +479,12 @@ def _families(waves: list[Expr], rate: Mapping[Expr, Rate], lowered: Lowered) ->
             for argument, steady in family.items():
                 phases[argument] = _Phase(base, tuple(_difference(steady, family[base])))
     return phases
+
+
+def _sorted_terms(argument: Expr, rate: Mapping[Expr, Rate]) -> _Terms:
+    terms = list(_terms(argument, 1, _DEPTH))
+    moving = sorted(((t, s) for t, s in terms if not _is_steady(t, rate)), key=lambda term: term[0].key)
+    return _Terms(tuple(moving), tuple([(t, s) for t, s in terms if _is_steady(t, rate)]))
 
 
 def _terms(node: Expr, sign: int, depth: int) -> Iterator[Signed]:
@@ -468,7 +499,7 @@ def _terms(node: Expr, sign: int, depth: int) -> Iterator[Signed]:
         yield node, sign
 
 
-def _difference(a: list[Signed], b: list[Signed]) -> list[Signed]:
+def _difference(a: Iterable[Signed], b: Iterable[Signed]) -> list[Signed]:
     """The terms of a − b, without those that both have."""
     left = list(a)
     for term, sign in b:
@@ -495,8 +526,7 @@ class _WavePass:
     def facts(self) -> Mapping[Expr, object]:
         """What results depend on that does not follow from the expressions themselves."""
         moved = {argument for argument, phase in self.phases.items() if phase.base is not argument}
-        found: dict[Expr, object] = dict.fromkeys(self.shared, True)
-        return found | {wave: AGAIN for wave in self.waves if wave.args[0] in moved}
+        return {wave: AGAIN for wave in self.waves if wave.args[0] in moved}
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with its waves in half turns; `args` are its operands' replacements."""
@@ -538,7 +568,15 @@ class _WavePass:
             known, other = self._known_factor(node)
             if other is not None:
                 return self._times(self.new[other], known * factor)
-        return self._times(self.new[node], factor)
+        return self._times(self._replacement(node, depth), factor)
+
+    def _replacement(self, node: Expr, depth: int) -> Expr:
+        """The replacement of a sum. That of its own terms is known; the sum may be one of another wave, which comes
+        later."""
+        if depth and node.op in ("add", "sub", "neg"):
+            args = tuple([self._replacement(arg, depth - 1) for arg in node.args])
+            return _with_args(self.builder.pool, node, args)
+        return self.new[node]
 
     def _known_factor(self, node: Expr) -> tuple[float, Expr | None]:
         """The constant factor of a product, or of a quotient by a constant, and the other factor; 1 and None if there

@@ -15,10 +15,11 @@ at every pixel, which costs more than the picture: it is read as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log2
 
+from weft.ir.census import Census, TrackedRewrites
 from weft.ir.expr import Expr, ExprBuilder, LoopShape, LoopValue, Lowered, PicturePlane, rewrite, topological
 from weft.ir.rates import PassContext, Rate, remainder_of
 from weft.names import is_file, levels_of
@@ -114,16 +115,28 @@ class _Sampling:
 
 def filter_shrunk(lowered: Lowered, context: PassContext) -> Lowered:
     """Reads pictures from files at the level at which their pixels are as large as those of the screen."""
-    if not context.spec.sweeps_plane:
+    if not context.spec.sweeps_plane or "picture" not in context.pool.ops:
+        return lowered
+    known = context.known(_nothing_shrunk, "shrink", lowered.slots)
+    known.follow(lowered)
+    if not known.census.found:
         return lowered
     planes: dict[_Reading, set[int]] = {}
-    for node in lowered.nodes:
-        if node.op == "picture" and isinstance(node.attr, PicturePlane) and is_file(node.attr.picture):
+    for node in known.census.found:
+        if isinstance(node.attr, PicturePlane):
             planes.setdefault((node.args, node.attr.picture), set()).add(node.attr.plane)
-    if not planes:
-        return lowered
     shrinking = _Shrinking(lowered, context, {reading: sorted(found) for reading, found in planes.items()})
-    return rewrite(lowered, context.pool, ("picture",), shrinking.change)
+    known.compare(shrinking.facts(known.census.found))
+    return rewrite(lowered, context.pool, ("picture",), shrinking.change, known=known)
+
+
+def _nothing_shrunk() -> TrackedRewrites:
+    return TrackedRewrites(census=Census({"picture"}, _is_of_file))
+
+
+def _is_of_file(node: Expr) -> bool:
+    """Whether an expression reads a picture from a file."""
+    return isinstance(node.attr, PicturePlane) and is_file(node.attr.picture)
 
 
 class _Folding(ExprBuilder):
@@ -148,7 +161,8 @@ class _Shrinking:
 
     def __post_init__(self) -> None:
         self.builder = _Folding(self.context.pool)
-        shown = topological([output.value for output in self.lowered.outputs])
+        several = self.context.samples > 1
+        shown = topological([output.value for output in self.lowered.outputs]) if several else ()
         self._sampled = {node for node in shown if node.free & 1}
         """What differs from sample to sample, if there are several."""
         make = self.context.pool.make
@@ -156,6 +170,17 @@ class _Shrinking:
             Slopes(self.builder, axis, make("uniform", (), size), self._is_steady)
             for axis, size in (("x", "width"), ("y", "height"))
         ]
+
+    def facts(self, nodes: Iterable[Expr]) -> Mapping[Expr, object]:
+        """What the results for readings of pictures depend on that does not follow from the expressions themselves."""
+        return {
+            node: (tuple(self.planes[node.args, node.attr.picture]), self._differs(node.args))
+            for node in nodes if isinstance(node.attr, PicturePlane)
+        }  # fmt: skip
+
+    def _differs(self, args: tuple[Expr, ...]) -> bool:
+        """Whether a place differs from sample to sample."""
+        return any(arg in self._sampled for arg in args)
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """What a picture is at a place; `args` are the replacements of its coordinates."""
@@ -225,7 +250,7 @@ class _Shrinking:
             screen = Term(self.builder, slopes.size)
             squares.append(total / (screen * screen))
         level = f.log2(f.max(*squares)) * 0.5
-        if self.context.samples > 1 and any(arg in self._sampled for arg in args):
+        if self._differs(args):
             level = level - log2(self.context.samples)
         found = _expr(f.min(f.max(level, 0.0), float(levels.count)))  # a step that is NaN is none
         if found.free or self.context.rate_of(found, self.lowered) == Rate.ELEMENT:

@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.expr import (
-    Expr, KnownRewrites, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
-)
+from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 from weft.sources import MediaHeader
+
+T = TypeVar("T")
 
 # --- how often each expression changes, and so how often it has to be computed ---
 
@@ -57,29 +57,55 @@ _RATES = tuple(map(_rate_of, range(16)))
 _FRAME_OPS = frozenset({"uniform", "picture", "fetch", "strand"})
 
 
-def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:
-    """The slots that keep a value that varies over the picture, directly or through one another."""
-    listed = list(updates)
-    swept = {
-        node
-        for node in topological(update.value for update in listed)
-        if node.op == "coord" and isinstance(node.attr, str) and _SWEEPS[spec.sweep_of(node.attr)] & (_PLANE | _ELEMENT)
-    }
-    # A read at another place varies with that place, whatever the slot keeps.
-    return slots_over(swept, listed, lambda read: len(read.args) == 1)
+@dataclass(eq=False)
+class PlanarSlots:
+    """Finds the slots that keep a value that varies over the picture, directly or through one another. What a value
+    follows from is found once for each expression, as bits: 1 is the place, and each slot has a bit of its own."""
+
+    spec: ContextSpec
+    _bits: dict[str, int] = field(default_factory=dict)
+    _sources: dict[Expr, int] = field(default_factory=dict)
+
+    def among(self, updates: Iterable[Update]) -> set[str]:
+        """The keys of those among the slots that are updated."""
+        values: dict[str, int] = {}
+        for update in updates:
+            sources = found_below(update.value, self._sources, self._sources_of)
+            values[update.slot] = values.get(update.slot, 0) | sources
+        found: set[str] = set()
+        varying = 1
+        while new := {slot for slot, sources in values.items() if sources & varying} - found:
+            found |= new
+            for slot in new:
+                varying |= self._bit(slot)
+        return found
+
+    def _sources_of(self, node: Expr) -> int:
+        found = 0
+        for arg in node.args:
+            found |= self._sources[arg]
+        match node.attr:
+            case str(name) if node.op == "coord":
+                return found | bool(_SWEEPS[self.spec.sweep_of(name)] & (_PLANE | _ELEMENT))
+            # A read at another place varies with that place, whatever the slot keeps.
+            case SlotPlane(slot, _) if len(node.args) == 1:
+                return found | self._bit(slot)
+            case _:
+                return found
+
+    def _bit(self, slot: str) -> int:
+        return self._bits.setdefault(slot, 2 << len(self._bits))
 
 
-def slots_over(
-    sources: Iterable[Expr], updates: Iterable[Update], through: Callable[[Expr], bool] = lambda _: True
-) -> set[str]:
-    """The slots whose values depend on `sources`, directly or through reads of slots for which `through` holds."""
+def slots_over(sources: Iterable[Expr], updates: Iterable[Update]) -> set[str]:
+    """The slots whose values depend on `sources`, directly or through reads of slots."""
     listed = list(updates)
     nodes = topological(update.value for update in listed)
     leads_to: dict[Expr | str, list[Expr | str]] = {}
     for node in nodes:
         for arg in node.args:
             leads_to.setdefault(arg, []).append(node)
-        if isinstance(node.attr, SlotPlane) and through(node):
+        if isinstance(node.attr, SlotPlane):
             leads_to.setdefault(node.attr.slot, []).append(node)
     for update in listed:
         leads_to.setdefault(update.value, []).append(update.slot)
@@ -135,6 +161,11 @@ def rates(
     return RateAnalysis(spec, slots.values(), points).below(roots)
 
 
+# What a pass found out is kept for so many variants of what its results depend on, so that an edit that is taken back
+# is as quick as others.
+_VARIANTS = 3
+
+
 @dataclass(frozen=True, slots=True)
 class PassContext:
     """What a pass may use besides the IR: the pool of its expressions, the context in which they run, and what is known
@@ -147,16 +178,28 @@ class PassContext:
     samples: int = 1
     """The samples of a pixel, in each direction."""
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
-    _rewritten: dict[tuple[object, ...], KnownRewrites] | None = None
+    _rewritten: dict[tuple[object, ...], object] | None = None
     """What passes have found out in an earlier compile, by the pass and what its results depend on."""
 
-    def known(self, *of: object) -> KnownRewrites | None:
-        """What a pass found out earlier."""
-        return None if self._rewritten is None else self._rewritten.setdefault(of, KnownRewrites())
+    def known(self, nothing: Callable[[], T], name: str, *of: object) -> T:
+        """What a pass found out earlier; at first, it knows `nothing`."""
+        kept, key = self._rewritten, (name, *of)
+        if kept is None:
+            return nothing()
+        found = cast("T", kept.pop(key)) if key in kept else nothing()
+        kept[key] = found  # as the last one
+        for old in [each for each in kept if each[0] == name][:-_VARIANTS]:
+            del kept[old]
+        return found
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
         """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""
         return self._analysis(lowered, points).below(lowered.roots)
+
+    def rates_with(self, came: Iterable[Expr], lowered: Lowered) -> Mapping[Expr, Rate]:
+        """The rates of the expressions of the IR, if only `came`, operands first, were not there when they were asked
+        for before."""
+        return self._analysis(lowered, False).of(came)
 
     def rate_of(self, value: Expr, lowered: Lowered) -> Rate:
         """The rate of another expression, which may become a part of the IR."""
@@ -221,8 +264,10 @@ def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
             quotient = node.args[0]
             floors["", quotient, 1.0] = node
             if quotient.op in ("mul", "div"):
-                for argument, by in (quotient.args, quotient.args[::-1]):
-                    floors[quotient.op, argument, _number(by)] = node
+                argument, by = quotient.args
+                floors[quotient.op, argument, _number(by)] = node
+                if quotient.op == "mul":
+                    floors[quotient.op, by, _number(argument)] = node
     for node, argument, period in operations:
         for key in (("", argument, period), ("div", argument, period), ("mul", argument, 1 / period)):
             if key in floors and _is_quotient(floors[key].args[0], argument, period):
