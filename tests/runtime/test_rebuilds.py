@@ -215,6 +215,17 @@ def test_a_loop_over_a_spindle_that_has_grown() -> None:
         assert not unlike(alone, again)
 
 
+def test_a_strand_becomes_a_bundle_and_is_read_elsewhere() -> None:
+    text = "a = me@x * 2\nb = <a[0], me@y>\nc = b@x(me@x ~ 0.3)\ndisplay(c)\n"
+    other = text.replace("me@x * 2", "<me@x, me@y>").replace("0.3", "me@y")
+    known = KeptBuild()
+    for edit in (text, other, text):
+        again, alone = (built(Path("a.weft"), edit, kept) for kept in (known, KeptBuild()))
+        assert isinstance(again, Build)
+        assert isinstance(alone, Build)
+        assert not unlike(alone, again)
+
+
 NAMES = """
 #use std.sdf
 spindle own(a, b = speed) :: v { speed = a * 2; v = speed + b + far }

@@ -259,15 +259,16 @@ class KeptShapes:
         mentioned_by: Mapping[str, Collection[str]],
     ) -> None:  # fmt: skip
         """Goes on with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, and those of
-        `unchanged` ones do not. A name whose shapes are what they were, wherever they have been asked for, ends what an
-        edit affects: most edits change no shape."""
+        `unchanged` ones do not; those of them that are not `resolved` may stand for other strands. A name whose shapes
+        are what they were, wherever they have been asked for, ends what an edit affects: most edits change no shape."""
         elaborator = self.elaborator
         self.is_same = self.cut is not None and not changed and _is_same(elaborator.patch, patch)
         if self.is_same:
             return
         outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
         before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
-        stale, again = set(changed), set(changed)
+        stale = {*changed, *(unchanged - resolved)}
+        again = set(stale)
         for _ in range(_MOST_ROUNDS):
             before |= {name: elaborator.known(name) for name in again}
             self._go_on(patch, budget, unchanged - stale, resolved)

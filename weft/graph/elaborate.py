@@ -37,9 +37,7 @@ from weft.graph.scope import (
 from weft.names import LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, WORDS
 from weft.sources import FILM, NEVER, SOURCES, UNSEEN, MediaHeader
-from weft.syntax.ast import (
-    Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
-)
+from weft.syntax.ast import Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 
 V = TypeVar("V")
 
