@@ -15,6 +15,7 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel, Unit, content_ha
 from weft.contexts import ContextSpec, ContextTable
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.numbers import Numbers
 from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool
 from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
@@ -159,10 +160,10 @@ class KeptUnit:
     made: _Made | None = None
 
     @classmethod
-    def of(cls, spec: ContextSpec, patch: Patch) -> KeptUnit:
-        """Nothing, at first. The patches have the same settings and files."""
+    def of(cls, spec: ContextSpec, patch: Patch, numbers: Numbers) -> KeptUnit:
+        """Nothing, at first. The patches have the same settings and files, and these open numbers."""
         pool = Pool(names=False)
-        return cls(KeptLowering(pool), replace(_pass_context(pool, spec, patch), _rewritten={}))
+        return cls(KeptLowering(pool, numbers), replace(_pass_context(pool, spec, patch), _rewritten={}))
 
 
 def _pass_context(pool: Pool, spec: ContextSpec, patch: Patch) -> PassContext:

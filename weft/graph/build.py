@@ -17,6 +17,7 @@ from weft.graph.nodes import (
     Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, HeardStrand, Image, Instance, Patch, RenderGraph,
     Sink, SinkStatement, Strand, Subgraph
 )
+from weft.graph.numbers import Numbers
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
 from weft.names import StrandRef
@@ -248,9 +249,9 @@ class KeptShapes:
     """Whether the patch is that of the graph, but for places in the text."""
 
     @classmethod
-    def of(cls, patch: Patch, budget: Budget) -> KeptShapes:
-        """What is known of a patch at first."""
-        domain = ShapeDomain()
+    def of(cls, patch: Patch, budget: Budget, numbers: Numbers | None = None) -> KeptShapes:
+        """What is known of a patch at first; `numbers` are the open ones of all patches."""
+        domain = ShapeDomain(numbers=numbers or Numbers())
         env = Environment(domain, patch.settings, ("absframe",), OWN)
         return cls(Elaborator(patch, domain, env, budget), domain, set())
 

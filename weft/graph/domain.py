@@ -13,10 +13,11 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from weft.beats import BPM, INPUTS, USUAL
 from weft.errors import Span, error
+from weft.graph.numbers import Following, Numbers
 from weft.names import FilmFile, StrandRef
 from weft.ops import OPS
 from weft.sources import SourceSpec
-from weft.syntax.ast import Call
+from weft.syntax.ast import Call, Number
 
 # --- settings: what `me<field> = number` may set ---
 
@@ -366,6 +367,9 @@ class Domain(Protocol[V]):
 
     def const(self, value: float, span: Span | None = None) -> V: ...
 
+    def number(self, number: Number) -> V:
+        """A number of the text, which may be open."""
+
     def op(self, name: str, *args: V, span: Span | None = None) -> V:
         """A row of the table of operators."""
 
@@ -467,9 +471,15 @@ class ShapeDomain:
     """`planar` holds the state slots that are known, from earlier rounds, to keep values over x or y."""
 
     planar: set[SlotKey] = field(default_factory=set)
+    numbers: Numbers = field(default_factory=Numbers)
 
     def const(self, value: float, span: Span | None = None) -> Shape:
         return Shape(NOTHING, float(value))
+
+    def number(self, number: Number) -> Shape:
+        if number in self.numbers.open:
+            return Shape(NOTHING, Following.of(number.value, (number,)))
+        return Shape(NOTHING, number.value)
 
     def op(self, name: str, *args: Shape, span: Span | None = None) -> Shape:
         over = NOTHING
@@ -478,9 +488,12 @@ class ShapeDomain:
             over |= arg_over
             if number is not None:
                 numbers.append(number)
-        if len(numbers) == len(args):
-            return Shape(over, OPS[name].fold(*numbers))
-        return Shape(over)
+        if len(numbers) < len(args):
+            return Shape(over)
+        made = OPS[name].fold(*numbers)
+        if followed := [number.sources for number in numbers if isinstance(number, Following)]:
+            made = Following.of(made, frozenset[Number]().union(*followed))
+        return Shape(over, made)
 
     def uniform(self, name: str, nominal: float | None = None) -> Shape:
         return Shape(UNIFORM, nominal)
@@ -489,9 +502,11 @@ class ShapeDomain:
         return Shape(UNKNOWN)
 
     def constant(self, value: Shape) -> float | None:
-        return value.number if value.over == NOTHING else None
+        return self.nominal(value) if value.over == NOTHING else None
 
     def nominal(self, value: Shape) -> float | None:
+        if isinstance(value.number, Following):
+            self.numbers.decide(value.number.sources)
         return value.number
 
     def annotate(self, value: Shape, name: str, local: bool) -> None:

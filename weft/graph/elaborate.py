@@ -265,7 +265,7 @@ class Elaborator(Generic[V]):
         if isinstance(node, Binary):
             return self._operation(BINARY[node.op].name, (node.left, node.right), node.span, scope, at)
         if isinstance(node, Number):
-            return self.domain.const(node.value, node.span)
+            return self.domain.number(node)
         if isinstance(node, Call):
             return self._call(node, scope, at)
         if isinstance(node, Access):

@@ -19,6 +19,7 @@ from weft.graph.nodes import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
     Patch, SinkStatement, Unshaped
 )
+from weft.graph.numbers import Numbers
 from weft.graph.partition import components
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import PoisonedError, Scope, StrandGroup, is_swizzle, strands
@@ -36,10 +37,11 @@ from weft.syntax.foreign import hint_for
 def collect(
     program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None] | None = None,
     known: Mapping[str, Instance] = MappingProxyType({}), earlier: Patch | None = None,
+    numbers: Numbers | None = None,
 ) -> Patch:
     """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
     has the headers of its files. Instances that are `known` are those of an `earlier` patch, of which there was nothing
-    to report. What else is the same as there is not looked at again."""
+    to report. What else is the same as there is not looked at again. `numbers` are the open ones."""
     names = _NameCollector(contexts, report, media or {}, known, earlier)
     spindles = [each for each in program.statements if isinstance(each, SpindleDefinition)]
     for statement in (*spindles, *(each for each in program.statements if not isinstance(each, SpindleDefinition))):
@@ -47,7 +49,7 @@ def collect(
             names.bind(statement)
         except WeftError as failure:
             report.add(failure.diagnostics)
-    return shaped(names.patch(), report, known)
+    return shaped(names.patch(), report, known, numbers)
 
 
 class _NameCollector:
@@ -359,10 +361,12 @@ def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None 
 # and have no names in a text.
 
 
-def shaped(patch: Patch, report: Report, known: Mapping[str, Instance] = MappingProxyType({})) -> Patch:
+def shaped(
+    patch: Patch, report: Report, known: Mapping[str, Instance] = MappingProxyType({}), numbers: Numbers | None = None
+) -> Patch:
     """A patch whose instances have their outputs, as those that are `known` have already. Those whose strands do not
     fit together are reported, and stay without; other mistakes are left to elaboration, which finds them again."""
-    return replace(patch, instances=_Shaping(patch, report, known).instances())
+    return replace(patch, instances=_Shaping(patch, report, known, numbers or Numbers()).instances())
 
 
 def alike(one: Instance | None, other: Instance | None) -> bool:
@@ -377,8 +381,9 @@ def alike(one: Instance | None, other: Instance | None) -> bool:
 
 
 class _Shaping:
-    def __init__(self, patch: Patch, report: Report, known: Mapping[str, Instance]) -> None:
+    def __init__(self, patch: Patch, report: Report, known: Mapping[str, Instance], numbers: Numbers) -> None:
         self._report = report
+        self._numbers = numbers
         self._unshaped: dict[str, tuple[Expression, Span]] = {}
         self._given = patch.instances
         self._instances = dict(patch.instances)
@@ -435,7 +440,7 @@ class _Shaping:
                 is_known = not is_circular
 
     def _new_resolver(self) -> Resolver:
-        domain = ShapeDomain()
+        domain = ShapeDomain(numbers=self._numbers)
         return Elaborator(self._patch, domain, Environment(domain, self._patch.settings, (), OWN), Budget()).resolver
 
     def _names_in(self, node: Walkable) -> frozenset[str]:

@@ -7,6 +7,7 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
 | `const`      |                                     | float            | a number                                     |
 | `u32`        |                                     | int              | an unsigned 32-bit number                    |
+| `number`     |                                     | Number           | while lowering: an open number of the text   |
 | `coord`      |                                     | name             | a base coordinate: x y abstime channel since |
 |              |                                     |                  | or a smoothed control: mouse@x               |
 | `uniform`    |                                     | name             | a number that is the same in a whole tick    |
@@ -51,6 +52,7 @@ from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 from weft.ops import OPS, formula
+from weft.syntax.ast import Number
 
 V = TypeVar("V")
 
@@ -81,7 +83,7 @@ class LoopValue(NamedTuple):
     k: int
 
 
-Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
+Attribute: TypeAlias = float | int | str | Number | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
 
 
 @dataclass(slots=True, eq=False)
@@ -146,7 +148,7 @@ class Pool:
                 free = _free_of_loop(args, attr)
             if attr is None:
                 own = hash((_KEY_OF_OP[op], *[arg.key for arg in args])) & _KEY
-            elif op == "const":
+            elif op in ("const", "number"):
                 own = _KEY_OF_CONSTANTS
             else:
                 own = hash((_KEY_OF_OP[op], _key_of(attr), *[arg.key for arg in args])) & _KEY
@@ -418,6 +420,12 @@ class KnownRewrites:
         nodes = topological([root for root in lowered.roots if root not in found], found)
         yield from nodes
         found.update(nodes)
+
+    def forget(self, nodes: Iterable[Expr]) -> None:
+        """Forgets the results of expressions, and with each of all that it is an operand of."""
+        for node in nodes:
+            self._found.discard(node)
+            self.results.pop(node, None)
 
 
 def rewrite(

@@ -15,14 +15,17 @@ from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.mentions import words_of
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.numbers import Numbers
+from weft.graph.partition import reachable
+from weft.ir.census import Census
 from weft.ir.expr import (
-    EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
-    StrandRef, Update, digest, expanded_size, found_below, topological
+    EXPANDING, STEPS, Constants, Expr, KnownRewrites, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool,
+    SlotPlane, StateSlot, StrandRef, Update, digest, expanded_size, found_below, rewrite, topological
 )
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, view_of
 from weft.sources import FILM, SourceSpec
-from weft.syntax.ast import Call
+from weft.syntax.ast import Call, Number
 
 # The values of coordinates that a context does not sweep: the centre of a one-pixel picture, the left channel.
 _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
@@ -89,12 +92,18 @@ class KeptLowering:
     evaluated at points. `made_for` is what they depend on besides their definitions."""
 
     pool: Pool
+    numbers: Numbers = field(default_factory=Numbers)
     made_for: object = None
     elaborators: dict[bool, Elaborator[Expr]] = field(default_factory=dict)
     own_place: set[Expr] = field(default_factory=set)
     """Expressions below which no state is read at another place."""
     current: Lowered | None = None
-    """The result, if nothing that it follows from differs."""
+    """The result with open numbers, if nothing that it follows from differs."""
+    _filled: KnownRewrites = field(default_factory=KnownRewrites)
+    _census: Census = field(default_factory=lambda: Census(("number",)))
+    _values: Mapping[Number, float] = field(default_factory=dict)
+    _result: tuple[Lowered, Lowered] | None = None
+    """The last result with open numbers, the same with their values, and these."""
     _last: _Last | None = None
     _kept: Set[str] | None = None
     _resolved: Set[str] = frozenset()
@@ -129,6 +138,27 @@ class KeptLowering:
             self.elaborators.clear()  # they are left in the middle of it
 
 
+    def filled(self, lowered: Lowered) -> Lowered:
+        """The result with the values of its open numbers."""
+        values, numbers = self._values, self.numbers.values
+        if self._result is not None and self._result[0] is lowered and values == numbers:
+            return self._result[1]
+        gone = self._census.follow(lowered.roots).gone
+        changed = {number for number, _ in values.items() ^ numbers.items()}
+        differing = reachable([node for node in self._census.found if node.attr in changed], self._census.users)
+        self._filled.forget((*gone, *differing))
+        self._values = numbers
+        self.pool.lift_limit()  # the open expressions have been paid for
+
+        def fill(node: Expr, args: tuple[Expr, ...]) -> Expr:
+            assert isinstance(node.attr, Number)
+            return self.pool.const(self.numbers.value(node.attr), node.span)
+
+        found = rewrite(lowered, self.pool, ("number",), fill, known=self._filled)
+        self._result = lowered, found
+        return found
+
+
 def lower(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, known: Pool | KeptLowering
 ) -> Lowered:
@@ -139,13 +169,13 @@ def lower(
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
     if kept.current is not None:
-        return kept.current
+        return kept.filled(kept.current)
     lowered = None
     try:
         lowered = _Lowering(patch, graph, subgraph, contexts, kept).lowered()
     finally:
         kept.keep(patch, subgraph, lowered)
-    return lowered
+    return kept.filled(lowered)
 
 
 @dataclass
@@ -224,7 +254,7 @@ class _Lowering:
         strands = self.graph.strands()
         owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
-        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.films)
+        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.films, self.kept.numbers)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
@@ -310,8 +340,9 @@ class ExprDomain:
     images: frozenset[str]
     points: bool
     films: FilmNames
+    numbers: Numbers = field(default_factory=Numbers)
     own: Coordinates[Expr] = field(init=False)
-    _numbers: dict[float, Expr] = field(default_factory=dict)
+    _written: dict[float, Expr] = field(default_factory=dict)
     _constants: Constants = field(default_factory=Constants)
     _nominal: Constants = field(default_factory=Constants)
 
@@ -320,12 +351,34 @@ class ExprDomain:
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
 
     def const(self, value: float, span: Span | None = None) -> Expr:
-        known = self._numbers.get(value)
+        known = self._written.get(value)
         if known is None:
             known = self.pool.const(value, span)
             if value:  # 0.0 and -0.0 are equal
-                self._numbers[value] = known
+                self._written[value] = known
         return known
+
+    def number(self, number: Number) -> Expr:
+        if number not in self.numbers.open:
+            return self.const(number.value, number.span)
+        made = self.pool.make("number", (), number, number.span)
+        self._constants.known[made] = self._nominal.known[made] = number.value
+        return made
+
+    def _decide(self, value: Expr) -> None:
+        """Notes that something follows from the value of an expression, and so from the open numbers in it."""
+        self.numbers.decide([node.attr for node in topological([value]) if isinstance(node.attr, Number)])
+
+    def _closed(self, value: Expr) -> Expr:
+        """An expression with the values of its open numbers, from which something follows."""
+        self._decide(value)
+        found: dict[Expr, Expr] = {}
+        for node in topological([value]):
+            if isinstance(node.attr, Number):
+                found[node] = self.const(node.attr.value, node.span)
+            else:
+                found[node] = self.pool.with_args(node, tuple([found[arg] for arg in node.args]))
+        return found[value]
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
         if name not in EXPANDING:
@@ -333,7 +386,8 @@ class ExprDomain:
         known = len(self.pool)
         made = self.pool.make(name, args, None, span)
         if len(self.pool) > known:
-            size = expanded_size(name, [self.constant(arg) for arg in args])
+            # How much there will be is not exact anyway, so numbers stay open.
+            size = expanded_size(name, [self._constants.of(arg) for arg in args])
             self.pool.budget.spend(STEPS * (size - 1), span)
         return made
 
@@ -353,10 +407,16 @@ class ExprDomain:
         return False
 
     def constant(self, value: Expr) -> float | None:
-        return self._constants.of(value)
+        found = self._constants.of(value)
+        if found is not None:
+            self._decide(value)
+        return found
 
     def nominal(self, value: Expr) -> float | None:
-        return self._nominal.of(value)
+        found = self._nominal.of(value)
+        if found is not None:
+            self._decide(value)
+        return found
 
     def loop_level(self, value: Expr) -> int:
         return value.free.bit_length() - 1
@@ -403,7 +463,7 @@ class ExprDomain:
         if self.spec.name != FILM.owner:
             raise error("film-elsewhere", f"a film is a picture, and cannot be read in {self.spec.name} itself", span,
                         "bind it with ::f<r, g, b>, and f@r is read from the picture")  # fmt: skip
-        return self.picture(self.films.picture(film, at.abstime, span), plane, at.x, at.y, span)
+        return self.picture(self.films.picture(film, self._closed(at.abstime), span), plane, at.x, at.y, span)
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)

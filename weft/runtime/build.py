@@ -24,6 +24,7 @@ from weft.graph.domain import SETTINGS, fitted
 from weft.graph.mentions import Means, Mentions
 from weft.graph.names import alike, collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.numbers import Numbers, StaleError
 from weft.graph.partition import reachable
 from weft.ir.expr import Lowered
 from weft.media.sampled import header_of
@@ -31,7 +32,10 @@ from weft.names import LiveName, file_of, is_heard
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
-from weft.syntax.ast import Call, Expression, OutputStatement, Program, Statement, Text, walk_statement
+from weft.syntax.ast import (
+    Binding, Call, CallBinding, Expression, Number, OutputStatement, Program, SpindleDefinition, Statement, Text,
+    walk_statement
+)
 from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -71,6 +75,11 @@ class KeptBuild:
         self._texts: dict[str, EditedText] = {}
         self.opening = Opening()
         self._mentions = Mentions()
+        self._numbers = Numbers()
+        self._read: set[Statement] = set()
+        """The statements whose numbers are open."""
+        self._stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        """For the statements that differ from earlier ones in open numbers only, these, and the new values."""
         self._meant: Mapping[str, Means] = {}
         """What each name means, if what is kept of it is right."""
         self._about: object = None
@@ -90,6 +99,10 @@ class KeptBuild:
         """The patch of the last build that ended well, as it was collected."""
         self._spent = 0
 
+    def forget(self) -> None:
+        """Goes back to nothing."""
+        vars(self).update(vars(KeptBuild()))
+
     @property
     def is_filled(self) -> bool:
         """Whether there was a build before."""
@@ -99,6 +112,37 @@ class KeptBuild:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""
         return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
 
+    def with_open_numbers(self, program: Program) -> Program:
+        """The program with earlier statements instead of those that differ from them in open numbers only. From here on
+        these numbers have their new values."""
+        stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        values: dict[Number, float] = {}
+        statements, used = list[Statement](), set[Statement]()
+        for each in program.statements:
+            statement = each
+            known = None if each in self._read else self._stands.get(each) or self._earlier(each)
+            if known is not None and known[0] not in used:
+                stands[each] = known
+                statement, tuned = known
+                values |= tuned
+            elif each not in self._read:
+                self._numbers.open_in(each)
+                self._read.add(each)
+            statements.append(statement)
+            used.add(statement)
+        self._stands, self._numbers.values = stands, values
+        return Program(tuple(statements))
+
+    def _earlier(self, statement: Statement) -> tuple[Statement, Mapping[Number, float]] | None:
+        """A statement of the text before that differs from this one in open numbers only, and their new values."""
+        if isinstance(statement, (Binding, CallBinding, SpindleDefinition)):
+            for earlier in self._meant.get(statement.name.name, ()):
+                if isinstance(earlier, Statement) and earlier in self._read:
+                    values = self._numbers.tuned(earlier, statement)
+                    if values is not None:
+                        return earlier, values
+        return None
+
     def collect(
         self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
     ) -> Patch:
@@ -107,12 +151,12 @@ class KeptBuild:
         self._compare(program)
         last, own = self._patch, Report()
         if last is None:
-            patch = collect(program, contexts, own, media)
+            patch = collect(program, contexts, own, media, numbers=self._numbers)
         else:
             patch = self._collected_again(program, contexts, own, media, last)
             if (patch.settings, patch.media) != (last.settings, last.media):
                 own = Report()
-                patch = collect(program, contexts, own, media)
+                patch = collect(program, contexts, own, media, numbers=self._numbers)
         report.add(own)
         self._collected = patch
         return patch
@@ -128,7 +172,7 @@ class KeptBuild:
         for _ in range(_MOST_ROUNDS):
             found = Report()
             known = {name: last.instances[name] for name in self._unchanged - stale if name in last.instances}
-            patch = collect(program, contexts, found, media, known, last)
+            patch = collect(program, contexts, found, media, known, last, self._numbers)
             differing = (name for name in stale if not alike(last.instances.get(name), patch.instances.get(name)))
             again = {each for name in differing for each in self._mentions[name]} & affected - stale
             if not again:
@@ -137,7 +181,7 @@ class KeptBuild:
         else:
             stale, found = {*self._changed, *affected}, Report()
             known = {name: last.instances[name] for name in self.kept if name in last.instances}
-            patch = collect(program, contexts, found, media, known, last)
+            patch = collect(program, contexts, found, media, known, last, self._numbers)
         report.add(found)
         self._resolved = self._unchanged - stale
         return patch
@@ -156,7 +200,8 @@ class KeptBuild:
         """What is known of the shapes of a patch. From here on, all that is kept is about this patch."""
         about = patch.settings, patch.media
         if about != self._about or self._shapes is None:
-            self._shapes, self._units, self._meant, self._about = KeptShapes.of(patch, budget), {}, {}, about
+            self._shapes, self._about = KeptShapes.of(patch, budget, self._numbers), about
+            self._units, self._meant = {}, {}
             self._compare(program)
         # Whatever becomes of this build, nothing else is kept of it before it ends well.
         self._meant = {name: self._meant[name] for name in self.kept}
@@ -168,13 +213,14 @@ class KeptBuild:
         """What is known of a subgraph."""
         known = self._units.get(subgraph.name)
         if known is None or known.context.spec is not spec:
-            known = self._units[subgraph.name] = KeptUnit.of(spec, patch)
+            known = self._units[subgraph.name] = KeptUnit.of(spec, patch, self._numbers)
         known.lowering.retain(patch, graph, subgraph, budget, self.kept, self._resolved)
         return known
 
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
         self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
+        self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)}
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
 
@@ -209,6 +255,8 @@ def analyse(
         program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
     of_media = Report()
+    if kept is not None:
+        program = kept.with_open_numbers(program)
     media = check_media(loaded.program, of_media, probe, kept.opening if kept else None)
     patch = (kept.collect if kept else collect)(program, contexts, meaning, media)
     unbound = tuple(meaning.errors)
@@ -391,16 +439,30 @@ def build(
     Raises WeftError with all diagnostics if there is an error among them.
     """
     with without_collection():
-        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept)
-        started = time.perf_counter()
+        try:
+            return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
+        except StaleError:
+            assert kept is not None
+            kept.forget()
+            return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
 
-        def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
-            known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
-            return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
 
-        made, warnings = each_subgraph(found, made_unit)
-        if kept:
-            kept.succeed(found.graph, found.budget)
+def _build(
+    source: Source, contexts: ContextTable, settings: Mapping[str, float] | None, optimise: bool, probe: Probe | None,
+    read: Callable[[str], str], consume: str | None, room: tuple[int, int] | None, most_steps: int,
+    kept: KeptBuild | None,
+) -> Build:  # fmt: skip
+    """See `build`. Raises StaleError if what is kept is of no use."""
+    found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept)
+    started = time.perf_counter()
+
+    def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
+        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
+        return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+
+    made, warnings = each_subgraph(found, made_unit)
+    if kept:
+        kept.succeed(found.graph, found.budget)
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
     known = {**vars(found), "warnings": warnings}

@@ -1,0 +1,117 @@
+"""Numbers of a text that are tuned while a patch plays: an edit that changes no more than these changes no shapes.
+
+Elaboration does not look at the values of such numbers. It leaves each one open, and its value is filled in afterwards
+(`ir/lower.py`). If the value decides something after all, such as how much a delay remembers, the number counts as
+decisive from then on, and a statement with another value as another statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+
+from weft.errors import Span
+from weft.ops import STATE
+from weft.sources import SOURCES
+from weft.syntax.ast import (
+    Binding, Call, CallBinding, Comprehension, For, Number, SpindleDefinition, Statement, Walkable, children
+)
+
+# The calls whose arguments decide what there is to evaluate.
+_DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold"}
+
+
+class StaleError(Exception):
+    """A number decides something that has been tuned before: what is kept was made for another value."""
+
+
+class Following(float):
+    """A number that follows from open ones."""
+
+    sources: frozenset[Number]
+
+    @classmethod
+    def of(cls, value: float, sources: Iterable[Number]) -> Following:
+        made = cls(value)
+        made.sources = frozenset(sources)
+        return made
+
+
+@dataclass
+class Numbers:
+    """The open numbers of a text. `values` are those of numbers that have been tuned since their statements were
+    read."""
+
+    open: set[Number] = field(default_factory=set)
+    values: Mapping[Number, float] = field(default_factory=dict)
+    _decisive: set[Number] = field(default_factory=set)
+
+    def value(self, number: Number) -> float:
+        return self.values.get(number, number.value)
+
+    def decide(self, numbers: Iterable[Number]) -> None:
+        """Notes that something follows from the values of open numbers. Raises StaleError if one has been tuned."""
+        self._decisive.update(numbers)
+        if not self.values.keys().isdisjoint(numbers):
+            raise StaleError
+
+    def open_in(self, statement: Statement) -> None:
+        """Opens the numbers of a statement that has been read. Those of libraries are never tuned."""
+        if isinstance(statement, (Binding, CallBinding, SpindleDefinition)) and not statement.span.source.library:
+            self.open.update(_open(statement))
+
+    def tuned(self, before: Statement, after: Statement) -> Mapping[Number, float] | None:
+        """The new values of numbers of a statement, if another one differs from it in these only; else None."""
+        found: dict[Number, float] = {}
+        for one, other in pairs if (pairs := _paired(before, after)) is not None else ():
+            if one.value != other.value or str(one.value) != str(other.value):
+                if one not in self.open or one in self._decisive:
+                    return None
+                found[one] = other.value
+        return None if pairs is None else found
+
+
+def _open(statement: Binding | CallBinding | SpindleDefinition) -> Iterator[Number]:
+    """The numbers that may be tuned: no bounds of loops, and no arguments of what is made for its arguments."""
+    waiting: list[Walkable] = []
+    match statement:
+        case Binding(value=value) | CallBinding(value=value):
+            waiting.append(value)
+        case SpindleDefinition(body=body, parameters=parameters):
+            waiting += body
+            waiting += [each.default for each in parameters if each.default is not None]
+    while waiting:
+        match node := waiting.pop():
+            case Number():
+                yield node
+            case Comprehension(item=item):
+                waiting.append(item)
+            case For(body=body):
+                waiting += body
+            case Call() if node.name in _DECIDING:
+                pass
+            case _:
+                waiting += children(node)
+
+
+def _paired(one: object, other: object) -> list[tuple[Number, Number]] | None:
+    """The numbers of two trees that differ in nothing but numbers and places, in pairs; else None."""
+    found: list[tuple[Number, Number]] = []
+    waiting: list[tuple[object, object]] = [(one, other)]
+    while waiting:
+        one, other = waiting.pop()
+        if one is other or (isinstance(one, Span) and isinstance(other, Span)):
+            continue
+        if type(one) is not type(other):
+            return None
+        if isinstance(one, Number) and isinstance(other, Number):
+            found.append((one, other))
+        elif isinstance(one, tuple) and isinstance(other, tuple):
+            if len(one) != len(other):
+                return None
+            waiting += zip(one, other, strict=True)
+        elif is_dataclass(one):
+            waiting += [(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)]
+        elif one != other:
+            return None
+    return found
