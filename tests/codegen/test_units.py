@@ -114,7 +114,8 @@ def test_only_constants_may_differ() -> None:
     def difference(one: str, other: str) -> list[float] | None:
         kept = KeptBuild()  # one pool for both
         before, after = (built(f"display({value})", kept).lowered[0] for value in (one, other))
-        found = tuning(before, after)
+        old, new = set(before.nodes), set(after.nodes)
+        found = tuning(before, after, old - new, new - old)
         return None if found is None else sorted(found.constants.values())
 
     assert difference("me@x * 0.3", "me@x * 0.4") == [0.4]

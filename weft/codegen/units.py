@@ -6,7 +6,7 @@ kernels, and these need not be built again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from weft.contexts import ContextSpec, ContextTable
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
+from weft.ir.census import Census, Changes
 from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool
 from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
@@ -36,15 +37,15 @@ class Tuning:
     replaced: Mapping[Expr, Expr]
 
 
-def tuning(before: Lowered, after: Lowered) -> Tuning | None:
-    """How an IR follows from another; None if it differs in more than constants as operands of operations.
+def tuning(before: Lowered, after: Lowered, gone: Container[Expr], came: Container[Expr]) -> Tuning | None:
+    """How an IR follows from another; None if it differs in more than constants as operands of operations. The
+    expressions that are `gone` are in the first only, and those that `came` in the second only.
 
     Apart from constants, expressions correspond one to one: none is in both and yet replaced, and no two have become
     one or the other way round.
     """
     if _without_expressions(before) != _without_expressions(after):
         return None
-    old, new = set(before.nodes), set(after.nodes)
     constants: dict[ConstantUse, float] = {}
     replaced: dict[Expr, Expr] = {}
     made = set[Expr]()
@@ -53,7 +54,7 @@ def tuning(before: Lowered, after: Lowered) -> Tuning | None:
         node, other = todo.pop()
         if node is other or replaced.get(node) is other:
             continue
-        is_clear = node not in new and other not in old and node not in replaced and other not in made
+        is_clear = node in gone and other in came and node not in replaced and other not in made
         is_alike = node.op == other.op and node.attr == other.attr and len(node.args) == len(other.args)
         if not (is_clear and is_alike) or node.op == "const":
             return None
@@ -96,9 +97,10 @@ class _Made:
     builders: tuple[KernelBuilder, ...]
     origins: Mapping[Expr, Expr] = field(default_factory=dict)
 
-    def tuned(self, written: Lowered, lowered: Lowered) -> _Made | None:
+    def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
         """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
-        found = None if self.unit.kernel.stages else tuning(self.lowered, lowered)
+        gone, came = set(changes.gone), set(changes.came)
+        found = None if self.unit.kernel.stages else tuning(self.lowered, lowered, gone, came)
         if found is None:
             return None
         uses = {(self.origins.get(user, user), place): value for (user, place), value in found.constants.items()}
@@ -158,6 +160,8 @@ class KeptUnit:
     lowering: KeptLowering
     context: PassContext
     made: _Made | None = None
+    census: Census = field(default_factory=Census)
+    """The expressions of its IR after the passes."""
 
     @classmethod
     def of(cls, spec: ContextSpec, patch: Patch, numbers: Numbers) -> KeptUnit:
@@ -183,7 +187,8 @@ def compile_unit(
     if before and before.written == written:
         return replace(before.unit, subgraph=subgraph), before.lowered
     lowered = run_passes(written, context, optimise)
-    made = before.tuned(written, lowered) if before else None
+    changes = known.census.follow(lowered.roots) if known else None
+    made = before.tuned(written, lowered, changes) if before and changes else None
     made = made or _built(subgraph, written, lowered, context, optimise)
     loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
     places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))

@@ -266,6 +266,22 @@ class KeptShapes:
         self.is_same = self.cut is not None and not changed and _is_same(elaborator.patch, patch)
         if self.is_same:
             return
+        try:
+            stale = self._stale(patch, budget, changed, unchanged, resolved, mentioned_by)
+        except WeftError:
+            stale = None  # a strand was evaluated before another one was found to be affected
+        if stale is None:
+            stale = reachable(changed, mentioned_by)
+            self._go_on(patch, budget, unchanged - stale, resolved)
+        self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
+
+    def _stale(
+        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
+        mentioned_by: Mapping[str, Collection[str]],
+    ) -> Set[str] | None:  # fmt: skip
+        """Goes on with another patch, and gives the names about which nothing was kept; None if these are too many to
+        be found out one after another. Raises WeftError for mistakes, and if they only seem to be."""
+        elaborator = self.elaborator
         outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
         before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
         stale = {*changed, *(unchanged - resolved)}
@@ -280,12 +296,9 @@ class KeptShapes:
             )  # fmt: skip
             again = {each for name in differing for each in mentioned_by.get(name, ())} - stale
             if not again:
-                break
+                return stale
             stale |= again
-        else:
-            stale = reachable(changed, mentioned_by)
-            self._go_on(patch, budget, unchanged - stale, resolved)
-        self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
+        return None
 
     def _go_on(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Set[str]) -> None:
         """Goes on with another patch. A slot that is dropped may not be planar when it is found again."""

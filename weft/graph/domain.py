@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from weft.beats import BPM, INPUTS, USUAL
 from weft.errors import Span, error
-from weft.graph.numbers import Following, Numbers
+from weft.graph.numbers import Numbers
 from weft.names import FilmFile, StrandRef
 from weft.ops import OPS
 from weft.sources import SourceSpec
@@ -439,10 +439,12 @@ PLANE = X | Y
 
 class Shape(NamedTuple):
     """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere. A value that
-    depends on uniforms has the number that it is nominally."""
+    depends on uniforms has the number that it is nominally. `open` are the open numbers of the text from which that
+    follows."""
 
     over: int
     number: float | None = None
+    open: frozenset[Number] = frozenset()
 
 
 OWN: Coordinates[Shape] = Coordinates(Shape(X), Shape(Y), Shape(TIME), Shape(CHANNEL))
@@ -477,23 +479,18 @@ class ShapeDomain:
         return Shape(NOTHING, float(value))
 
     def number(self, number: Number) -> Shape:
-        if number in self.numbers.open:
-            return Shape(NOTHING, Following.of(number.value, (number,)))
-        return Shape(NOTHING, number.value)
+        return Shape(NOTHING, number.value, frozenset((number,)) if number in self.numbers.open else frozenset())
 
     def op(self, name: str, *args: Shape, span: Span | None = None) -> Shape:
         over = NOTHING
         numbers: list[float] = []
-        for arg_over, number in args:
+        opened: frozenset[Number] = frozenset()
+        for arg_over, number, arg_open in args:
             over |= arg_over
             if number is not None:
                 numbers.append(number)
-        if len(numbers) < len(args):
-            return Shape(over)
-        made = OPS[name].fold(*numbers)
-        if followed := [number.sources for number in numbers if isinstance(number, Following)]:
-            made = Following.of(made, frozenset[Number]().union(*followed))
-        return Shape(over, made)
+                opened |= arg_open
+        return Shape(over, OPS[name].fold(*numbers), opened) if len(numbers) == len(args) else Shape(over)
 
     def uniform(self, name: str, nominal: float | None = None) -> Shape:
         return Shape(UNIFORM, nominal)
@@ -505,8 +502,8 @@ class ShapeDomain:
         return self.nominal(value) if value.over == NOTHING else None
 
     def nominal(self, value: Shape) -> float | None:
-        if isinstance(value.number, Following):
-            self.numbers.decide(value.number.sources)
+        if value.open:
+            self.numbers.decide(value.open)
         return value.number
 
     def annotate(self, value: Shape, name: str, local: bool) -> None:

@@ -25,18 +25,6 @@ class StaleError(Exception):
     """A number decides something that has been tuned before: what is kept was made for another value."""
 
 
-class Following(float):
-    """A number that follows from open ones."""
-
-    sources: frozenset[Number]
-
-    @classmethod
-    def of(cls, value: float, sources: Iterable[Number]) -> Following:
-        made = cls(value)
-        made.sources = frozenset(sources)
-        return made
-
-
 @dataclass
 class Numbers:
     """The open numbers of a text. `values` are those of numbers that have been tuned since their statements were
@@ -62,13 +50,11 @@ class Numbers:
 
     def tuned(self, before: Statement, after: Statement) -> Mapping[Number, float] | None:
         """The new values of numbers of a statement, if another one differs from it in these only; else None."""
-        found: dict[Number, float] = {}
-        for one, other in pairs if (pairs := _paired(before, after)) is not None else ():
-            if one.value != other.value or str(one.value) != str(other.value):
-                if one not in self.open or one in self._decisive:
-                    return None
-                found[one] = other.value
-        return None if pairs is None else found
+        pairs = _paired(before, after)
+        if pairs is None:
+            return None
+        changed = {one: other.value for one, other in pairs if one.value != other.value}
+        return changed if all(each in self.open and each not in self._decisive for each in changed) else None
 
 
 def _open(statement: Binding | CallBinding | SpindleDefinition) -> Iterator[Number]:

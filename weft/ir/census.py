@@ -31,7 +31,7 @@ class Census:
     """The expressions that some roots need, with the users of each. It follows from one set of roots to the next at the
     cost of their difference."""
 
-    ops: Container[str]
+    ops: Container[str] = ()
     wanted: Callable[[Expr], bool] = lambda _: True
     found: set[Expr] = field(default_factory=set)
     """Those of the operations in `ops` that are `wanted`."""

@@ -361,7 +361,7 @@ class _FileReader:
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
 # dropped then. After fewer, a pause is used for that, so that no save has to wait for it.
-_MOST_KEPT, _MANY_KEPT = 48, 6
+_MOST_KEPT, _MANY_KEPT = 48, 12
 
 
 @dataclass
@@ -440,17 +440,19 @@ class Compiler:
 
     def _built(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
         """The build of a text. Raises WeftError."""
-        if self._kept is not None and self._builds < _MOST_KEPT:
+        kept, self._kept = self._kept, None  # for good if it is left in the middle of a build
+        if kept is not None and self._builds < _MOST_KEPT:
             self._builds += 1
             try:
-                made = self._build(source, room, reader, self._kept)
+                made = self._build(source, room, reader, kept)
             except WeftError:
-                pass  # the places of mistakes are known only to a build from nothing
+                self._kept = kept  # the places of mistakes are known only to a build from nothing
             except MemoryError:
                 raise
             except Exception:
-                self._kept = None  # the show goes on from nothing
+                pass  # the show goes on from nothing
             else:
+                self._kept = kept
                 if not _shows_places(made):
                     self._last = source, room
                     return made
