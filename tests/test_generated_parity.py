@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.support.kernels import TunedExecutor, kernel_of
+from tests.support.kernels import kernel_of
 from tests.support.parity.author import program, sound, voice
 from tests.support.parity.cases import (  # fmt: skip
     EACH_LONG, SHORT_MOMENTS, Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
@@ -53,14 +53,13 @@ class SecondTier(NativeExecutor):
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     "native": NativeExecutor, "second tier": SecondTier, "quick": partial(NativeExecutor, lanes=16),
-    "vector": VectorExecutor, "tuned": TunedExecutor,
+    "vector": VectorExecutor,
 }  # fmt: skip
 
 # Sounds of the first tier are lists of calls, also of functions for plainer processors.
-_PLAINER: Mapping[str, type[NativeExecutor]] = {"avx2": NativeExecutor, "sse2": TunedExecutor}
 SOUND_EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     **{name: EXECUTORS[name] for name in ("native", "second tier", "vector")},
-    **{isa: partial(made, plainest(ISAS[isa])) for isa, made in _PLAINER.items() if runs_here(ISAS[isa])},
+    **{isa: partial(NativeExecutor, plainest(ISAS[isa])) for isa in ("avx2", "sse2") if runs_here(ISAS[isa])},
 }
 
 CHUNK = 100
@@ -68,9 +67,7 @@ ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 1000)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {
-    "native": COUNT, "second tier": ASKED or 200, "quick": ASKED or 300, "vector": ASKED or 300, "tuned": ASKED or 200
-}  # fmt: skip
+COUNTS = {"native": COUNT, "second tier": ASKED or 200, "quick": ASKED or 300, "vector": ASKED or 300}
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:

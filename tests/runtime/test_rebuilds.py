@@ -306,7 +306,7 @@ def test_a_pause_is_used_to_begin_from_nothing(tmp_path: Path) -> None:
     assert not compiler.prepare()
     first = save(11)
     assert not compiler.prepare()
-    for number in range(12, 22):
+    for number in range(12, 28):
         assert save(number) != first
     kept = compiler._kept
     assert compiler.prepare()

@@ -16,13 +16,11 @@ from tests.support.verify_ir import verify as verify_ir
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.native.llvm import NativeCode
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
 from weft.codegen.kernel import Allocation, Kernel
-from weft.codegen.native.tiles import TileProgram
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
@@ -33,15 +31,6 @@ from weft.ir.lower import lower
 from weft.ir.passes import PASSES, Pass, PassContext, run_passes
 from weft.ir.rates import Rate
 from weft.syntax.parser import parse
-
-
-class TunedExecutor(NativeExecutor):
-    """Lists of calls with constants as arguments, as they are made when a number of a kernel is tuned."""
-
-    def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode | TileProgram:
-        super().first(kernel, packed, narrow)
-        return super().first(kernel, packed, narrow)
-
 
 CONTEXTS = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
 

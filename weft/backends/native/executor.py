@@ -488,12 +488,10 @@ class NativeExecutor:
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
-        self._lists: RecentlyUsed[tuple[str, bool], TileProgram] = RecentlyUsed(_TUNED)
-        """Lists of calls, likewise."""
-        self._seen: RecentlyUsed[str, bool] = RecentlyUsed(_TUNED)
-        """The structures of kernels that were lists of calls."""
-        self._tunables: RecentlyUsed[tuple[str, bool], Tunable] = RecentlyUsed(2 * _TUNED)
-        """The kernels with constants as arguments, of lists of calls or not, by the structure of the original ones."""
+        self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
+        """The kernels with constants as arguments, by the structure of the original ones."""
+        self._lists: RecentlyUsed[tuple[str, bool], tuple[Tunable, TileProgram | None]] = RecentlyUsed(_TUNED)
+        """The kernels with constants as arguments of lists of calls, and these, likewise."""
 
     @property
     def processor(self) -> Processor:
@@ -566,34 +564,29 @@ class NativeExecutor:
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The list of calls of a kernel that can be one; None if it takes too much memory."""
+        key = structure_hash(kernel), packed
+        given, found = self._lists.find(key) or (None, None)
+        constants = given.constants(kernel) if given else None
+        if given is None or constants is None:
+            given = tunable(kernel, None)
+            constants = given.constants(kernel)
+            found = emit_chunks(given.kernel) if is_series(kernel) else emit_tiles(given.kernel, packed)
+            self._lists.keep(key, (given, found))
+        assert constants is not None, "it was made of this kernel"
+        return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
 
-        def emitted(kernel: Kernel) -> TileProgram | None:
-            return emit_chunks(kernel) if is_series(kernel) else emit_tiles(kernel, packed)
-
-        structure = structure_hash(kernel)
-        if not self._seen.find(structure):
-            # Constants become arguments, which takes longer, when one is tuned.
-            self._seen.keep(structure, True)
-            return emitted(kernel)
-        given, constants = self._tunable(kernel, is_list=True)
-        found = self._lists.find((given.hash, packed)) or emitted(given.kernel)
-        if found is None:
-            return None
-        self._lists.keep((given.hash, packed), found)
-        return replace(found, layout=replace(found.layout, constants=constants))
-
-    def _known(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]] | None:
+    def _known(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]] | None:
         """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""
-        found = self._tunables.find((structure_hash(kernel), is_list))
+        found = self._tunables.find(structure_hash(kernel))
         constants = None if found is None else found.constants(kernel)
         return None if found is None or constants is None else (found, constants)
 
-    def _tunable(self, kernel: Kernel, is_list: bool = False) -> tuple[Tunable, tuple[float, ...]]:
-        """The kernel with constants as arguments of machine code, or of a list of calls, and their values."""
-        if (known := self._known(kernel, is_list)) is not None:
+    def _tunable(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]]:
+        """The kernel with constants as arguments of machine code, and their values."""
+        if (known := self._known(kernel)) is not None:
             return known
-        found = tunable(kernel, None if is_list else self.processor.isa)
-        self._tunables.keep((structure_hash(kernel), is_list), found)
+        found = tunable(kernel, self.processor.isa)
+        self._tunables.keep(structure_hash(kernel), found)
         constants = found.constants(kernel)
         assert constants is not None, "it was made of this kernel"
         return found, constants

@@ -86,14 +86,14 @@ def _bits(value: float) -> bytes:
 def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
     """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls.
 
-    In machine code, each use of a constant is an argument of its own, since the text may have the number in several
-    places, and the code is worth keeping. In a list of calls, each takes a part of the first-level cache.
+    Each use of a constant is an argument of its own, since the text may have the number in several places; but in the
+    list of a picture, which keeps all in the first-level cache, one argument stands for all uses of a constant.
     """
     arguments: list[Argument] = []
     fixed: dict[Use, bytes] = {}
     sections = []
     for number, section in enumerate(kernel.sections):
-        copier = _Copier(section, number, isa, arguments, fixed)
+        copier = _Copier(section, number, isa, arguments, fixed, shares=isa is None and kernel.tick != "element")
         sections.append(copier.copied(_merged(kernel, section)))
     return Tunable(replace(kernel, sections=tuple(sections)), arguments, fixed)
 
@@ -126,11 +126,13 @@ class _Copier:
     `fixed`."""
 
     def __init__(
-        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes]
-    ) -> None:
+        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes],
+        shares: bool,
+    ) -> None:  # fmt: skip
         self._section = section
         self._number = number
         self._isa = isa
+        self._shares = shares
         self._rows, self._notes = section.numbered
         self._arguments = arguments
         self._fixed = fixed
@@ -201,7 +203,7 @@ class _Copier:
 
     def _argument(self, at: int) -> int:
         """The row of an argument for an operand that is a constant."""
-        if self._isa is not None:
+        if not self._shares:
             return self._added(Argument("itself", [self._use()]))
         if at in self._shared:
             row, argument = self._shared[at]

@@ -360,8 +360,9 @@ class _FileReader:
 
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
-# dropped then. After fewer, a pause is used for that, so that no save has to wait for it.
-_MOST_KEPT, _MANY_KEPT = 48, 12
+# dropped then. So that no save has to wait for that, it is done in a pause: after fewer builds in a long one,
+# later in any.
+_MANY_KEPT, _MORE_KEPT, _MOST_KEPT = 12, 48, 96
 
 
 @dataclass
@@ -429,10 +430,10 @@ class Compiler:
             self._sounds = sound
         return found
 
-    def prepare(self) -> bool:
-        """Between two texts: builds the last one from nothing, if the next ones would soon have to wait for that.
-        Whether it did."""
-        if self._kept is None or self._last is None or self._builds < _MANY_KEPT:
+    def prepare(self, is_long: bool = True) -> bool:
+        """In a pause between two texts: builds the last one from nothing, if the next ones would have to wait for that,
+        soon or if the pause `is_long` some time. Whether it did."""
+        if self._kept is None or self._last is None or self._builds < (_MANY_KEPT if is_long else _MORE_KEPT):
             return False
         with suppress(WeftError):
             self._built_alone(*self._last, _FileReader())

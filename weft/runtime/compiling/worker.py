@@ -328,6 +328,9 @@ def main(descriptor: str, lifeline: str) -> None:
 # Garbage is collected in pauses, or after this many messages without one.
 _MOST_UNCOLLECTED = 24
 
+# After so many seconds without a message, another one is not likely to come just now.
+_LONG_PAUSE = 2.0
+
 
 class _CompileServer:
     """Answers one message after another until the player's process is gone."""
@@ -339,6 +342,8 @@ class _CompileServer:
         """Whether the current work may be abandoned."""
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
+        self._asked = time.monotonic()
+        """When the last message came."""
         self._unheard: tuple[int, Listening] | None = None
         """How to listen to the sound of the last program that passed its trial, if that is still to be done, and the
         number of its request."""
@@ -359,6 +364,7 @@ class _CompileServer:
                 elif isinstance(compiler, Compiler):
                     self._prepare(compiler)
             message: Message = self._player.recv()
+            self._asked = time.monotonic()
             if isinstance(message, Setup):
                 compiler = _compiler(message)
                 if is_new:
@@ -383,8 +389,9 @@ class _CompileServer:
 
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
+        is_long = time.monotonic() > self._asked + _LONG_PAUSE
         with suppress(_Abandoned):
-            if self._made(compiler.prepare):
+            if self._made(lambda: compiler.prepare(is_long)):
                 self._collect(everything=True)
 
     def _listen(self, number: int, listening: Listening) -> None:
