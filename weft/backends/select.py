@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -287,7 +288,13 @@ class Choice:
 
 
 def _unpickled(values: dict[str, Any]) -> Choice:
-    return Choice(**{**values, "backend": load_registry().backend(values["backend"])})
+    return Choice(**{**values, "backend": _registered(values["backend"])})
+
+
+@functools.cache
+def _registered(name: str) -> type[Backend]:
+    """The backend of a name. It is looked for once: that takes milliseconds, and sounds come with their choices."""
+    return load_registry().backend(name)
 
 
 @dataclass(frozen=True)

@@ -253,10 +253,10 @@ class TransitionScheduler:
         """Prepares the sound of the program that plays again and fades it in: its sound is not the one that was
         announced last, or another device is to play it."""
         if self._programs.running is not None:
-            self._sounding = self._sounds(self._programs.running)
+            self._sounding = self._sounds(self._programs.running, again=True)
         waiting = self._waiting
         if waiting is not None and waiting.outcome.loaded is not None:
-            self._waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded, waiting.at))
+            self._waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded, waiting.at, again=True))
 
     def is_sounding(self, number: int) -> bool:
         """Whether the sound of this number is that of the program that plays."""
@@ -291,9 +291,10 @@ class TransitionScheduler:
         self._held_until = None
         self._clock.resume()
 
-    def _sounds(self, loaded: LoadedProgram, at: float | None = None) -> int:
-        """Plays the sound of a program; returns its number, 0 for none."""
-        return self._sound.enter(loaded.compiled, self._policy.fade_of(loaded.compiled), self._given(loaded), at)
+    def _sounds(self, loaded: LoadedProgram, at: float | None = None, again: bool = False) -> int:
+        """Plays the sound of a program; returns its number, 0 for none. For `again` see `Sound.enter`."""
+        fade = self._policy.fade_of(loaded.compiled)
+        return self._sound.enter(loaded.compiled, fade, self._given(loaded), at, again)
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound, as far as they are known before its first frame."""

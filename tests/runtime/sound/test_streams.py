@@ -241,6 +241,23 @@ def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
     assert longest_silence(heard) < GAP
 
 
+def test_a_sound_that_plays_already_goes_on(loudspeaker: SoundServer, player: Player) -> None:
+    """It is not loaded again, unless it is not sure that it plays."""
+    enter, hum = player.sound.enter, "audio(sin(me@abstime * 440) * 0.25)"
+    first = enter(compiled(hum), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    assert enter(compiled(f"// the same\n#slider x<v> = 0, 1, 0.5 \"x\"\ndisplay(me@x)\n{hum}"), 0.0, {}) > first
+    second = enter(compiled(hum), 0.0, {})
+    assert enter(compiled(f"// a note, and a picture\n\ndisplay(me@x)\n{hum}"), 0.0, {}) == second
+    assert enter(compiled(hum), 0.0, {}, player.clock.now() + 1) == second
+    louder = enter(compiled(hum.replace("0.25", "0.5")), 0.0, {}, player.clock.now() + 60)
+    # Now the louder one waits, and must not follow.
+    again = enter(compiled(hum), 0.0, {})
+    assert second < louder < again
+    assert enter(compiled(hum), 0.0, {}) == again
+    assert enter(compiled(hum), 0.0, {}, again=True) > again
+
+
 # --- the beginning ----------------------------------------------------------------------------------------------------
 
 

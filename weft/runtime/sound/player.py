@@ -291,6 +291,8 @@ class Stream(SoundProcess):
         self._reads: tuple[frozenset[str], ...] = (frozenset(),)
         """The inputs that the audible programs read, the latest program last."""
         self._latest: Play | None = None
+        self._has_failed = False
+        """Whether the latest program may not be what plays."""
         self._changes_at: float | None = None
         """When the waiting program takes over, in seconds of the performance."""
 
@@ -314,9 +316,10 @@ class Stream(SoundProcess):
 
     def play(
         self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
-        held: bool,
-    ) -> None:
-        """Plays the streaming part of a program; see `Play`. Raises WeftError for one that reads more than there is
+        held: bool, again: bool = False,
+    ) -> int:
+        """Plays the streaming part of a program; see `Play`. If all of it plays already, that goes on, unless it is to
+        begin `again`. Returns the number of what plays then. Raises WeftError for one that reads more than there is
         room for."""
         rows, views = self._recent.rows(sounding), self._views.take(sounding.views)
         heard = self._heard_places.take(sounding.heard)
@@ -333,8 +336,20 @@ class Stream(SoundProcess):
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
-        self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded, heard))
+        play = Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded, heard)
+        if self._latest is not None and not again and self._plays(play):
+            return self._latest.number
+        self._send(play)
         self.start()
+        return number
+
+    def _plays(self, play: Play) -> bool:
+        """Whether what plays is the same as this, which begins at once or on a beat."""
+        latest = self._latest
+        if latest is None or self._has_failed or self._changes_at is not None or latest.held or play.held:
+            return False
+        # Files may have changed.
+        return not play.decoded and _essence(play) == _essence(latest)
 
     def release(self, fade: float, at: float | None) -> None:
         """Plays the held program from `at` on."""
@@ -347,8 +362,14 @@ class Stream(SoundProcess):
             nothing = replace(self._latest.compiled, units=())
             self._send(Play(0, self._setup, nothing, fade, at, {}, {}, {}))
 
+    def events(self) -> list[SoundEvent]:
+        found = super().events()
+        if any(event.kind in ("failure", "moved", "placed") for event in found):
+            self._has_failed = True
+        return found
+
     def _send(self, play: Play) -> None:
-        self._latest = play
+        self._latest, self._has_failed = play, False
         self._changes_at = play.at
         if play.at is None:
             self.forget(_WAITING)
@@ -379,6 +400,14 @@ class Stream(SoundProcess):
     def close_aside(self) -> None:
         """Ends the process in the background, which takes a while."""
         threading.Thread(target=self.close, name="weft-sound-close", daemon=True).start()
+
+
+def _essence(play: Play) -> tuple[object, ...]:
+    """What decides how a program sounds, but for the values of its inputs."""
+    compiled = play.compiled
+    units = [(unit.hash, unit.subgraph) for unit in compiled.units]
+    own = compiled.file, dict(compiled.settings), compiled.starts, compiled.raw, compiled.heard, units
+    return play.setup, dict(play.rows), dict(play.views), dict(play.heard), *own
 
 
 # Seconds that another stream may take to open.
@@ -489,11 +518,13 @@ class Sound:
         return opening.stream.is_ready
 
     def enter(
-        self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None = None
+        self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None = None,
+        again: bool = False,
     ) -> int:
         """Plays a program from `at` (seconds of the performance; None: at once), with a cross-fade of `fade` seconds.
-        Its inputs are as `given` at first. Returns the number by which events refer to it. Raises WeftError for a
-        program that reads more than there is room for."""
+        Its inputs are as `given` at first. A sound that plays already goes on, unless it is to begin `again`. Returns
+        the number by which events refer to it. Raises WeftError for a program that reads more than there is room
+        for."""
         if self._opening is not None and self._opening.compiled is compiled:
             self._opening.entry = (fade, at)
             number = self._opening.number
@@ -507,13 +538,14 @@ class Sound:
             return 0
         if self._fits(compiled):
             self._count += 1
-            self._stream.play(self._count, compiled.streaming, fade, self._first(compiled, given), at, held=False)
-        elif self._stream.is_used:
+            first = self._first(compiled, given)
+            return self._stream.play(self._count, compiled.streaming, fade, first, at, held=False, again=again)
+        if self._stream.is_used:
             self._give_up_opening()
             self._open(compiled, given).entry = (fade, at)
         else:
             self._stream.suit(*self._needs(compiled))
-            return self.enter(compiled, fade, given, at)
+            return self.enter(compiled, fade, given, at, again)
         return self._count
 
     def change(self, setup: Setup) -> None:
