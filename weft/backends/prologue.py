@@ -71,7 +71,8 @@ class PrologueMachine:
         extents = (Word.WIDTH, Word.HEIGHT, Word.STOPPED)
         self._width, self._height, self._stopped = map(block.place, extents)
         self._frame = self._functions.function(FRAME, block)
-        placed = [(at, int(scalar.key), scalar.kind) for at, scalar in enumerate(layout.scalars)]
+        scalars = [(at, scalar) for at, scalar in enumerate(layout.scalars) if isinstance(scalar, Scalar)]
+        placed = [(at, int(scalar.key), scalar.kind) for at, scalar in scalars]
         self._reals = [(at, number) for at, number, kind in placed if kind == "float"]
         self._others = [(2 * at, number) for at, number, kind in placed if kind != "float"]
         self._coords = [name for name, rate in kernel.coords if rate <= Rate.FRAME]

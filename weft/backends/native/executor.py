@@ -344,11 +344,10 @@ class LaunchBuffers:
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
         block.set_array(block.place(Word.SCALARS), self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
-        placed = list(enumerate(layout.scalars))
-        for at, scalar in placed:
-            if scalar.source == "const":
-                self._reals[at] = single(layout.constants[int(scalar.key)])
-        placed = [(at, scalar) for at, scalar in placed if scalar.source != "const"]
+        placed = [(at, scalar) for at, scalar in enumerate(layout.scalars) if isinstance(scalar, Scalar)]
+        for at, constant in enumerate(layout.scalars):
+            if isinstance(constant, int):
+                self._reals[at] = single(layout.constants[constant])
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
         self._real_places = np.array([at for at, scalar in placed if scalar.kind == "float"], np.intp)
         self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "float"]

@@ -33,6 +33,7 @@ from weft.codegen.native.target import (
     CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Precision, Ring, Word
 )
 from weft.codegen.native.tiles import TileProgram
+from weft.codegen.values import Scalar
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
 from weft.media.sounds import cache_folder
@@ -307,11 +308,12 @@ class ArgumentBlock:
         self._checked: list[tuple[_Checked, ...]] = [()] * len(layout.fields)
         self._numbers = np.zeros(len(layout.numbers))
         self.set_array(self.place(Word.NUMBERS), self._numbers, np.float64, len(layout.numbers))
-        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
-        self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
-        for at, scalar in enumerate(layout.numbers):
-            if scalar.source == "const":
-                self._numbers[at] = layout.constants[int(scalar.key)]
+        given = [(at, number) for at, number in enumerate(layout.numbers) if isinstance(number, Scalar)]
+        self._uniforms = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "uniform"]
+        self._coords = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "coord"]
+        for at, number in enumerate(layout.numbers):
+            if isinstance(number, int):
+                self._numbers[at] = layout.constants[number]
 
     def place(self, field: Field) -> int:
         """The place of a word."""

@@ -18,7 +18,7 @@ from weft.codegen.native.graph import Graph
 from weft.codegen.native.handlers import ONE, TILE, UNIFORM
 from weft.codegen.native.partition import TIME, is_series, states, with_waves
 from weft.codegen.native.series import SERIES
-from weft.codegen.native.target import DOUBLE, Head, History, Layout, PictureWord
+from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import SIGNATURES, LoopBody, Node, Scalar, joined, needed, operands
@@ -57,8 +57,7 @@ def emit_chunks(kernel: Kernel) -> TileProgram:
     program = _SoundProgram(kernel, table)
     words = program.packed((), [program.launch])
     scratch = program.room + _MARGIN
-    layout = Layout(tuple(table.fields), (), tuple(table.numbers), (SERIES,), scratch=scratch)
-    return TileProgram(layout, ((SERIES, words),), DOUBLE)
+    return TileProgram(table.layout((SERIES,), scratch=scratch), ((SERIES, words),), DOUBLE)
 
 
 def _bits(value: float) -> int:

@@ -158,8 +158,7 @@ def module_of(
     """A module of these functions, and of the intrinsics that they call. `facts` are more fields of its layout."""
     given = f'nounwind "prefer-vector-width"="{isa.bits}" {_ALIGNED}'
     attributes = f"attributes {USUAL} = {{ {given} }}\nattributes {QUICK} = {{ {given} noinline optnone }}"
-    layout = Layout(tuple(table.fields), tuple(table.scalars), tuple(table.numbers), functions, **facts)
-    return Module("\n".join([*sorted(declared), *text, attributes, ""]), layout)
+    return Module("\n".join([*sorted(declared), *text, attributes, ""]), table.layout(functions, **facts))
 
 
 # The launch prologue: a function that computes the constant and the frame section, in double precision, and leaves the

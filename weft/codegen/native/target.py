@@ -263,13 +263,13 @@ def is_address(field: Field) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arguments of a kernel's code. `scalars` are at `Word.SCALARS` and `numbers` at `Word.NUMBERS`. `levels` are
-    the channels that are the same in all pixels of a launch, each with its factor in a pixel. `base` are the bits of a
-    pixel that never change."""
+    """The arguments of a kernel's code. `scalars` are at `Word.SCALARS` and `numbers` at `Word.NUMBERS`; a whole number
+    among them is that of a constant. `levels` are the channels that are the same in all pixels of a launch, each with
+    its factor in a pixel. `base` are the bits of a pixel that never change."""
 
     fields: tuple[Field, ...]
-    scalars: tuple[Scalar, ...]
-    numbers: tuple[Scalar, ...]
+    scalars: tuple[Scalar | int, ...]
+    numbers: tuple[Scalar | int, ...]
     functions: tuple[str, ...]
     """The functions that the code has. Without one for the launch prologue, the caller computes the scalars and the
     base."""
@@ -281,6 +281,6 @@ class Layout:
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
     constants: tuple[float, ...] = ()
-    """The values of the constants among scalars and numbers."""
+    """The values of the constants among scalars and numbers, by their numbers."""
     sections_that_read: frozenset[Rate] = frozenset()
     """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""

@@ -417,9 +417,9 @@ def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
         return None
     words = tuple((name, program.finished(extent, name != ELEMENTS)) for name, program, extent in programs)
     base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
-    layout = Layout(
-        tuple(table.fields), tuple(table.scalars), tuple(table.numbers), tuple(name for name, _ in words),
-        work=costs(kernel.section(Rate.ELEMENT).nodes), base=base, levels=levels, sections_that_read=reading,
+    layout = table.layout(
+        tuple(name for name, _ in words), work=costs(kernel.section(Rate.ELEMENT).nodes), base=base, levels=levels,
+        sections_that_read=reading,
     )  # fmt: skip
     return TileProgram(layout, words)
 

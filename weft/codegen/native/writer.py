@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.target import (
-    DOUBLE, SINGLE, Field, Head, Isa, LlvmValue, Precision, Word, bits_text, is_address
+    DOUBLE, SINGLE, Field, Head, Isa, Layout, LlvmValue, Precision, Word, bits_text, is_address
 )
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
@@ -466,6 +466,14 @@ class ArgumentTable:
         self.fields = _Numbering[Field]({word: at for at, word in enumerate(Word)})
         self.scalars = _Numbering[Scalar]()
         self.numbers = _Numbering[Scalar]()
+
+    def layout(self, functions: tuple[str, ...], **facts: Any) -> Layout:
+        """The layout of what they are numbers of. `facts` are its other fields."""
+        scalars, numbers = (
+            tuple([int(each.key) if each.source == "const" else each for each in listed])
+            for listed in (self.scalars, self.numbers)
+        )
+        return Layout(tuple(self.fields), scalars, numbers, functions, **facts)
 
 
 class ValueWriter(LlvmLanes):

@@ -328,8 +328,9 @@ def main(descriptor: str, lifeline: str) -> None:
 # Garbage is collected in pauses, or after this many messages without one.
 _MOST_UNCOLLECTED = 24
 
-# After so many seconds without a message, another one is not likely to come just now.
-_LONG_PAUSE = 2.0
+# After so many seconds without a message, another one is not likely to come just now. So then everything is collected,
+# or if it has been left this many times.
+_LONG_PAUSE, _MOST_LEFT = 2.0, 2
 
 
 class _CompileServer:
@@ -342,6 +343,8 @@ class _CompileServer:
         """Whether the current work may be abandoned."""
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
+        self._left = 0
+        """How often something was left that only the collection of everything finds."""
         self._asked = time.monotonic()
         """When the last message came."""
         self._unheard: tuple[int, Listening] | None = None
@@ -355,10 +358,14 @@ class _CompileServer:
         compiler: Compiler | CompileResult = CompileResult(None, ())
         is_new = True
         while True:
-            while not self._player.poll(0 if self._unheard else BEAT):
+            # The first frames of a program come before what is done in pauses.
+            pause = BEAT
+            while not self._player.poll(pause):
                 self._pulse.beat()
+                pause = BEAT
                 if self._unheard is not None:
                     self._listen(*self._unheard)
+                    pause = 0.0
                 elif self._uncollected:
                     self._collect()
                 elif isinstance(compiler, Compiler):
@@ -382,6 +389,7 @@ class _CompileServer:
     def _collect(self, everything: bool = False) -> None:
         """Collects garbage among what was made since the last time, or among `everything`, which takes long."""
         if everything:
+            self._left = 0
             gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -391,8 +399,9 @@ class _CompileServer:
         """Lets the compiler prepare for later texts, until one comes."""
         is_long = time.monotonic() > self._asked + _LONG_PAUSE
         with suppress(_Abandoned):
-            if self._made(lambda: compiler.prepare(is_long)):
-                self._collect(everything=True)
+            self._left += self._made(lambda: compiler.prepare(is_long))
+        if self._left and (is_long or self._left > _MOST_LEFT):
+            self._collect(everything=True)
 
     def _listen(self, number: int, listening: Listening) -> None:
         """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""

@@ -256,6 +256,8 @@ _SWITCH_SECONDS = 0.00005
 _GLANCE = 0.05
 _STALLED = 1.0
 _AGAIN = 1.0
+# Seconds after a message until garbage is collected.
+_UNTIL_COLLECTED = 1.0
 # Whole seconds that a device may take to open and to close.
 _TO_OPEN = 10
 _TO_CLOSE = 2
@@ -332,16 +334,21 @@ class SoundServer:
             # The first program may take a while to load: it is loaded before the device needs blocks.
             while self._player.poll():
                 self._take(self._player.recv())
-            # The current objects stay. Collecting garbage delays blocks, so it is only done after a message.
+            # The current objects stay. Collecting garbage delays blocks, and the first frames after a message.
             gc.freeze()
             gc.disable()
             self._look_after()
             self._player.send(SoundEvent("ready", "", ""))
+            taken: float | None = None
             while True:
                 self._pulse.beat()
                 self._look_after()
                 if self._player.poll(_GLANCE):
                     self._take(self._player.recv())
+                    taken = taken or time.monotonic()
+                elif taken is not None and time.monotonic() > taken + _UNTIL_COLLECTED:
+                    gc.collect()
+                    taken = None
         finally:
             if self._stream is not None:
                 self._blocks.is_leaving = True
@@ -357,7 +364,6 @@ class SoundServer:
             self._send_failure(failure)
         self._pulse.beat()
         self._blocks.forgive()
-        gc.collect()
 
     def _send_failure(self, failure: Exception) -> None:
         number = failure.number if isinstance(failure, ProgramFailure) else 0
