@@ -489,8 +489,8 @@ class NativeExecutor:
         """Code of the second tier, by the hash of the kernel with constants as arguments."""
         self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
-        self._lists: RecentlyUsed[tuple[str, bool], tuple[Tunable, TileProgram | None]] = RecentlyUsed(_TUNED)
-        """The kernels with constants as arguments of lists of calls, and these, likewise."""
+        self._lists: RecentlyUsed[str, tuple[Tunable, TileProgram]] = RecentlyUsed(_TUNED)
+        """The sounds with constants as arguments, and their lists of calls, likewise."""
 
     @property
     def processor(self) -> Processor:
@@ -562,17 +562,19 @@ class NativeExecutor:
         return made
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
-        """The list of calls of a kernel that can be one; None if it takes too much memory."""
-        key = structure_hash(kernel), packed
-        given, found = self._lists.find(key) or (None, None)
+        """The list of calls of a kernel that can be one; None if it takes too much memory. That of a picture is soon
+        followed by machine code, so only sounds keep theirs for others that differ in constants."""
+        if not is_series(kernel):
+            return emit_tiles(kernel, packed)
+        structure = structure_hash(kernel)
+        given, found = self._lists.find(structure) or (None, None)
         constants = given.constants(kernel) if given else None
-        if given is None or constants is None:
+        if found is None or constants is None:
             given = tunable(kernel, None)
-            constants = given.constants(kernel)
-            found = emit_chunks(given.kernel) if is_series(kernel) else emit_tiles(given.kernel, packed)
-            self._lists.keep(key, (given, found))
+            constants, found = given.constants(kernel), emit_chunks(given.kernel)
+            self._lists.keep(structure, (given, found))
         assert constants is not None, "it was made of this kernel"
-        return None if found is None else replace(found, layout=replace(found.layout, constants=constants))
+        return replace(found, layout=replace(found.layout, constants=constants))
 
     def _known(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]] | None:
         """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""

@@ -1,4 +1,4 @@
-"""Constants as arguments of machine code and of lists of calls.
+"""Constants as arguments: of the machine code of pictures, and of the lists of calls of sounds.
 
 What does not depend on the values of constants serves again when a number of the text is tuned, which is what happens
 most often on stage.
@@ -23,7 +23,7 @@ from weft.ir.rates import Rate
 _TUNABLE = frozenset({"add", "sub", "mul", "lt", "le", "gt", "ge", "select"})
 _TUNABLE_IN_PROLOGUE = _TUNABLE | {"div"}
 
-# The operations of lists of calls whose constants decide which functions are called.
+# The operations of lists of calls whose constants decide how they are computed.
 _DECIDING = frozenset({"mod", "state", "sample", "loop", "next"})
 
 _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})
@@ -35,19 +35,17 @@ Use: TypeAlias = tuple[int, int]
 """A constant of a kernel: the number of its section, and its own among the operands there that are constants."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument that stands for some uses of one constant."""
+    """An argument that stands for one use of a constant."""
 
     part: Part
-    uses: list[Use]
+    use: Use
 
     def of(self, constants: Sequence[Sequence[float]]) -> float | None:
-        """Its value, from the constants of all sections; None if they differ, or have no usable reciprocal."""
-        values = {_bits(value): value for value in (constants[section][at] for section, at in self.uses)}
-        if len(values) > 1:
-            return None
-        (value,) = values.values()
+        """Its value, from the constants of all sections; None without a usable reciprocal."""
+        section, at = self.use
+        value = constants[section][at]
         if self.part == "itself":
             return value
         parts = reciprocal(value, SINGLE)
@@ -84,16 +82,13 @@ def _bits(value: float) -> bytes:
 
 
 def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
-    """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls.
-
-    Each use of a constant is an argument of its own, since the text may have the number in several places; but in the
-    list of a picture, which keeps all in the first-level cache, one argument stands for all uses of a constant.
-    """
+    """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls. Each use of a
+    constant is an argument of its own, since the text may have the number in several places."""
     arguments: list[Argument] = []
     fixed: dict[Use, bytes] = {}
     sections = []
     for number, section in enumerate(kernel.sections):
-        copier = _Copier(section, number, isa, arguments, fixed, shares=isa is None and kernel.tick != "element")
+        copier = _Copier(section, number, isa, arguments, fixed)
         sections.append(copier.copied(_merged(kernel, section)))
     return Tunable(replace(kernel, sections=tuple(sections)), arguments, fixed)
 
@@ -126,13 +121,11 @@ class _Copier:
     `fixed`."""
 
     def __init__(
-        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes],
-        shares: bool,
-    ) -> None:  # fmt: skip
+        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes]
+    ) -> None:
         self._section = section
         self._number = number
         self._isa = isa
-        self._shares = shares
         self._rows, self._notes = section.numbered
         self._arguments = arguments
         self._fixed = fixed
@@ -142,8 +135,6 @@ class _Copier:
         self._args: list[tuple[int, ...]] = []
         self._attrs: list[Any] = []
         self._places: dict[object, int] = {}
-        self._shared: dict[int, tuple[int, Argument]] = {}
-        """For each constant that several operands share as an argument, its row in the copy, and the argument."""
 
     def copied(self, merged: Set[int]) -> Section:
         """The copy. The constants of values that are `merged` stay constants."""
@@ -155,7 +146,10 @@ class _Copier:
                 self._places[at] = self._append("quotient", (self._place(args[0]), *self._parts()), None)
                 continue
             if at not in merged and self._is_tunable(op):
-                found = [self._argument(arg) if rows.ops[arg] == "const" else self._place(arg) for arg in args]
+                found = [
+                    self._argument("itself", self._use()) if rows.ops[arg] == "const" else self._place(arg)
+                    for arg in args
+                ]
             else:
                 found = [self._place(arg) for arg in args]
             self._places[at] = self._append(op, tuple(found), attr)
@@ -201,24 +195,12 @@ class _Copier:
         self._met += 1
         return self._number, self._met - 1
 
-    def _argument(self, at: int) -> int:
-        """The row of an argument for an operand that is a constant."""
-        if not self._shares:
-            return self._added(Argument("itself", [self._use()]))
-        if at in self._shared:
-            row, argument = self._shared[at]
-            argument.uses.append(self._use())
-            return row
-        argument = Argument("itself", [self._use()])
-        row = self._added(argument)
-        self._shared[at] = row, argument
-        return row
-
     def _parts(self) -> tuple[int, int]:
         """The rows of the arguments for the parts of a reciprocal."""
         use = self._use()
-        return self._added(Argument("value", [use])), self._added(Argument("rest", [use]))
+        return self._argument("value", use), self._argument("rest", use)
 
-    def _added(self, argument: Argument) -> int:
-        self._arguments.append(argument)
+    def _argument(self, part: Part, use: Use) -> int:
+        """The row of an argument for an operand that is a constant."""
+        self._arguments.append(Argument(part, use))
         return self._append("scalar", (), Scalar("const", len(self._arguments) - 1, "float"))
