@@ -360,9 +360,8 @@ class _FileReader:
 
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
-# dropped then. So that no save has to wait for that, it is done in a pause: after fewer builds in a long one,
-# later in any.
-_MANY_KEPT, _MORE_KEPT, _MOST_KEPT = 12, 48, 96
+# dropped then. After fewer, a long pause is used for that, so that no save has to wait for it.
+_MOST_KEPT, _MANY_KEPT = 96, 12
 
 
 @dataclass
@@ -376,6 +375,8 @@ class Compiler:
     _kept: KeptBuild | None = None
     _builds: int = 0
     """How many builds have used what is kept."""
+    left: int = 0
+    """How often something was dropped that only a collection of all garbage finds."""
     _last: tuple[Source, tuple[int, int] | None] | None = None
     """The last text that was built, and the room of its picture."""
     _translated: Mapping[str, Unit] = field(default_factory=dict)
@@ -430,10 +431,10 @@ class Compiler:
             self._sounds = sound
         return found
 
-    def prepare(self, is_long: bool = True) -> bool:
-        """In a pause between two texts: builds the last one from nothing, if the next ones would have to wait for that,
-        soon or if the pause `is_long` some time. Whether it did."""
-        if self._kept is None or self._last is None or self._builds < (_MANY_KEPT if is_long else _MORE_KEPT):
+    def prepare(self) -> bool:
+        """In a long pause between two texts: builds the last one from nothing, if the next ones would have to wait for
+        that some time. Whether it did."""
+        if self._kept is None or self._last is None or self._builds < _MANY_KEPT:
             return False
         with suppress(WeftError):
             self._built_alone(*self._last, _FileReader())
@@ -463,6 +464,7 @@ class Compiler:
         """The build of a text from nothing, which the next one may start from. Raises WeftError."""
         kept = KeptBuild()
         made = self._build(source, room, reader, kept)
+        self.left += 1
         self._kept, self._builds, self._last = None if _shows_places(made) else kept, 0, (source, room)
         return made
 

@@ -328,8 +328,8 @@ def main(descriptor: str, lifeline: str) -> None:
 # Garbage is collected in pauses, or after this many messages without one.
 _MOST_UNCOLLECTED = 24
 
-# After so many seconds without a message, another one is not likely to come just now. So then everything is collected,
-# or if it has been left this many times.
+# After so many seconds without a message, another one is not likely to come just now. All garbage is collected then, or
+# after more builds from nothing.
 _LONG_PAUSE, _MOST_LEFT = 2.0, 2
 
 
@@ -343,8 +343,6 @@ class _CompileServer:
         """Whether the current work may be abandoned."""
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
-        self._left = 0
-        """How often something was left that only the collection of everything finds."""
         self._asked = time.monotonic()
         """When the last message came."""
         self._unheard: tuple[int, Listening] | None = None
@@ -389,7 +387,6 @@ class _CompileServer:
     def _collect(self, everything: bool = False) -> None:
         """Collects garbage among what was made since the last time, or among `everything`, which takes long."""
         if everything:
-            self._left = 0
             gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -398,9 +395,13 @@ class _CompileServer:
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
         is_long = time.monotonic() > self._asked + _LONG_PAUSE
-        with suppress(_Abandoned):
-            self._left += self._made(lambda: compiler.prepare(is_long))
-        if self._left and (is_long or self._left > _MOST_LEFT):
+        if is_long:
+            try:
+                self._made(compiler.prepare)
+            except _Abandoned:
+                return
+        if compiler.left > (0 if is_long else _MOST_LEFT):
+            compiler.left = 0
             self._collect(everything=True)
 
     def _listen(self, number: int, listening: Listening) -> None:
