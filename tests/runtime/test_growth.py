@@ -98,6 +98,8 @@ def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path)
     def compile_some(numbers: range) -> Counter[str]:
         for number in numbers:
             _compile(compiler, text(number))
+        # A pause, in which what no text uses any more is dropped.
+        assert compiler.prepare()
         return objects()
 
     before = compile_some(range(20))

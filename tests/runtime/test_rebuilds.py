@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -52,6 +53,16 @@ def check_session(seed: int, count: int) -> int:
             assert not (words := unlike(alone, again)), f"{words}, {where}"
             compared += step > 0
     return compared
+
+
+def check_texts(texts: Iterable[str]) -> None:
+    """Builds one text after another both ways."""
+    known = KeptBuild()
+    for text in texts:
+        again, alone = (built(Path("a.weft"), text, kept) for kept in (known, KeptBuild()))
+        assert isinstance(again, Build), f"{again}:\n{text}"
+        assert isinstance(alone, Build), f"{alone}:\n{text}"
+        assert not (words := unlike(alone, again)), f"{words}:\n{text}"
 
 
 def test_edits() -> None:
@@ -210,23 +221,13 @@ def test_a_loop_over_a_spindle_that_has_grown() -> None:
     loop = "for i in (1 to 8) { v += b(x * i) }"
     text = f"spindle b(x) :: v {{ v = x }}\nspindle a(x) :: v {{ v = 0\n{loop} }}\ndisplay(a(me@x))"
     grown = text.replace("v = x }", "\n".join(["v = x", *(f"v = noise(v * {i}, x) + sin(v)" for i in range(40)), "}"]))
-    known = KeptBuild()
-    for edit in (text, grown, text):
-        again, alone = (built(Path("a.weft"), edit, kept) for kept in (known, KeptBuild()))
-        assert isinstance(again, Build)
-        assert isinstance(alone, Build)
-        assert not unlike(alone, again)
+    check_texts((text, grown, text))
 
 
 def test_a_strand_becomes_a_bundle_and_is_read_elsewhere() -> None:
     text = "a = me@x * 2\nb = <a[0], me@y>\nc = b@x(me@x ~ 0.3)\ndisplay(c)\n"
     other = text.replace("me@x * 2", "<me@x, me@y>").replace("0.3", "me@y")
-    known = KeptBuild()
-    for edit in (text, other, text):
-        again, alone = (built(Path("a.weft"), edit, kept) for kept in (known, KeptBuild()))
-        assert isinstance(again, Build)
-        assert isinstance(alone, Build)
-        assert not unlike(alone, again)
+    check_texts((text, other, text))
 
 
 NAMES = """
@@ -358,33 +359,18 @@ def test_numbers_that_decide_something_and_others(name: str) -> None:
     ],
 )
 def test_numbers_are_told_apart_by_their_places(texts: list[str]) -> None:
-    known = KeptBuild()
-    for text in texts:
-        again, alone = (built(Path("a.weft"), text, kept) for kept in (known, KeptBuild()))
-        assert isinstance(again, Build)
-        assert isinstance(alone, Build)
-        assert not (words := unlike(alone, again)), f"{words}:\n{text}"
+    check_texts(texts)
 
 
 def test_a_number_that_decides_something_later() -> None:
     """It has been tuned before, so nothing that is kept knows its value."""
     texts = [f"n = {n}\na = me@x * n\ndisplay({shown})\n" for n, shown in
              ((2, "a"), (3, "a"), (3, "delay(a, n, 9)"), (0.5, "delay(a, n, 9)"), (0.5, "a"), (4, "a"))]
-    known = KeptBuild()
-    for text in texts:
-        again, alone = (built(Path("a.weft"), text, kept) for kept in (known, KeptBuild()))
-        assert isinstance(again, Build)
-        assert isinstance(alone, Build)
-        assert not (words := unlike(alone, again)), f"{words}:\n{text}"
+    check_texts(texts)
 
 
 def test_a_count_becomes_constant_in_the_same_save() -> None:
     """While it is found out what the save affects, a strand is evaluated with a count that still varies."""
     text = "spindle g(y) :: v { v = y + h }\nn = if h > 0 then 2 else 3\nh = key@space\nb = g(h)\ndisplay(b * n)\n"
     other = text.replace("v = y + h", "v = sum(<y * i for i in (1 to n)>)").replace("key@space", "0.5")
-    known = KeptBuild()
-    for edit in (text, other, text):
-        again, alone = (built(Path("a.weft"), edit, kept) for kept in (known, KeptBuild()))
-        assert isinstance(again, Build)
-        assert isinstance(alone, Build)
-        assert not unlike(alone, again)
+    check_texts((text, other, text))
