@@ -186,6 +186,8 @@ def compile_unit(
     written = lower(patch, graph, subgraph, contexts, known.lowering if known else context.pool)
     if before and before.written == written:
         return replace(before.unit, subgraph=subgraph), before.lowered
+    if known:
+        known.made = None  # if the rest fails, the census is that of another IR
     lowered = run_passes(written, context, optimise)
     changes = known.census.follow(lowered.roots) if known else None
     made = before.tuned(written, lowered, changes) if before and changes else None
