@@ -36,7 +36,7 @@ Use: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ConstantArgument:
     """An argument that stands for one use of a constant."""
 
     part: Part
@@ -58,7 +58,7 @@ class Tunable:
     constants."""
 
     kernel: Kernel
-    arguments: Sequence[Argument]
+    arguments: Sequence[ConstantArgument]
     fixed: Mapping[Use, bytes]
 
     @cached_property
@@ -84,7 +84,7 @@ def _bits(value: float) -> bytes:
 def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
     """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls. Each use of a
     constant is an argument of its own, since the text may have the number in several places."""
-    arguments: list[Argument] = []
+    arguments: list[ConstantArgument] = []
     fixed: dict[Use, bytes] = {}
     sections = []
     for number, section in enumerate(kernel.sections):
@@ -121,7 +121,7 @@ class _Copier:
     `fixed`."""
 
     def __init__(
-        self, section: Section, number: int, isa: Isa | None, arguments: list[Argument], fixed: dict[Use, bytes]
+        self, section: Section, number: int, isa: Isa | None, arguments: list[ConstantArgument], fixed: dict[Use, bytes]
     ) -> None:
         self._section = section
         self._number = number
@@ -202,5 +202,5 @@ class _Copier:
 
     def _argument(self, part: Part, use: Use) -> int:
         """The row of an argument for an operand that is a constant."""
-        self._arguments.append(Argument(part, use))
+        self._arguments.append(ConstantArgument(part, use))
         return self._append("scalar", (), Scalar("const", len(self._arguments) - 1, "float"))
