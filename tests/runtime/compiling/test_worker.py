@@ -23,7 +23,8 @@ from tests.support.together import all_but
 from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience, Tried
+from weft.runtime.compiling.process import CompileProcess, Tried
+from weft.runtime.compiling.worker import CompileWorker, Patience
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs, Setup
 

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-SERVER: Final = "weft.runtime.compiling.worker:main"
+SERVER: Final = "weft.runtime.compiling.process:main"
 """The entry point of the compile process. It can be started before anything else is imported."""

@@ -1,0 +1,495 @@
+"""Texts are compiled in another process: the player's side of it, and its server.
+
+The process has Python's lock to itself, abandons a text that is no longer needed, and takes nothing with it when it
+crashes. It answers every request with the compiled program, and then with the verdict of the trial, so that the program
+can be loaded while it is tried out. In a pause, it listens to the sound of the last program that passed, and says what
+it has heard.
+
+A text is abandoned within milliseconds: SIGINT interrupts Python code, and the process checks whether its answer is
+still wanted. Only machine code and libraries run until they return. The process is killed for that after it has spent
+twice the time that starting another one takes.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from weft.child import BEAT, Child, Pulse
+from weft.codegen.kernel import Unit
+from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.clock import Moment
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling import SERVER
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Listening, Saved, Verdict, passes
+from weft.runtime.program import Setup
+
+GLANCE = 0.01
+"""The interval in seconds at which a wait for an answer checks whether to give up."""
+
+# Seconds that a process may take to end.
+_LEAVE = 1.0
+
+# The assumed cost of starting a process, in seconds of the processor, until it is measured, and the most that is
+# believed.
+_START_COSTS, _MOST_COSTS = 1.0, 3.0
+
+_NO_PROCESS = "ended"
+
+
+class CompilerDiedError(Exception):
+    """The process ended in the middle of a text, or could not be started. The message is the reason, in words that
+    follow "the compile process"."""
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """A text to compile, and the moment of the performance for its trial. Code that the player's process already has
+    (`known`, by hash) need not be sent. Answers have the `number` of their request."""
+
+    number: int
+    saved: Saved
+    moment: Moment
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class OptimizeRequest:
+    """Units that run already, for which there may be better code; for those in `stand_ins`, by hash, something stands
+    in. What is `bridged` is to be translated for the devices that should run it."""
+
+    number: int
+    units: tuple[Unit, ...]
+    stand_ins: frozenset[str] = frozenset()
+    bridged: CompiledProgram | None = None
+
+
+@dataclass(frozen=True)
+class OptimizeResult:
+    """Better code by the hashes of the units, and the milliseconds that it took; the translated units of what was
+    bridged; and the reasons why units could not be improved, by their hashes."""
+
+    codes: Mapping[str, object]
+    took: float
+    translated: tuple[Unit, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The verdict of a trial: the problems that it found, and whether the sound will be listened to."""
+
+    problems: tuple[Diagnostic, ...]
+    is_heard: bool
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What is to be said about the sound of a program that has passed its trial."""
+
+    problems: tuple[Diagnostic, ...]
+
+
+T = TypeVar("T")
+Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
+"""None: the answer to the last request is not needed any more, unless it is on its way."""
+
+Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | Tried | Heard
+"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program, the
+verdict of its trial, better code, or what was heard in a pause."""
+
+
+class CompileProcess:
+    """The player's side of the process, which is started when it is needed. All but `kill` is for one thread."""
+
+    def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
+        """`ended` is called by another thread whenever a process has ended."""
+        self.ahead: Child | None = None
+        """A process that already runs `SERVER`, to be used instead of starting one."""
+        self._setup = setup
+        self._ended = ended
+        self._process: Child | None = None
+        self._number = 0
+        self._listens_to: int | None = None
+        """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
+        self._heard: Heard | None = None
+        """What was heard of it."""
+        self._began: float | None = None
+        self._is_new = True
+        self._start_costs = _START_COSTS
+
+    def start(self) -> None:
+        """Starts the process, unless it runs, without waiting until it is ready. Raises CompilerDiedError."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.end()
+        try:
+            ahead, self.ahead = self.ahead, None
+            self._process = ahead or Child(SERVER)
+            self._process.ended = self._ended
+            self._is_new = True
+            self._process.connection.send(self._setup)
+        except Exception as failure:
+            self.end()
+            raise CompilerDiedError(f"cannot be started: {failure}") from failure
+
+    def died(self) -> str | None:
+        """Why the process ended, if it did so without a request; reported once."""
+        process = self._process
+        if process is None or process.poll() is None:
+            return None
+        self.end()
+        return process.ending
+
+    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> int:
+        """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
+        CompilerDiedError."""
+        self._send(CompileRequest(self._next_number(), saved, moment, known))
+        if self._process is not None and not self._is_new:
+            # In a pause, it may be at work for later texts, or listen.
+            self._process.send_signal(signal.SIGINT)
+        return self._number
+
+    def change(self, setup: Setup) -> None:
+        """Compiles for another setup from now on. Raises CompilerDiedError."""
+        self._setup = setup
+        if self._process is not None:
+            self._send(setup)
+
+    def improve(
+        self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: CompiledProgram, give_up: Callable[[], bool]
+    ) -> OptimizeResult | None:
+        """Better code for some units, and code for what is bridged; None if `give_up` said so. Raises
+        CompilerDiedError."""
+        self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
+        return self.answer(OptimizeResult, give_up)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        self._began = None
+        return self._number
+
+    def _send(self, message: Message) -> None:
+        self.start()
+        try:
+            self._open.send(message)
+        except OSError as failure:
+            raise CompilerDiedError(self._reason()) from failure
+
+    @property
+    def spent(self) -> float | None:
+        """The processor seconds that it has spent on the text, which do not depend on other work of the machine; None
+        before it has begun."""
+        began, process = self._began, self._process
+        return None if began is None or process is None else process.spent - began
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it works on the text. For any thread."""
+        return self._began is not None
+
+    def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
+        """The next answer to the last request, which is of this kind: the result of a text, then the verdict of its
+        trial, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
+        abandoned: float | None = None
+        with self._receiving():
+            while True:
+                while not self._open.poll(GLANCE):
+                    if abandoned is None and give_up():
+                        self._abandon()
+                        abandoned = self.spent or 0.0
+                    elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
+                        self.end()
+                        return None
+                content = self._received()
+                if content is None:
+                    continue
+                if content != "begun":
+                    return content if isinstance(content, kind) else None
+                self._note_begin()
+                if abandoned is not None:
+                    self._abandon()
+
+    def listens_to(self, number: int) -> bool:
+        """Whether it listens to the sound of the program of a request, or will in its next pause, or `heard` has not
+        been asked for that yet."""
+        return number == self._listens_to
+
+    def heard(self) -> Heard | None:
+        """What was heard of the program that it listens to, given once; None if that is not known yet. Does not wait.
+        Raises CompilerDiedError."""
+        with self._receiving():
+            while self._heard is None and self._open.poll():
+                self._received()
+        if self._heard is not None:
+            self._listens_to = None
+        heard, self._heard = self._heard, None
+        return heard
+
+    def _received(self) -> Content | None:
+        """The next message, if it is an answer to the last request."""
+        number, content = self._open.recv()
+        if isinstance(content, Heard):
+            self._heard = content if self.listens_to(number) else self._heard
+            return None
+        if isinstance(content, Tried) and passes(content.problems):
+            self._listens_to, self._heard = number if content.is_heard else None, None
+        return cast(Content, content) if number == self._number else None
+
+    @contextmanager
+    def _receiving(self) -> Iterator[None]:
+        """Turns whatever prevents a message from being received into CompilerDiedError."""
+        try:
+            yield
+        except (EOFError, OSError) as failure:
+            raise CompilerDiedError(self._reason()) from failure
+        except CompilerDiedError:
+            raise
+        except Exception as failure:  # whatever unpickling raises
+            self.end()
+            raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
+
+    def _abandon(self) -> None:
+        """Asks the process to abandon the text. If it has not begun yet, it finds the message when it does."""
+        self._open.send(None)
+        if self._began is not None and self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    def _note_begin(self) -> None:
+        if self._process is not None:
+            self._began = self._process.spent
+            if self._is_new:
+                self._is_new = False
+                self._start_costs = min(self._began, _MOST_COSTS)
+
+    def _reason(self) -> str:
+        """Why the process, which has closed its socket, ended."""
+        process = self._process
+        if process is None:
+            return _NO_PROCESS
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAVE)
+        self.end()
+        return process.ending
+
+    @property
+    def _open(self) -> Connection:
+        if self._process is None:
+            raise CompilerDiedError(_NO_PROCESS)
+        return self._process.connection
+
+    def kill(self) -> None:
+        """Ends the process, from any thread: a wait for its answer then fails."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
+
+    def end(self) -> None:
+        """Ends the process at once. May be called twice."""
+        self._listens_to = self._heard = None
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+
+# --- in the compile process ---------------------------------------------------------------------------------------
+
+
+class _Abandoned(BaseException):
+    """The current answer is not needed any more. Not an `Exception`, which code in the middle of a text may catch."""
+
+
+def main(descriptor: str, lifeline: str) -> None:
+    """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
+    with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
+        _CompileServer(player, Pulse(int(lifeline))).serve()
+
+
+# Garbage is collected in pauses, or after this many messages without one.
+_MOST_UNCOLLECTED = 24
+
+# After so many seconds without a message, another one is not likely to come just now. All garbage is collected then, or
+# after more builds from nothing.
+_LONG_PAUSE, _MOST_LEFT = 2.0, 2
+
+
+class _CompileServer:
+    """Answers one message after another until the player's process is gone."""
+
+    def __init__(self, player: Connection, pulse: Pulse) -> None:
+        self._player = player
+        self._pulse = pulse
+        self._may_leave = False
+        """Whether the current work may be abandoned."""
+        self._uncollected = 0
+        """The messages that were answered since garbage was collected."""
+        self._asked = time.monotonic()
+        """When the last message came."""
+        self._unheard: tuple[int, Listening] | None = None
+        """How to listen to the sound of the last program that passed its trial, if that is still to be done, and the
+        number of its request."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        sys.unraisablehook = self._not_raised
+
+    def serve(self) -> None:
+        """Answers messages until the player is gone, which raises EOFError or OSError."""
+        compiler: Compiler | CompileResult = CompileResult(None, ())
+        is_new = True
+        while True:
+            # The first frames of a program come before what is done in pauses.
+            pause = BEAT
+            while not self._player.poll(pause):
+                self._pulse.beat()
+                pause = BEAT
+                if self._unheard is not None:
+                    self._listen(*self._unheard)
+                    pause = 0.0
+                elif self._uncollected:
+                    self._collect()
+                elif isinstance(compiler, Compiler):
+                    self._prepare(compiler)
+            message: Message = self._player.recv()
+            self._asked = time.monotonic()
+            if isinstance(message, Setup):
+                compiler = _compiler(message)
+                if is_new:
+                    # A text makes many objects that live until it is answered: there is no garbage before.
+                    gc.disable()
+                    gc.freeze()
+                    is_new = False
+            elif message is not None:
+                self._answer(compiler, message)
+                del message
+                self._uncollected += 1
+                if self._uncollected > _MOST_UNCOLLECTED:
+                    self._collect()
+
+    def _collect(self, everything: bool = False) -> None:
+        """Collects garbage among what was made since the last time, or among `everything`, which takes long."""
+        if everything:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._uncollected = 0
+
+    def _prepare(self, compiler: Compiler) -> None:
+        """Lets the compiler prepare for later texts, until one comes."""
+        is_long = time.monotonic() > self._asked + _LONG_PAUSE
+        if is_long:
+            try:
+                self._made(compiler.prepare)
+            except _Abandoned:
+                return
+        if compiler.left > (0 if is_long else _MOST_LEFT):
+            compiler.left = 0
+            self._collect(everything=True)
+
+    def _listen(self, number: int, listening: Listening) -> None:
+        """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""
+        heard = Heard(())
+        try:
+            # A sound that fails says so where it is played.
+            with suppress(Exception):
+                heard = Heard(self._made(listening))
+        except _Abandoned:
+            return
+        self._unheard = None
+        self._player.send((number, heard))
+
+    def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
+        contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
+        self._player.send((message.number, "begun"))
+        try:
+            while (content := self._made(lambda: next(contents, None))) is not None:
+                if isinstance(content, Verdict):
+                    self._tell(message.number, content)
+                else:
+                    self._player.send((message.number, content))
+        except _Abandoned:
+            self._player.send((message.number, "abandoned"))
+        except MemoryError as failure:
+            if not isinstance(message, CompileRequest):
+                raise
+            # Only here is all that took the memory gone, so that there is enough to say it.
+            failure.__traceback__ = None
+            gc.collect()
+            self._player.send((message.number, CompileResult(None, (fault("weft failed on this text", failure),))))
+
+    def _made(self, make: Callable[[], T]) -> T:
+        """What a function makes, unless a message comes. Raises _Abandoned."""
+        try:
+            self._may_leave = True
+            self._interrupted()
+            return make()
+        finally:
+            self._may_leave = False
+
+    def _tell(self, number: int, verdict: Verdict) -> None:
+        """Sends the verdict on a program. If that may play, the sound of the one before need not be listened to."""
+        if passes(verdict.problems):
+            self._unheard = None if verdict.listening is None else (number, verdict.listening)
+        self._player.send((number, Tried(verdict.problems, verdict.listening is not None)))
+
+    def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Raises _Abandoned if a message has arrived: here, it can only say that."""
+        if self._may_leave and self._player.poll():
+            self._may_leave = False
+            raise _Abandoned
+
+    def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
+        """Raises _Abandoned again after a callback or a destructor, in which it cannot be caught."""
+        if what.exc_type is _Abandoned:
+            self._may_leave = True
+            signal.raise_signal(signal.SIGINT)
+        else:
+            sys.__unraisablehook__(what)
+
+
+def _compiler(setup: Setup) -> Compiler | CompileResult:
+    """The compiler, or the answer to every text if there is none."""
+    try:
+        return Compiler.of(setup)
+    except WeftError as failure:
+        return CompileResult(None, failure.diagnostics)
+    except Exception as failure:
+        return CompileResult(None, (fault("nothing can be compiled", failure),))
+
+
+def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[CompileResult | Verdict]:
+    """The result of a text, and the verdict of the trial if it is a program."""
+    if isinstance(compiler, CompileResult):
+        yield compiler
+        return
+    try:
+        made = compiler.compile(request.saved)
+        yield made.with_codes(dict.fromkeys(request.known))
+    except (EOFError, OSError, MemoryError):
+        raise
+    except Exception as failure:
+        yield CompileResult(None, (fault("weft failed on this text", failure),))
+        return
+    if made.compiled is not None:
+        yield compiler.try_out(made, request.moment)
+
+
+def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Iterator[Content]:
+    """Better code for units that run already; none if that fails, since they can run on."""
+    codes, refused = dict[str, object](), dict[str, str]()
+    translated: tuple[Unit, ...] = ()
+    started = time.perf_counter()
+    if isinstance(compiler, Compiler):
+        with suppress(Exception):
+            if request.bridged is not None:
+                translated = compiler.loader.translate(request.bridged).units
+            codes, refused = compiler.loader.improve(request.units, request.stand_ins)
+    yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)
