@@ -337,16 +337,16 @@ class Stream(SoundProcess):
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
         play = Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded, heard)
-        if self._latest is not None and not again and self._plays(play):
-            return self._latest.number
+        latest = self._latest
+        if latest is not None and not again and self._goes_on(latest, play):
+            return latest.number
         self._send(play)
         self.start()
         return number
 
-    def _plays(self, play: Play) -> bool:
-        """Whether what plays is the same as this, which begins at once or on a beat."""
-        latest = self._latest
-        if latest is None or self._has_failed or self._changes_at is not None or latest.held or play.held:
+    def _goes_on(self, latest: Play, play: Play) -> bool:
+        """Whether the latest program plays, and sounds the same as this one."""
+        if self._has_failed or self._changes_at is not None or latest.held or play.held:
             return False
         # Files may have changed.
         return not play.decoded and _essence(play) == _essence(latest)
