@@ -25,6 +25,13 @@ def test_white_space_and_comments_mean_nothing(text: str) -> None:
     assert tree(text) == WHOLE
 
 
+def test_a_digit_is_the_name_of_a_key() -> None:
+    assert expression("key@1 + 2") == expression("(key@1) + 2") != expression("key@2 + 1")
+    assert [errors(f"a = {text}") for text in ("key@12", "key@1.5", "mouse@1", "monkey@1", "key@ 1")] == [
+        ["1:8 missing-name"], ["1:8 missing-name"], ["1:10 missing-name"], ["1:11 missing-name"], ["1:8 missing-name"]
+    ]
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n", "\ufeff", "// only", "/* only */", ";", "\r\n;\r\n", "/// nothing"])
 def test_empty_programs(text: str) -> None:
     assert tree(text) == []

@@ -260,6 +260,7 @@ _TOKEN = re.compile(
     rf"""[{_BLANK}]*(?:
     (?P<word>[^\W\d]\w*)
     |(?P<newline>\n)
+    |(?P<digit_key>(?<=\bkey@)[0-9](?![\w.]))
     |(?P<number>{_DIGITS})(?!\w)
     |(?P<glued_number>{_DIGITS}\w+)
     |(?P<doc_comment>///(?!/)[^\n]*)
@@ -407,6 +408,9 @@ class _Scanner:
         else:
             is_output = self._kinds[-1:] == ["@"]
             self._add(NAME if is_output else KEYWORDS.get(word, NAME), start, end)
+
+    def _digit_key(self, start: int, end: int) -> None:
+        self._add(NAME, start, end)
 
     def _number(self, start: int, end: int) -> None:
         if math.isinf(float(self._text[start:end])):

@@ -131,15 +131,19 @@ def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_pat
 
 def test_a_key_that_the_patch_reads_belongs_to_the_patch(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
-    text = SIZE + "display(key@space, 0.25, 0)\n"
+    text = SIZE + "display(key@space, key@1, 0)\n"
     patch.write_text(text)
-    dark, lit = reference(text.replace("key@space", "0")), reference(text.replace("key@space", "1"))
+    dark, lit, other = (reference(SIZE + f"display({red}, {green}, 0)\n") for red, green in ((0, 0), (1, 0), (0, 1)))
     with Performance(patch) as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, dark)
         subprocess.run(["xdotool", "keydown", "space"], check=True, timeout=30)
         wait_for_picture(tmp_path, lit)
         subprocess.run(["xdotool", "keyup", "space"], check=True, timeout=30)
+        wait_for_picture(tmp_path, dark)
+        subprocess.run(["xdotool", "keydown", "1"], check=True, timeout=30)
+        wait_for_picture(tmp_path, other)
+        subprocess.run(["xdotool", "keyup", "1"], check=True, timeout=30)
         wait_for_picture(tmp_path, dark)
         assert "paused" not in performance.stderr
         subprocess.run(["xdotool", "key", "ctrl+space"], check=True, timeout=30)
