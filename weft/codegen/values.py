@@ -265,6 +265,12 @@ class Section:
         """All values, those of bodies included."""
         return with_bodies(self.nodes)
 
+    def ops(self) -> Iterator[str]:
+        """The operations of all values, without making those of a section that is made of rows."""
+        if self._values is None:
+            return (op for op in self.numbered[0].ops if op not in _NOT_COMPUTED)
+        return (node.op for node in self.walk())
+
     def leaves(self) -> dict[Node, None]:
         """The leaves that its values are made of, each once."""
         found = {arg: None for node in self.walk() for arg in operands_within(node) if arg.op in LEAVES}
@@ -276,9 +282,7 @@ class Section:
 
     def __len__(self) -> int:
         """The number of values that it computes."""
-        if self._values is None:
-            return sum(op not in _NOT_COMPUTED for op in self.numbered[0].ops)
-        return sum(1 for _ in self.walk())
+        return sum(1 for _ in self.ops())
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""

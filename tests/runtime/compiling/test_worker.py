@@ -270,6 +270,21 @@ def test_the_trial_goes_through_time_like_a_performance(patch: Path) -> None:
         performance.wait_for("swap")
 
 
+def test_a_program_that_plays_already_is_not_tried_out_again() -> None:
+    """Of a save that changes nothing, no more is found wrong than of the picture that plays."""
+    compiler = Compiler.of(Setup("patch.weft"))
+    ends, later = SIZE + "display(sqrt(2 - me@abstime) * {}, 0, 0)\n", Moment(tick=180, abstime=3.0)
+
+    def problems(text: str, moment: Moment) -> list[str]:
+        made = compiler.compile(Saved(text.encode(), 0.0))
+        return [problem.code for problem in compiler.try_out(made, moment).problems]
+
+    assert problems(ends.format(1), Moment()) == []
+    assert problems("// more\n" + ends.format(1), later) == []
+    assert problems(ends.format(0.5), later) == ["not-a-number"]
+    assert problems(ends.format(1), later) == ["not-a-number"]
+
+
 def test_files_beside_the_patch_are_not_taken_for_modules(patch: Path) -> None:
     for name in ("random", "socket", "numpy", "weft"):
         patch.with_name(f"{name}.py").write_text("raise SystemExit('this is no module of weft')\n")

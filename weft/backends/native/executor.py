@@ -467,8 +467,8 @@ def _is_tunable(kernel: Kernel, tier: int) -> bool:
     return tier > 1 and not suits_series(kernel)
 
 
-# For how many pictures the code is kept, for others that differ in constants only.
-_TUNED = 12
+# For how many kernels what was made of them is kept, for others that differ in constants only.
+_TUNED = 24
 
 
 class NativeExecutor:
@@ -485,12 +485,11 @@ class NativeExecutor:
         self._plainer: Executor = VectorExecutor()
         self._pool = BandPool()
         self.refusals: Refusals = self._plainer.refusals
-        self._kept: RecentlyUsed[tuple[str, bool], NativeCode] = RecentlyUsed(_TUNED)
-        """Code of the second tier, by the hash of the kernel with constants as arguments."""
+        self._kept: RecentlyUsed[tuple[str, bool], NativeCode | TileProgram] = RecentlyUsed(_TUNED)
+        """Code of the second tier for pictures and lists of calls for sounds, by the hash of the kernel with constants
+        as arguments."""
         self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
-        self._lists: RecentlyUsed[str, tuple[Tunable, TileProgram]] = RecentlyUsed(_TUNED)
-        """The sounds with constants as arguments, and their lists of calls, likewise."""
 
     @property
     def processor(self) -> Processor:
@@ -502,6 +501,8 @@ class NativeExecutor:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
         plays = suits_series(kernel)
+        if tier == 1 and packed != plays and (made := self._again(kernel, packed)) is not None:
+            return made
         if not self._suits(kernel):
             return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
@@ -512,9 +513,7 @@ class NativeExecutor:
         if packed:
             channels(len(kernel.outputs))
         try:
-            if tier > 1:
-                return self.code(kernel, packed, tier)
-            return (None if plays else self._again(kernel, packed)) or self.first(kernel, packed)
+            return self.code(kernel, packed, tier) if tier > 1 else self.first(kernel, packed)
         except RefusedError as failure:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
@@ -566,14 +565,9 @@ class NativeExecutor:
         followed by machine code, so only sounds keep theirs for others that differ in constants."""
         if not is_series(kernel):
             return emit_tiles(kernel, packed)
-        structure = structure_hash(kernel)
-        given, found = self._lists.find(structure) or (None, None)
-        constants = given.constants(kernel) if given else None
-        if found is None or constants is None:
-            given = tunable(kernel, None)
-            constants, found = given.constants(kernel), emit_chunks(given.kernel)
-            self._lists.keep(structure, (given, found))
-        assert constants is not None, "it was made of this kernel"
+        given, constants = self._tunable(kernel)
+        found = emit_chunks(given.kernel)
+        self._kept.keep((given.hash, packed), found)
         return replace(found, layout=replace(found.layout, constants=constants))
 
     def _known(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]] | None:
@@ -583,20 +577,23 @@ class NativeExecutor:
         return None if found is None or constants is None else (found, constants)
 
     def _tunable(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]]:
-        """The kernel with constants as arguments of machine code, and their values."""
+        """The kernel with constants as arguments, and their values: for a sound those of a list of calls, for a picture
+        those of machine code."""
         if (known := self._known(kernel)) is not None:
             return known
-        found = tunable(kernel, self.processor.isa)
+        found = tunable(kernel, None if is_series(kernel) else self.processor.isa)
         self._tunables.keep(structure_hash(kernel), found)
         constants = found.constants(kernel)
         assert constants is not None, "it was made of this kernel"
         return found, constants
 
-    def _again(self, kernel: Kernel, packed: bool) -> NativeCode | None:
-        """Code of the second tier that was made for a picture with other constants."""
-        known = self._known(kernel)
-        code = self._kept.find((known[0].hash, packed)) if known else None
-        return replace(code, layout=replace(code.layout, constants=known[1])) if known and code else None
+    def _again(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram | None:
+        """What was made for a kernel that differs in constants only: the list of calls of a sound, or the code of the
+        second tier for a picture. The values of the kernel, which may not have been made yet, are not looked at."""
+        if (known := self._known(kernel)) is None:
+            return None
+        code = self._kept.find((known[0].hash, packed))
+        return None if code is None else replace(code, layout=replace(code.layout, constants=known[1]))
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)

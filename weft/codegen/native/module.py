@@ -288,7 +288,8 @@ def suits(kernel: Kernel) -> bool:
 
 def is_huge(kernel: Kernel) -> bool:
     """Whether it would take too long to make machine code of a kernel."""
-    return sum(_LONG if node.op in _LONG_CALLS else 1 for _, node in kernel.walk()) > _MOST_VALUES
+    ops = (op for section in kernel.sections for op in section.ops())
+    return sum(_LONG if op in _LONG_CALLS else 1 for op in ops) > _MOST_VALUES
 
 
 def is_improvable(kernel: Kernel) -> bool:

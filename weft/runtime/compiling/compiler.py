@@ -268,6 +268,11 @@ class _SoundTrial:
         return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
 
 
+def _substance(compiled: CompiledProgram) -> object:
+    """What the verdict on a program depends on, but for the moment of the trial."""
+    return tuple(unit.hash for unit in compiled.units), compiled.settings, compiled.inputs, compiled.sizes
+
+
 def _sound_of(compiled: CompiledProgram) -> object:
     """What the sound of a program depends on; None if the pictures read it, or it reads them."""
     units = compiled.streaming.units
@@ -383,6 +388,8 @@ class Compiler:
     """The units of the last program, by their hashes."""
     _sounds: object = None
     """What the last sound depends on about which there was nothing to say."""
+    _passed: object = None
+    """What the last program consists of about which there was nothing to say."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -413,13 +420,16 @@ class Compiler:
             return CompileResult(None, failure.diagnostics, reader.files)
 
     def try_out(self, made: CompileResult, moment: Moment) -> Verdict:
-        """The verdict on a program; see `try_out`. A sound that is the same as the last one about which there was
-        nothing to say is not tried out again."""
+        """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one about which
+        there was nothing to say is not tried out again."""
         if made.compiled is None:
             return Verdict(())
-        sound = _sound_of(made.compiled)
+        program, sound = _substance(made.compiled), _sound_of(made.compiled)
         is_known = sound is not None and sound == self._sounds
+        if program == self._passed and (is_known or not made.compiled.streaming.units):
+            return Verdict(())
         verdict = try_out(made.compiled, self.loader, moment, made.places, silently=is_known)
+        self._passed = None if verdict.problems else program
         if verdict.listening is None:
             return verdict
         return replace(verdict, listening=partial(self._listen, sound, verdict.listening))
