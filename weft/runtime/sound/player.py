@@ -24,6 +24,7 @@ from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
+from weft.runtime.parcels import Packer, pieces_of
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import Recent, channels_of
 from weft.runtime.sound.renderer import Better, Kind, Play, SoundEvent, SoundOptions
@@ -193,25 +194,27 @@ class SoundProcess:
     def _serve(self, connection: Connection) -> None:
         """Passes messages in both directions. Returns at the end of the performance; raises EOFError or OSError when
         the process has died."""
-        is_set_up = False
+        is_set_up, packer = False, Packer()
         while not self._ending.is_set():
             if self.is_used and not is_set_up:
                 connection.send(self.options)
                 is_set_up = True
-            self._send_waiting(connection)
+            self._send_waiting(connection, packer)
             ready = wait([connection, self._woken])
             if self._woken in ready:
                 os.read(self._woken, 4096)
             if connection in ready:
                 self._receive(connection.recv())
 
-    def _send_waiting(self, connection: Connection) -> None:
+    def _send_waiting(self, connection: Connection, packer: Packer) -> None:
         while True:
             with self._lock:
                 if not self._outgoing:
                     return
                 _, message = self._outgoing.popleft()
             try:
+                if isinstance(message, Play):
+                    message = packer.pack(message, pieces_of(message.compiled.units))
                 connection.send(message)
             except OSError:
                 raise

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
@@ -306,6 +307,7 @@ class SoundServer:
 
     def __init__(self, player: Connection, pulse: Pulse, options: SoundOptions, memories: Sequence[str]) -> None:
         self._player = player
+        self._unpacker = Unpacker()
         self._pulse = pulse
         self._options = options
         sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE, SoundTape.SIZE
@@ -358,6 +360,8 @@ class SoundServer:
     def _take(self, message: object) -> None:
         # Loading may wait for a driver, for example, and the sound goes on meanwhile.
         self._pulse.allow(_TO_TAKE)
+        if isinstance(message, Parcel):
+            message = self._unpacker.unpack(message)
         try:
             self._renderer.take(message)
         except Exception as failure:
