@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.edits import session
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.parcels import _MOST_KNOWN, Packer, Parcel, Unpacker, pieces_of
+from weft.runtime.parcels import MOST_KNOWN, Packer, Parcel, Unpacker, pieces_of
 from weft.runtime.program import Setup
 
 PATCHES = Path(__file__).parents[2] / "patches"
@@ -45,20 +45,21 @@ def test_what_is_made_again_is_not_sent_again() -> None:
     assert sent(parcel) == 0
 
 
-def test_both_sides_forget_the_same_pieces() -> None:
-    packer, unpacker, chance = Packer(), Unpacker(), random.Random(1)
-    pieces = [(number, str(number)) for number in range(3 * _MOST_KNOWN)]
+@pytest.mark.parametrize("most", [1, 24, MOST_KNOWN])
+def test_both_sides_forget_the_same_pieces(most: int) -> None:
+    packer, unpacker, chance = Packer(most), Unpacker(most), random.Random(1)
+    pieces = [(number, str(number)) for number in range(3 * MOST_KNOWN)]
     before: list[int] = []
     for step in range(500):
         # Sometimes more at once than are known for long.
-        count = 2 * _MOST_KNOWN if step % 100 == 50 else chance.randrange(9)
+        count = 2 * MOST_KNOWN if step % 100 == 50 else chance.randrange(9)
         message = [pieces[number] for number in (*chance.sample(range(len(pieces)), count), *before[:2])]
         before = [number for number, _ in message]
         assert unpacker.unpack(through_a_pipe(packer.pack(message, message))) == message
 
 
 def test_a_new_packer_may_follow_another() -> None:
-    unpacker, pieces = Unpacker(), [(number, str(number)) for number in range(2 * _MOST_KNOWN)]
+    unpacker, pieces = Unpacker(), [(number, str(number)) for number in range(2 * MOST_KNOWN)]
     for seed in range(5):
         packer, chance = Packer(), random.Random(seed)
         for _ in range(60):

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 Key: TypeAlias = bytes
 
-# How many pieces both sides know: those of some dozens of saves, or all of one larger program.
-_MOST_KNOWN = 128
+MOST_KNOWN = 128
+"""How many pieces both sides usually know: those of some dozens of saves, or all of one larger program."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def pieces_of(units: Iterable[Unit]) -> list[object]:
 class _Known(Generic[T]):
     """The pieces of the latest messages, by key. The two sides of a connection forget the same ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._pieces: OrderedDict[Key, T] = OrderedDict()
 
     def __contains__(self, key: Key) -> bool:
@@ -60,15 +61,16 @@ class _Known(Generic[T]):
         for key, piece in pieces.items():
             self._pieces[key] = piece
             self._pieces.move_to_end(key)
-        while len(self._pieces) > max(_MOST_KNOWN, len(pieces)):
+        while len(self._pieces) > max(self._most, len(pieces)):
             self._pieces.popitem(last=False)
 
 
 class Packer:
     """Packs messages for one process, which has to get all of them, in this order."""
 
-    def __init__(self) -> None:
-        self._known = _Known[None]()
+    def __init__(self, most: int = MOST_KNOWN) -> None:
+        """`most` is the number of pieces that both sides know."""
+        self._known = _Known[None](most)
         self._last: Mapping[int, tuple[Key, object]] = {}
         """The pieces of the last message by identity, so that they need not be pickled again to find their keys."""
 
@@ -94,8 +96,9 @@ class Packer:
 class Unpacker:
     """Unpacks the messages of one `Packer`."""
 
-    def __init__(self) -> None:
-        self._known = _Known[object]()
+    def __init__(self, most: int = MOST_KNOWN) -> None:
+        """`most` is that of the packer."""
+        self._known = _Known[object](most)
 
     def unpack(self, parcel: Parcel) -> Any:
         """The message. Raises KeyError, or what unpickling raises; then later ones may be unreadable, too."""

@@ -21,8 +21,8 @@ from tests.support.together import all_but
 from weft.codegen.kernel import to_json
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.program import Setup
-from weft.runtime.sound.player import SoundProcess
-from weft.runtime.sound.renderer import Play, SoundEvent, SoundOptions
+from weft.runtime.sound.player import SoundProcess, Stream
+from weft.runtime.sound.renderer import Better, Play, SoundEvent, SoundOptions
 
 # Sound comes and goes within this many samples.
 EDGE = RATE // 100
@@ -265,8 +265,8 @@ class Witness:
         out[:] = 0
 
     def take(self, message: object) -> None:
-        assert isinstance(message, Play)
-        self._taken.append(SoundEvent("placed", "", _all_of(message), message.number))
+        words = _all_of(message) if isinstance(message, Play) else repr(message)
+        self._taken.append(SoundEvent("microphone", "", words))
 
     def news(self) -> list[SoundEvent]:
         taken, self._taken = self._taken, []
@@ -293,7 +293,7 @@ def test_programs_arrive_as_they_were_sent(tmp_path: Path) -> None:
 
     def arrive(*expected: Play) -> None:
         def have_arrived() -> bool:
-            told.extend(event.words for event in sound.events() if event.kind == "placed")
+            told.extend(event.words for event in sound.events() if event.kind == "microphone")
             return len(told) >= len(expected)
 
         eventually(have_arrived)
@@ -313,6 +313,27 @@ def test_programs_arrive_as_they_were_sent(tmp_path: Path) -> None:
         arrive(plays[0], plays[-1])
     finally:
         sound.close()
+
+
+def test_better_code_is_sent_for_sounds_only(tmp_path: Path) -> None:
+    setup, told = Setup(str(tmp_path / "patch.weft"), "cpu"), list[str]()
+    made = Compiler.of(setup).compile(Saved(b"audio(sin(me@time))\ndisplay(me@x)\n", 0.0)).compiled
+    assert made is not None
+    picture, sound = sorted((unit.hash for unit in made.units), key=lambda each: each == made.streaming.units[0].hash)
+    stream = Stream(setup, SoundOptions(renderer=f"{__name__}:Witness", is_silent=True))
+    try:
+        stream.play(1, made.streaming, 0.0, {}, None, held=False)
+        stream.improve({picture: "a"})
+        stream.improve({picture: "b", sound: "c"})
+
+        def have_arrived() -> bool:
+            told.extend(event.words for event in stream.events() if event.kind == "microphone")
+            return len(told) > 1
+
+        eventually(have_arrived)
+        assert told[1:] == [repr(Better({sound: "c"}))]
+    finally:
+        stream.close()
 
 
 def test_it_loads_nothing_that_reads_texts_or_draws() -> None:

@@ -22,7 +22,9 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
-from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+from weft.runtime.sound.renderer import (
+    PIECES_KNOWN, Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+)
 from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, SoundTape, inherited
 from weft.runtime.stderr import suppress_stderr
 
@@ -307,7 +309,7 @@ class SoundServer:
 
     def __init__(self, player: Connection, pulse: Pulse, options: SoundOptions, memories: Sequence[str]) -> None:
         self._player = player
-        self._unpacker = Unpacker()
+        self._unpacker = Unpacker(PIECES_KNOWN)
         self._pulse = pulse
         self._options = options
         sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE, SoundTape.SIZE
