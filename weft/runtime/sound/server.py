@@ -259,8 +259,10 @@ _SWITCH_SECONDS = 0.00005
 _GLANCE = 0.05
 _STALLED = 1.0
 _AGAIN = 1.0
-# Seconds after a message until garbage is collected.
+# Seconds after a message until garbage is collected: among what is new, or after so many times among everything. That
+# takes milliseconds, in which blocks wait, since backends keep what they have loaded lately.
 _UNTIL_COLLECTED = 1.0
+_TIMES_UNTIL_ALL = 16
 # Whole seconds that a device may take to open and to close.
 _TO_OPEN = 10
 _TO_CLOSE = 2
@@ -344,6 +346,7 @@ class SoundServer:
             self._look_after()
             self._player.send(SoundEvent("ready", "", ""))
             taken: float | None = None
+            times = 0
             while True:
                 self._pulse.beat()
                 self._look_after()
@@ -351,7 +354,8 @@ class SoundServer:
                     self._take(self._player.recv())
                     taken = taken or time.monotonic()
                 elif taken is not None and time.monotonic() > taken + _UNTIL_COLLECTED:
-                    gc.collect()
+                    times += 1
+                    gc.collect(1 if times % _TIMES_UNTIL_ALL else 2)
                     taken = None
         finally:
             if self._stream is not None:
