@@ -88,11 +88,11 @@ def test_imports_go_one_way(path):
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
     "compiling": {
-        "build", "clock", "compiled", "compiling", "coordinator", "fallback", "files", "findings", "inputs", "program",
-        "sound",
+        "build", "clock", "compiled", "compiling", "coordinator", "fallback", "files", "findings", "inputs", "parcels",
+        "program", "sound",
     },
     "screens": {"screens", "stderr", "inputs", "parameters"},
-    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "program", "stderr"},
+    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "parcels", "program", "stderr"},
 }
 
 

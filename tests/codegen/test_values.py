@@ -116,6 +116,16 @@ def test_depth_is_no_limit_for_pickles_and_hashes(e):
     assert content_hash(again) == content_hash(made)
 
 
+def test_a_section_that_was_sent_is_sent_on_as_it_is(e):
+    section = element(compiled(lowered(loop_of(e))))
+    data = pickle.dumps(section)
+    again = pickle.loads(data)
+    assert pickle.dumps(again) == data
+    assert again == section
+    assert (len(again), bool(again), again.structure) == (len(section), bool(section), section.structure)
+    assert not pickle.loads(pickle.dumps(Section(Rate.ROW)))
+
+
 def test_kernels_are_equal_if_their_values_are():
     first, second = (compiled(lowered(loop_of(Exprs()))) for _ in range(2))
     assert first == second

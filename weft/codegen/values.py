@@ -9,6 +9,7 @@ hashed, compared and written to JSON.
 from __future__ import annotations
 
 import hashlib
+import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -157,11 +158,11 @@ class Section:
     has; the stores; and the locals that other sections read, by their numbers. `notes` are for people. A section never
     changes.
 
-    One that another process has sent is made of rows, and its values are made when they are first asked for: what plays
-    a kernel that has been translated needs few of them.
+    One that another process has sent is made of rows, and its values are made when they are first asked for. The rows
+    themselves are still pickled until then: what plays a kernel that has been translated needs few of them.
     """
 
-    __slots__ = ("_numbered", "_numbers", "_structure", "_values", "rate")
+    __slots__ = ("_numbered", "_numbers", "_pickled", "_structure", "_values", "rate")
 
     def __init__(
         self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
@@ -170,6 +171,8 @@ class Section:
         self.rate: Final = rate
         self._values: _SectionValues | None = _SectionValues(nodes, outputs, stores, locals, notes)
         self._numbered: tuple[Rows, tuple[tuple[int, Note], ...]] | None = None
+        self._pickled = b""
+        """The same, pickled, if the section has been sent."""
         self._numbers: Mapping[Node, int] = {}
         """The numbers of the rows of its values, if they were not made of rows."""
         self._structure: Structure | None = None
@@ -179,6 +182,13 @@ class Section:
         """The section with these rows, and notes by their numbers."""
         section = cls(rate)
         section._values, section._numbered = None, (rows, tuple(notes))
+        return section
+
+    @classmethod
+    def of_pickled(cls, rate: Rate, pickled: bytes) -> Section:
+        """The section that another process has sent."""
+        section = cls(rate)
+        section._values, section._pickled = None, pickled
         return section
 
     @property
@@ -210,6 +220,8 @@ class Section:
     @property
     def numbered(self) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
         """The section as rows, and its notes by the numbers of the rows."""
+        if self._numbered is None and self._pickled:
+            self._numbered = pickle.loads(self._pickled)
         if self._numbered is None:
             writer = _RowWriter()
             self._numbered, self._numbers = writer.section(self._read), writer.numbers
@@ -286,8 +298,8 @@ class Section:
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
-        rows = None if self._numbered is None else self._numbered[0]
-        if rows is not None:
+        if self._values is None:
+            rows, _ = self.numbered
             return bool(rows.ops or rows.outputs or rows.stores or rows.locals)
         return bool(self.nodes or self.outputs or self.stores or self.locals)
 
@@ -302,8 +314,9 @@ class Section:
     def __repr__(self) -> str:
         return f"<{self.rate.title} section of {len(self)}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Section], tuple[Any, ...]]:
-        return Section.of_rows, (self.rate, *self.numbered)
+    def __reduce__(self) -> tuple[Callable[..., Section], tuple[Rate, bytes]]:
+        self._pickled = self._pickled or pickle.dumps(self.numbered, pickle.HIGHEST_PROTOCOL)
+        return Section.of_pickled, (self.rate, self._pickled)
 
 
 def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:

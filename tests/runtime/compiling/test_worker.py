@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.support.together import all_but
 from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.process import CompileProcess, Tried
+from weft.runtime.compiling.process import CompileProcess, CompilerDiedError, Tried
 from weft.runtime.compiling.worker import CompileWorker, Patience
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs, Setup
@@ -344,7 +344,7 @@ def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> No
 
     def asked(number: int) -> CompileResult:
         text = large.replace("x = 0.5", f"x = 0.{number}")
-        process.ask(Saved(text.encode(), 0.0), Moment(), frozenset())
+        process.ask(Saved(text.encode(), 0.0), Moment())
         found = process.answer(CompileResult, lambda: False)
         assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
         assert found is not None
@@ -370,10 +370,10 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
     try:
         texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
         # The verdict about the first is never fetched, nor anything about the second.
-        process.ask(Saved(texts[0], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[0], 0.0), Moment())
         first = process.answer(CompileResult, lambda: False)
-        process.ask(Saved(texts[1], 0.0), Moment(), frozenset())
-        process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[1], 0.0), Moment())
+        process.ask(Saved(texts[2], 0.0), Moment())
         third = process.answer(CompileResult, lambda: False)
         assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
@@ -381,6 +381,57 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]
         assert first is not None
         assert [unit.hash for unit in third.compiled.units] != [unit.hash for unit in first.compiled.units]
+    finally:
+        process.end()
+
+
+def test_what_arrives_is_what_was_compiled_whatever_came_before(patch: Path) -> None:
+    """Answers that are abandoned, or never read, have pieces that later ones are sent without."""
+    process, setups = CompileProcess(Setup(str(patch), "cpu")), [Setup(str(patch), "cpu")]
+    large = SIZE + f"slow = {' + '.join(f'sin(me@x * {n})' for n in range(300))}\ncompute(me@bpm)\ndisplay(slow / "
+
+    def compare(found: CompileResult | None, text: str, name: str = "") -> CompileResult:
+        expected = Compiler.of(setups[-1]).compile(Saved(text.encode(), 0.0, name=name)).compiled
+        assert found is not None
+        assert found.compiled is not None
+        assert expected is not None
+        assert found.compiled.units == expected.units
+        assert (found.compiled.file, found.compiled.settings) == (expected.file, expected.settings)
+        return found
+
+    def asked(text: str, name: str = "") -> CompileResult:
+        process.ask(Saved(text.encode(), 0.0, name=name), Moment())
+        return compare(process.answer(CompileResult, lambda: False), text, name)
+
+    def kernels(made: CompileResult) -> list[int]:
+        assert made.compiled is not None
+        return [id(unit.kernel) for unit in made.compiled.units]
+
+    try:
+        first = asked(f"{large}2)\n")
+        assert kernels(asked(f"{large}2) // the same\n")) == kernels(first)
+        for patience in range(12):
+            # At any moment: before it has begun, in the middle, or when the answer is on its way.
+            process.ask(Saved(f"{large}{patience + 3})\n".encode(), 0.0), Moment())
+            deadline = time.monotonic() + patience * 0.005
+            process.answer(CompileResult, lambda until=deadline: time.monotonic() > until)  # type: ignore[misc]
+            asked(f"{large}{patience + 3}) // again\n")
+        for number in (50, 51, 52):
+            process.ask(Saved(f"{large}{number})\n".encode(), 0.0), Moment())
+            time.sleep(0.1)
+        asked(f"{large}51)\n")
+        # Other patches, of which one has the same text, and the way back.
+        asked(COUNTING, "other.weft")
+        asked(f"{large}51)\n", "other.weft")
+        assert set(kernels(asked(f"{large}2)\n"))) & set(kernels(first))
+        setups.append(Setup(str(patch), "cpu", settings={"width": 48, "bpm": 90}))
+        process.change(setups[-1])
+        asked(f"{large}51)\n")
+        process.kill()
+        with suppress(CompilerDiedError):  # its end may be noticed before
+            asked(f"{large}51)\n")
+        found = asked(f"{large}51)\n")
+        assert kernels(asked(f"{large}51) // the same\n")) == kernels(found)
     finally:
         process.end()
 
@@ -418,7 +469,7 @@ def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(pat
     process = CompileProcess(Setup(str(patch)))
 
     def asked(text: str) -> tuple[int, Tried | None]:
-        number = process.ask(Saved(text.encode(), 0.0), Moment(), frozenset())
+        number = process.ask(Saved(text.encode(), 0.0), Moment())
         made = process.answer(CompileResult, lambda: False)
         assert made is not None
         return number, None if made.compiled is None else process.answer(Tried, lambda: False)

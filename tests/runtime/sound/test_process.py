@@ -18,8 +18,11 @@ from tests.runtime.sound.conftest import Player
 from tests.support.flaws import listened
 from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
 from tests.support.together import all_but
-from weft.runtime.sound.player import SoundProcess
-from weft.runtime.sound.renderer import SoundEvent, SoundOptions
+from weft.codegen.kernel import to_json
+from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.program import Setup
+from weft.runtime.sound.player import SoundProcess, Stream
+from weft.runtime.sound.renderer import Better, Play, SoundEvent, SoundOptions
 
 # Sound comes and goes within this many samples.
 EDGE = RATE // 100
@@ -250,6 +253,87 @@ def test_a_renderer_that_cannot_be_had_is_told(loudspeaker: SoundServer) -> None
     finally:
         sound.close()
     assert "nothing" in next(event.words for event in told if event.kind == "failure")
+
+
+class Witness:
+    """A renderer that says what it takes."""
+
+    def __init__(self, *_given: object) -> None:
+        self._taken: list[SoundEvent] = []
+
+    def render(self, out: np.ndarray, seconds: float) -> None:
+        out[:] = 0
+
+    def take(self, message: object) -> None:
+        words = _all_of(message) if isinstance(message, Play) else repr(message)
+        self._taken.append(SoundEvent("microphone", "", words))
+
+    def news(self) -> list[SoundEvent]:
+        taken, self._taken = self._taken, []
+        return taken
+
+
+def _all_of(play: Play) -> str:
+    units = play.compiled.units
+    kernels = [to_json(kernel) for unit in units for kernel in unit.kernels]
+    return repr([play.number, play.held, kernels, [(unit.subgraph, unit.hash, unit.code) for unit in units]])
+
+
+def test_programs_arrive_as_they_were_sent(tmp_path: Path) -> None:
+    """Though only what is new of them is sent, and all of it to a process that replaces another."""
+    setup = Setup(str(tmp_path / "patch.weft"), "cpu")
+    compiler, plays = Compiler.of(setup), list[Play]()
+    for hertz in (220, 330, 220, 440, 330):
+        text = f"s = prev(s) * 0.9 + sin(me@time * {hertz} * tau)\naudio(s / 10, 0.2)\ndisplay(s)\n"
+        made = compiler.compile(Saved(text.encode(), 0.0)).compiled
+        assert made is not None
+        for held in (True, False):
+            plays.append(Play(len(plays) + 1, setup, made.streaming, 0.1, None, {}, {}, {}, held))
+    sound, told = SoundProcess(SoundOptions(renderer=f"{__name__}:Witness", is_silent=True)), list[str]()
+
+    def arrive(*expected: Play) -> None:
+        def have_arrived() -> bool:
+            told.extend(event.words for event in sound.events() if event.kind == "microphone")
+            return len(told) >= len(expected)
+
+        eventually(have_arrived)
+        assert told == list(map(_all_of, expected))
+        told.clear()
+
+    try:
+        for play in plays:
+            sound.send(play, keep="program")
+        sound.start()
+        arrive(*plays)
+        assert sound.pid is not None
+        os.kill(sound.pid, signal.SIGKILL)
+        arrive(plays[-1])
+        sound.send(plays[0], keep="program")
+        sound.send(plays[-1], keep="program")
+        arrive(plays[0], plays[-1])
+    finally:
+        sound.close()
+
+
+def test_better_code_is_sent_for_sounds_only(tmp_path: Path) -> None:
+    setup, told = Setup(str(tmp_path / "patch.weft"), "cpu"), list[str]()
+    made = Compiler.of(setup).compile(Saved(b"audio(sin(me@time))\ndisplay(me@x)\n", 0.0)).compiled
+    assert made is not None
+    picture, sound = sorted((unit.hash for unit in made.units), key=lambda each: each == made.streaming.units[0].hash)
+    stream = Stream(setup, SoundOptions(renderer=f"{__name__}:Witness", is_silent=True))
+    try:
+        stream.play(1, made.streaming, 0.0, {}, None, held=False)
+        stream.improve({picture: "a"})
+        stream.improve({picture: "b", sound: "c"})
+
+        def have_arrived() -> bool:
+            told.extend(event.words for event in stream.events() if event.kind == "microphone")
+            return len(told) > 1
+
+        eventually(have_arrived)
+        assert told[1:] == [repr(Better({sound: "c"}))]
+    finally:
+        stream.close()
 
 
 def test_it_loads_nothing_that_reads_texts_or_draws() -> None:

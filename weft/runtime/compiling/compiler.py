@@ -335,14 +335,6 @@ class CompileResult:
     places: Mapping[str, Span] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)
 
-    def with_codes(self, codes: Mapping[str, object]) -> CompileResult:
-        """The same with other code for some units, by their hashes: None to leave out code that the receiver has
-        already, and the receiver's code to put it back."""
-        if self.compiled is None:
-            return self
-        units = tuple(replace(u, code=codes.get(u.hash, u.code)) for u in self.compiled.units)
-        return replace(self, compiled=replace(self.compiled, units=units))
-
 
 @dataclass
 class _FileReader:

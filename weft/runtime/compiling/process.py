@@ -31,6 +31,7 @@ from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Listening, Saved, Verdict, passes
+from weft.runtime.parcels import Packer, Parcel, Unpacker, pieces_of
 from weft.runtime.program import Setup
 
 GLANCE = 0.01
@@ -53,13 +54,12 @@ class CompilerDiedError(Exception):
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """A text to compile, and the moment of the performance for its trial. Code that the player's process already has
-    (`known`, by hash) need not be sent. Answers have the `number` of their request."""
+    """A text to compile, and the moment of the performance for its trial. Answers have the `number` of their
+    request."""
 
     number: int
     saved: Saved
     moment: Moment
-    known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
 """None: the answer to the last request is not needed any more, unless it is on its way."""
 
 Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | Tried | Heard
-"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program, the
-verdict of its trial, better code, or what was heard in a pause."""
+"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program (in a
+`Parcel`), the verdict of its trial, better code, or what was heard in a pause."""
 
 
 class CompileProcess:
@@ -118,6 +118,8 @@ class CompileProcess:
         self._setup = setup
         self._ended = ended
         self._process: Child | None = None
+        self._unpacker = Unpacker()
+        """Reads the programs of this process."""
         self._number = 0
         self._listens_to: int | None = None
         """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
@@ -134,7 +136,7 @@ class CompileProcess:
         self.end()
         try:
             ahead, self.ahead = self.ahead, None
-            self._process = ahead or Child(SERVER)
+            self._process, self._unpacker = ahead or Child(SERVER), Unpacker()
             self._process.ended = self._ended
             self._is_new = True
             self._process.connection.send(self._setup)
@@ -150,10 +152,10 @@ class CompileProcess:
         self.end()
         return process.ending
 
-    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> int:
+    def ask(self, saved: Saved, moment: Moment) -> int:
         """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
         CompilerDiedError."""
-        self._send(CompileRequest(self._next_number(), saved, moment, known))
+        self._send(CompileRequest(self._next_number(), saved, moment))
         if self._process is not None and not self._is_new:
             # In a pause, it may be at work for later texts, or listen.
             self._process.send_signal(signal.SIGINT)
@@ -238,6 +240,9 @@ class CompileProcess:
     def _received(self) -> Content | None:
         """The next message, if it is an answer to the last request."""
         number, content = self._open.recv()
+        if isinstance(content, Parcel):
+            # Also if nobody waits for it any more: later ones are sent without what is in it.
+            content = self._unpacker.unpack(content)
         if isinstance(content, Heard):
             self._heard = content if self.listens_to(number) else self._heard
             return None
@@ -328,6 +333,7 @@ class _CompileServer:
 
     def __init__(self, player: Connection, pulse: Pulse) -> None:
         self._player = player
+        self._packer = Packer()
         self._pulse = pulse
         self._may_leave = False
         """Whether the current work may be abandoned."""
@@ -413,6 +419,9 @@ class _CompileServer:
             while (content := self._made(lambda: next(contents, None))) is not None:
                 if isinstance(content, Verdict):
                     self._tell(message.number, content)
+                elif isinstance(content, CompileResult) and content.compiled is not None:
+                    pieces = pieces_of(content.compiled.units)
+                    self._player.send((message.number, self._packer.pack(content, pieces)))
                 else:
                     self._player.send((message.number, content))
         except _Abandoned:
@@ -423,6 +432,7 @@ class _CompileServer:
             # Only here is all that took the memory gone, so that there is enough to say it.
             failure.__traceback__ = None
             gc.collect()
+            self._packer = Packer()  # the player may lack what was about to be sent
             self._player.send((message.number, CompileResult(None, (fault("weft failed on this text", failure),))))
 
     def _made(self, make: Callable[[], T]) -> T:
@@ -472,7 +482,7 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
         return
     try:
         made = compiler.compile(request.saved)
-        yield made.with_codes(dict.fromkeys(request.known))
+        yield made
     except (EOFError, OSError, MemoryError):
         raise
     except Exception as failure:

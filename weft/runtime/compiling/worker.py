@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -203,8 +202,6 @@ class CompileWorker:
         self._better_elsewhere: set[str] = set()
         """The hashes of units that are played elsewhere and already have better code."""
         self._change: Setup | None = None
-        self._outdated: ReferenceType[LoadedProgram] | None = None
-        """A program that was translated for lost backends. What it has open ends with it, so it is not kept."""
         self._ended = False
         self._has_process_ended = False
         self._patience = Patience()
@@ -344,7 +341,6 @@ class CompileWorker:
             with suppress(CompilerDiedError):  # the next process begins with it
                 self._process.change(setup)
             self._remembered = Remembered()
-            self._outdated = None if self._programs.running is None else ref(self._programs.running)
 
     def _better(self, text: str, loaded: LoadedProgram) -> None:
         """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
@@ -419,13 +415,11 @@ class CompileWorker:
 
         running, tick = self._programs.running, self._clock.latest
         moment = Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
-        outdated = None if self._outdated is None else self._outdated()
-        codes = running.compiled.codes if running is not None and running is not outdated else {}
-        number = self._process.ask(saved, moment, frozenset(codes))
+        number = self._process.ask(saved, moment)
         made = self._process.answer(CompileResult, give_up)
         if made is None:
             return None
-        made = replace(made.with_codes(codes), stages={**made.stages, "received": time.monotonic()})
+        made = replace(made, stages={**made.stages, "received": time.monotonic()})
         outcome = load(saved, made, self._loader, running)
         if made.compiled is None:
             return outcome

@@ -24,9 +24,10 @@ from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
+from weft.runtime.parcels import Packer, pieces_of
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import Recent, channels_of
-from weft.runtime.sound.renderer import Better, Kind, Play, SoundEvent, SoundOptions
+from weft.runtime.sound.renderer import PIECES_KNOWN, Better, Kind, Play, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import (
     Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState, SoundTape, places_of_heard,
     places_of_views
@@ -193,25 +194,27 @@ class SoundProcess:
     def _serve(self, connection: Connection) -> None:
         """Passes messages in both directions. Returns at the end of the performance; raises EOFError or OSError when
         the process has died."""
-        is_set_up = False
+        is_set_up, packer = False, Packer(PIECES_KNOWN)
         while not self._ending.is_set():
             if self.is_used and not is_set_up:
                 connection.send(self.options)
                 is_set_up = True
-            self._send_waiting(connection)
+            self._send_waiting(connection, packer)
             ready = wait([connection, self._woken])
             if self._woken in ready:
                 os.read(self._woken, 4096)
             if connection in ready:
                 self._receive(connection.recv())
 
-    def _send_waiting(self, connection: Connection) -> None:
+    def _send_waiting(self, connection: Connection, packer: Packer) -> None:
         while True:
             with self._lock:
                 if not self._outgoing:
                     return
                 _, message = self._outgoing.popleft()
             try:
+                if isinstance(message, Play):
+                    message = packer.pack(message, pieces_of(message.compiled.units))
                 connection.send(message)
             except OSError:
                 raise
@@ -381,8 +384,11 @@ class Stream(SoundProcess):
         self.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
 
     def improve(self, codes: Mapping[str, object]) -> None:
-        """Better code for what plays, by the hashes of the units."""
-        self.send(Better(codes), keep="better")
+        """Better code for what plays, by the hashes of the units. That of pictures is left out."""
+        played = () if self._latest is None else self._latest.compiled.units
+        own = {unit.hash: codes[unit.hash] for unit in played if unit.hash in codes}
+        if own:
+            self.send(Better(own), keep="better")
 
     def follow(self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Floats]) -> None:
         """Sends the process the time and the inputs."""

@@ -127,6 +127,11 @@ class Play:
     heard: Mapping[str, int] = field(default_factory=dict)
 
 
+PIECES_KNOWN = 24
+"""How many pieces of programs both processes know: those of the latest sounds. Collecting garbage looks at all of
+them, and no block may wait for that."""
+
+
 @dataclass(frozen=True)
 class Better:
     """Better code for units that play, by their hashes."""

@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
-from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+from weft.runtime.sound.renderer import (
+    PIECES_KNOWN, Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+)
 from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, SoundTape, inherited
 from weft.runtime.stderr import suppress_stderr
 
@@ -256,8 +259,10 @@ _SWITCH_SECONDS = 0.00005
 _GLANCE = 0.05
 _STALLED = 1.0
 _AGAIN = 1.0
-# Seconds after a message until garbage is collected.
+# Seconds after a message until garbage is collected: among what is new, or after so many times among everything. That
+# takes milliseconds, in which blocks wait, since backends keep what they have loaded lately.
 _UNTIL_COLLECTED = 1.0
+_TIMES_UNTIL_ALL = 16
 # Whole seconds that a device may take to open and to close.
 _TO_OPEN = 10
 _TO_CLOSE = 2
@@ -306,6 +311,7 @@ class SoundServer:
 
     def __init__(self, player: Connection, pulse: Pulse, options: SoundOptions, memories: Sequence[str]) -> None:
         self._player = player
+        self._unpacker = Unpacker(PIECES_KNOWN)
         self._pulse = pulse
         self._options = options
         sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE, SoundTape.SIZE
@@ -340,6 +346,7 @@ class SoundServer:
             self._look_after()
             self._player.send(SoundEvent("ready", "", ""))
             taken: float | None = None
+            times = 0
             while True:
                 self._pulse.beat()
                 self._look_after()
@@ -347,7 +354,8 @@ class SoundServer:
                     self._take(self._player.recv())
                     taken = taken or time.monotonic()
                 elif taken is not None and time.monotonic() > taken + _UNTIL_COLLECTED:
-                    gc.collect()
+                    times += 1
+                    gc.collect(1 if times % _TIMES_UNTIL_ALL else 2)
                     taken = None
         finally:
             if self._stream is not None:
@@ -358,6 +366,8 @@ class SoundServer:
     def _take(self, message: object) -> None:
         # Loading may wait for a driver, for example, and the sound goes on meanwhile.
         self._pulse.allow(_TO_TAKE)
+        if isinstance(message, Parcel):
+            message = self._unpacker.unpack(message)
         try:
             self._renderer.take(message)
         except Exception as failure:

@@ -1,0 +1,94 @@
+"""Programs as messages: what arrives is what was sent, and pieces that are known are not sent again."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.edits import session
+from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.parcels import MOST_KNOWN, Packer, Parcel, Unpacker, pieces_of
+from weft.runtime.program import Setup
+
+PATCHES = Path(__file__).parents[2] / "patches"
+
+
+def sent(parcel: Parcel) -> int:
+    """How many pieces a parcel has, as it arrives through a pipe."""
+    return sum(data is not None for data in parcel.pieces.values())
+
+
+def through_a_pipe(parcel: Parcel) -> Parcel:
+    arrived = pickle.loads(pickle.dumps(parcel))
+    assert isinstance(arrived, Parcel)
+    return arrived
+
+
+def test_a_piece_is_sent_once_and_arrives_as_one_object() -> None:
+    packer, unpacker = Packer(), Unpacker()
+    long, other = ("long", 1.0), ("other", 2.0)
+    first, again = packer.pack([long, "x"], [long]), packer.pack({"y": (long, long, other)}, [long, other])
+    assert (sent(first), sent(again)) == (1, 1)
+    (one, _), found = unpacker.unpack(through_a_pipe(first)), unpacker.unpack(through_a_pipe(again))
+    assert found == {"y": (long, long, other)}
+    assert one is found["y"][0] is found["y"][1]
+
+
+def test_what_is_made_again_is_not_sent_again() -> None:
+    packer, unpacker = Packer(), Unpacker()
+    for made in ([str(number) for number in range(99)] for _ in range(2)):
+        parcel = packer.pack({"of": made}, [made])
+        assert unpacker.unpack(through_a_pipe(parcel)) == {"of": made}
+    assert sent(parcel) == 0
+
+
+@pytest.mark.parametrize("most", [1, 24, MOST_KNOWN])
+def test_both_sides_forget_the_same_pieces(most: int) -> None:
+    packer, unpacker, chance = Packer(most), Unpacker(most), random.Random(1)
+    pieces = [(number, str(number)) for number in range(3 * MOST_KNOWN)]
+    before: list[int] = []
+    for step in range(500):
+        # Sometimes more at once than are known for long.
+        count = 2 * MOST_KNOWN if step % 100 == 50 else chance.randrange(9)
+        message = [pieces[number] for number in (*chance.sample(range(len(pieces)), count), *before[:2])]
+        before = [number for number, _ in message]
+        assert unpacker.unpack(through_a_pipe(packer.pack(message, message))) == message
+
+
+def test_a_new_packer_may_follow_another() -> None:
+    unpacker, pieces = Unpacker(), [(number, str(number)) for number in range(2 * MOST_KNOWN)]
+    for seed in range(5):
+        packer, chance = Packer(), random.Random(seed)
+        for _ in range(60):
+            message = chance.sample(pieces, 9)
+            assert unpacker.unpack(through_a_pipe(packer.pack(message, message))) == message
+
+
+def test_what_cannot_be_packed_changes_nothing() -> None:
+    packer, unpacker, piece = Packer(), Unpacker(), ("a", "piece")
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        packer.pack([piece, lambda: None], [piece])
+    assert unpacker.unpack(packer.pack([piece], [piece])) == [piece]
+
+
+@pytest.mark.parametrize("name", ["drums.weft", "echoes.weft", "bench/fifty.weft"])
+def test_programs_arrive_as_they_were_made(name: str) -> None:
+    """After edits of all kinds, of which some change names and places only."""
+    path, packer, unpacker, compared = PATCHES / name, Packer(), Unpacker(), 0
+    compiler = Compiler.of(Setup(str(path), "cpu"))
+    for text in session(path.read_text(), random.Random(name), 40):
+        made = compiler.compile(Saved(text.encode(), 0.0))
+        if made.compiled is not None:
+            pieces = pieces_of(made.compiled.units)
+            arrived = unpacker.unpack(through_a_pipe(packer.pack(made, pieces)))
+            assert arrived.compiled.units == made.compiled.units
+            assert arrived.compiled.parameters == made.compiled.parameters
+            assert {at: str(place) for at, place in arrived.places.items()} == {
+                at: str(place) for at, place in made.places.items()
+            }
+            assert sent(packer.pack(made, pieces)) == 0
+            compared += 1
+    assert compared > 20
