@@ -33,7 +33,7 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
-    Binding, Call, CallBinding, Expression, Number, OutputStatement, Program, SpindleDefinition, Statement, Text,
+    Binding, Call, CallBinding, Expression, For, Number, OutputStatement, Program, SpindleDefinition, Statement, Text,
     walk_statement
 )
 from weft.syntax.edits import EditedText
@@ -67,8 +67,9 @@ class KeptBuild:
     """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
 
     What a name stands for is kept if its statements are the same objects as before (`syntax.edits`), and those of all
-    names that they mention, directly or not. A build that finds anything to report has to be done again from nothing:
-    the places of kept statements are those of an older text.
+    names that they mention, directly or not. Kept statements have the places of an older text, so the places of
+    warnings and loops are found in the text of now (`_placed`). A build that finds errors has to be done again from
+    nothing.
     """
 
     def __init__(self) -> None:
@@ -80,6 +81,8 @@ class KeptBuild:
         """The statements whose numbers are open."""
         self._stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
         """For the statements that differ from earlier ones in open numbers only, these, and the new values."""
+        self._written: Mapping[Statement, Statement] = {}
+        """For each statement of the program, the one that the text has in its place."""
         self._meant: Mapping[str, Means] = {}
         """What each name means, if what is kept of it is right."""
         self._about: object = None
@@ -131,6 +134,7 @@ class KeptBuild:
             statements.append(statement)
             used.add(statement)
         self._stands, self._numbers.values = stands, values
+        self._written = dict(zip(statements, program.statements, strict=True))
         return Program(tuple(statements))
 
     def _earlier(self, statement: Statement) -> tuple[Statement, Mapping[Number, float]] | None:
@@ -157,7 +161,7 @@ class KeptBuild:
             if (patch.settings, patch.media) != (last.settings, last.media):
                 own = Report()
                 patch = collect(program, contexts, own, media, numbers=self._numbers)
-        report.add(own)
+        report.add(map(self._located, own))
         self._collected = patch
         return patch
 
@@ -209,6 +213,20 @@ class KeptBuild:
         self._shapes.retain(patch, budget, self._changed, self._unchanged, self._resolved, self._mentions)
         return self._shapes
 
+    def _located(self, found: Diagnostic) -> Diagnostic:
+        """A warning about kept statements, with its place in the text of now."""
+        if found.severity == "error" or found.span is None:
+            return found
+        return replace(found, span=self._placed(found.span))
+
+    def _placed(self, span: Span) -> Span | None:
+        """Where the name of a spindle, or the ends of a loop, are in the text of now; None if it has no such loop."""
+        for statement, written in self._written.items():
+            if isinstance(statement, SpindleDefinition) and _holds(statement.span, span):
+                place = dict(zip(_shown(statement), _shown(written), strict=True))[span]
+                return place if place.source.library else self._texts[place.source.name].placed(written, place)
+        return None
+
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
         """What is known of a subgraph."""
         known = self._units.get(subgraph.name)
@@ -217,12 +235,46 @@ class KeptBuild:
         known.lowering.retain(patch, graph, subgraph, budget, self.kept, self._resolved)
         return known
 
+    def forget_unit(self, name: str) -> None:
+        """Lets a subgraph be compiled from nothing."""
+        del self._units[name]
+
+    def loops(self, unit: Unit) -> tuple[Span, ...] | None:
+        """Where the loops of a unit are in the text of now; None if that is known only to a unit from nothing. Equal
+        loops have the place of that which was made first, and what is kept may have made them in another order."""
+        equal: dict[int, set[Span]] = {}
+        for elaborator in self._units[unit.subgraph.name].lowering.elaborators.values():
+            for result, span in elaborator.loops:
+                equal.setdefault(result.key, set()).add(span)  # the same whatever the values of open numbers are
+        places: list[Span] = []
+        for loop in unit.loops:
+            spans = {span for together in equal.values() if loop in together for span in together}
+            found = [place for span in spans if (place := self._placed(span)) is not None]
+            if len(found) != 1:
+                return None
+            places += found
+        return tuple(dict.fromkeys(places))
+
+    def placed_loops(self, unit: Unit) -> tuple[Span, ...]:
+        """Where the loops of a unit from nothing are in the text of now."""
+        return tuple(place for loop in unit.loops if (place := self._placed(loop)) is not None)
+
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
         self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
         self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)}
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start < outer.end
+
+
+def _shown(spindle: Statement) -> list[Span]:
+    """The places in a spindle of which warnings may tell: its name, and the ends of its loops."""
+    assert isinstance(spindle, SpindleDefinition)
+    return [spindle.name.span, *(node.ends for node in walk_statement(spindle) if isinstance(node, For))]
 
 
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
@@ -457,8 +509,18 @@ def _build(
     started = time.perf_counter()
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
-        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
-        return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        if kept is None:
+            return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
+        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget)
+        is_new = not known.lowering.pool
+        unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        if not unit.loops:
+            return unit, lowered
+        loops = kept.placed_loops(unit) if is_new else kept.loops(unit)
+        if loops is None:
+            kept.forget_unit(sub.name)
+            return made_unit(sub)
+        return replace(unit, loops=loops), lowered
 
     made, warnings = each_subgraph(found, made_unit)
     if kept:
