@@ -138,10 +138,12 @@ class KeptBuild:
         return Program(tuple(statements))
 
     def _earlier(self, statement: Statement) -> tuple[Statement, Mapping[Number, float]] | None:
-        """A statement of the text before that differs from this one in open numbers only, and their new values."""
+        """A statement of the text before that differs from this one in open numbers only, and their new values. In
+        which file a name is bound counts."""
         if isinstance(statement, (Binding, CallBinding, SpindleDefinition)):
+            file = statement.span.source.name
             for earlier in self._meant.get(statement.name.name, ()):
-                if isinstance(earlier, Statement) and earlier in self._read:
+                if isinstance(earlier, Statement) and earlier in self._read and earlier.span.source.name == file:
                     values = self._numbers.tuned(earlier, statement)
                     if values is not None:
                         return earlier, values
@@ -239,25 +241,20 @@ class KeptBuild:
         """Lets a subgraph be compiled from nothing."""
         del self._units[name]
 
-    def loops(self, unit: Unit) -> tuple[Span, ...] | None:
-        """Where the loops of a unit are in the text of now; None if that is known only to a unit from nothing. Equal
-        loops have the place of that which was made first, and what is kept may have made them in another order."""
-        equal: dict[int, set[Span]] = {}
-        for elaborator in self._units[unit.subgraph.name].lowering.elaborators.values():
-            for result, span in elaborator.loops:
-                equal.setdefault(result.key, set()).add(span)  # the same whatever the values of open numbers are
-        places: list[Span] = []
-        for loop in unit.loops:
-            spans = {span for together in equal.values() if loop in together for span in together}
-            found = [place for span in spans if (place := self._placed(span)) is not None]
-            if len(found) != 1:
-                return None
-            places += found
-        return tuple(dict.fromkeys(places))
-
-    def placed_loops(self, unit: Unit) -> tuple[Span, ...]:
-        """Where the loops of a unit from nothing are in the text of now."""
-        return tuple(place for loop in unit.loops if (place := self._placed(loop)) is not None)
+    def loops(self, unit: Unit, is_new: bool) -> Collection[Span] | None:
+        """Where the loops of a unit are in the text of now; None if only a unit that `is_new` can tell. Equal loops
+        have the place of that which was made first, and what is kept may have made them in another order."""
+        if is_new:
+            return [place for span in unit.loops if (place := self._placed(span)) is not None]
+        known = self._units[unit.subgraph.name]
+        assert known.made is not None
+        made_for = _made_for(known)
+        shown: dict[Span, set[Span]] = {span: set() for span in unit.loops}
+        for node in known.made.written.nodes:
+            if node.op == "loop" and node.span in shown:
+                shown[node.span] |= made_for.get(node.key, set())
+        places = [list(filter(None, map(self._placed, spans))) for spans in shown.values()]
+        return {place for place, in places} if all(len(each) == 1 for each in places) else None
 
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
@@ -269,6 +266,16 @@ class KeptBuild:
 
 def _holds(outer: Span, inner: Span) -> bool:
     return outer.source is inner.source and outer.start <= inner.start < outer.end
+
+
+def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
+    """The places for which the loops of a unit were made, by the keys of the loops. These stay the same when open
+    numbers get their values."""
+    found: dict[int, set[Span]] = {}
+    for elaborator in known.lowering.elaborators.values():
+        for result, span in elaborator.loops:
+            found.setdefault(result.args[0].key, set()).add(span)
+    return found
 
 
 def _shown(spindle: Statement) -> list[Span]:
@@ -499,6 +506,11 @@ def build(
             return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
 
 
+def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
+    """Places in the order of the text. Those in libraries come last."""
+    return tuple(sorted(places, key=lambda span: (span.source.library, span.source.name, span.start)))
+
+
 def _build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None, optimise: bool, probe: Probe | None,
     read: Callable[[str], str], consume: str | None, room: tuple[int, int] | None, most_steps: int,
@@ -509,18 +521,15 @@ def _build(
     started = time.perf_counter()
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
-        if kept is None:
-            return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
-        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget)
-        is_new = not known.lowering.pool
+        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
+        is_new = known is None or not known.lowering.pool
         unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
-        if not unit.loops:
-            return unit, lowered
-        loops = kept.placed_loops(unit) if is_new else kept.loops(unit)
+        loops = kept.loops(unit, is_new) if kept and unit.loops else unit.loops
         if loops is None:
+            assert kept is not None
             kept.forget_unit(sub.name)
             return made_unit(sub)
-        return replace(unit, loops=loops), lowered
+        return replace(unit, loops=_in_order(loops)), lowered
 
     made, warnings = each_subgraph(found, made_unit)
     if kept:
