@@ -337,6 +337,7 @@ display(trail)
         (("sin(x * n)", "cos(x * n)"), {"alone"}),
         (("low * 0.5", "0.5 * low"), {"wave", "alone", "low", "high"}),
         # A number that decides nothing.
+        (("display(trail)", "display(trail * 0.5)"), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("x + 1", "x + 2"), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("prev(trail) * 0.9", "prev(trail) * 0"), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("low = ", "me<bpm> = 90\nlow = "), set()),
@@ -464,6 +465,9 @@ NUMBERS = {
     "a spindle's default": ("spindle f(x, n = {}) :: v {{ v = x * n }}\ndisplay(f(me@x), f(me@y, 2), f(1))", (2, 3, 1)),
     "a bundle": ("c<r, g, b> = <0.5, {0}, {0}>\ndisplay(c * me@x)", (0.25, 0.5, 0)),
     "a place": ("a = sin(me@x * 9)\ndisplay(a(me@x ~ {0}), a(me@x ~ 0.5), a(me@x ~ me@x * {0}))", (0.25, 0.5, 0)),
+    "an output statement": ("a = me@x\ndisplay(a * {0}, 0.5, {0})\nplay(sin(a * {0}), {0})", (0.25, 0.5, 0, 1)),
+    "of a delay in an output statement": ("n = {0}\ndisplay(delay(me@x, {0} * 2, 9), n, n)", (0.25, 0.5, 2, 0)),
+    "of a cut in an output statement": ("a = me@x\ncompute(seq(<a, a * 2, 3>, {0}), a * {0})", (0.25, 1, 2.5, 7)),
     "a condition": ("display(if me@x < {0} then {0} else {0} * me@y)", (0.25, 1, 0)),
 }
 
@@ -477,6 +481,21 @@ def test_numbers_that_decide_something_and_others(name: str) -> None:
         assert isinstance(alone, Build) == isinstance(again, Build), f"{value}: {again} {alone}"
         if isinstance(again, Build) and isinstance(alone, Build):
             assert not (words := unlike(alone, again)), f"{words}: {value}"
+
+
+def test_a_number_of_an_output_statement_is_tuned() -> None:
+    """Output statements have no names: one stands for another that is not there any more."""
+    one, other, third = "compute(a * 0.25)\n", "compute(a * 0.5)\n", "compute(a * 0.75)\n"
+    check_texts(f"{top}a = me@time\n{shown}" for top in ("", "// note\n") for shown in (
+        one + other, third + other, other + third, third, other, one + other + third, third + one + other,
+        f"display(a)\n{one}", f"{third}display(a * 0.5)\n", f"{other}display(a * 0.25)\n{third}", "display(0.5)\n",
+        "display(0.25)\n", "compute(0.5, 0.5)\n", "compute(0.5, 0.25)\n",
+    ))  # fmt: skip
+    known = KeptBuild()
+    for number in (0.5, 0.25):
+        found = built(Path("a.weft"), f"a = me@x\ndisplay(sin(a) * {number})\n", known)
+        assert isinstance(found, Build)
+        assert len(known._numbers.values) == (number != 0.5)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
@@ -33,8 +33,8 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
-    Binding, Call, CallBinding, Expression, For, Number, OutputStatement, Program, SpindleDefinition, Statement, Text,
-    walk_statement
+    Argument, Binding, Call, CallBinding, Expression, For, Number, OutputStatement, Program, SpindleDefinition,
+    Statement, Text, walk_statement
 )
 from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
@@ -63,6 +63,22 @@ class Analysis:
     graph_ms: float
 
 
+_Core: TypeAlias = "Statement | tuple[Argument, ...]"
+
+
+def _core(statement: Statement) -> _Core:
+    """What a statement is, wherever it stands: the arguments of an output statement, which is another one when it
+    moves."""
+    return statement.args if isinstance(statement, OutputStatement) else statement
+
+
+def _in_place_of(statement: Statement, earlier: Statement) -> Statement:
+    """An earlier statement where another one is now."""
+    if isinstance(statement, OutputStatement) and isinstance(earlier, OutputStatement):
+        return replace(statement, args=earlier.args)
+    return earlier
+
+
 class KeptBuild:
     """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
 
@@ -77,9 +93,11 @@ class KeptBuild:
         self.opening = Opening()
         self._mentions = Mentions()
         self._numbers = Numbers()
-        self._read: set[Statement] = set()
+        self._read: set[_Core] = set()
         """The statements whose numbers are open."""
-        self._stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        self._outputs: Sequence[OutputStatement] = ()
+        """The output statements of the last build that ended well."""
+        self._stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         """For the statements that differ from earlier ones in open numbers only, these, and the new values."""
         self._written: Mapping[Statement, Statement] = {}
         """For each statement of the program, the one that the text has in its place."""
@@ -117,36 +135,46 @@ class KeptBuild:
 
     def with_open_numbers(self, program: Program) -> Program:
         """The program with earlier statements instead of those that differ from them in open numbers only. From here on
-        these numbers have their new values."""
-        stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        these numbers have their new values. An output statement keeps its place, and has the earlier arguments."""
+        stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         values: dict[Number, float] = {}
-        statements, used = list[Statement](), set[Statement]()
-        for each in program.statements:
+        cores = [_core(each) for each in program.statements]
+        used = {*cores, *(_core(self._stands[core][0]) for core in cores if core in self._stands)}
+        statements = list[Statement]()
+        for each, core in zip(program.statements, cores, strict=True):
             statement = each
-            known = None if each in self._read else self._stands.get(each) or self._earlier(each)
-            if known is not None and known[0] not in used:
-                stands[each] = known
-                statement, tuned = known
-                values |= tuned
-            elif each not in self._read:
-                self._numbers.open_in(each)
-                self._read.add(each)
+            if core not in self._read:
+                known = self._stands.get(core) or self._earlier(each, used)
+                if known is None:
+                    self._numbers.open_in(each)
+                    self._read.add(core)
+                else:
+                    stands[core], (earlier, tuned) = known, known
+                    statement = _in_place_of(each, earlier)
+                    values |= tuned
+                    used.add(_core(earlier))
             statements.append(statement)
-            used.add(statement)
         self._stands, self._numbers.values = stands, values
         self._written = dict(zip(statements, program.statements, strict=True))
         return Program(tuple(statements))
 
-    def _earlier(self, statement: Statement) -> tuple[Statement, Mapping[Number, float]] | None:
-        """A statement of the text before that differs from this one in open numbers only, and their new values. In
-        which file a name is bound counts."""
+    def _earlier(
+        self, statement: Statement, used: Container[_Core]
+    ) -> tuple[Statement, Mapping[Number, float]] | None:
+        """A statement of the text before that is not `used` and differs from this one in open numbers only, and their
+        new values. In which file a name is bound counts."""
+        candidates: Iterable[object] = ()
         if isinstance(statement, (Binding, CallBinding, SpindleDefinition)):
-            file = statement.span.source.name
-            for earlier in self._meant.get(statement.name.name, ()):
-                if isinstance(earlier, Statement) and earlier in self._read and earlier.span.source.name == file:
-                    values = self._numbers.tuned(earlier, statement)
-                    if values is not None:
-                        return earlier, values
+            candidates = self._meant.get(statement.name.name, ())
+        elif isinstance(statement, OutputStatement):
+            candidates = [each for each in self._outputs if each.name == statement.name]
+        file = statement.span.source.name
+        for earlier in candidates:
+            if isinstance(earlier, Statement) and earlier.span.source.name == file:
+                is_free = _core(earlier) in self._read and _core(earlier) not in used
+                values = self._numbers.tuned(earlier, statement) if is_free else None
+                if values is not None:
+                    return earlier, values
         return None
 
     def collect(
@@ -259,7 +287,10 @@ class KeptBuild:
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
         self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
-        self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)}
+        self._outputs = [each for each in self._written if isinstance(each, OutputStatement)]
+        self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)} | {
+            each.args for each in self._outputs
+        }
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
 
