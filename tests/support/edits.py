@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 
-from weft.errors import Span
+from weft.errors import Diagnostic, Span
 from weft.graph.nodes import RenderGraph
 from weft.runtime.build import Build
 
 _NUMBER = re.compile(r'(?<![\w.#"])\d+(?:\.\d+)?')
 _WORD = re.compile(r"\b[a-z]\w*\b")
 _NEW = ["extra = sin(me@x * 3)", "extra<u, v> = <me@x, me@y>", "again = prev(again) * 0.9 + me@y", "// a note", "",
-        "spindle squared(a) :: v {\n  v = a * a\n}", "#slider more<v> = 0, 1, 0.5"]  # fmt: skip
+        "spindle squared(a) :: v {\n  v = a * a\n}", "#slider more<v> = 0, 1, 0.5", "#slider far<v> = 0, 1, 2.5",
+        "spindle sqrt(a) :: v { v = a ^ 0.5 }", "spindle abs(a) :: v {\n  v = max(a, -a)\n}",
+        "spindle long(a) :: v { for i in (1 to a * 99999) { v += sin(i * 0.1) } }\ncompute(long(me@time))"]  # fmt: skip
 
 
 def edited(text: str, chance: random.Random) -> str:
@@ -72,8 +74,21 @@ def without_places(graph: RenderGraph) -> RenderGraph:
     return replace(graph, nodes=nodes, images=images, heard=dict.fromkeys(graph.heard))
 
 
+def told(found: Diagnostic) -> tuple[object, ...]:
+    """All that a diagnostic says, with its places."""
+    related = [(place(span), words) for span, words in found.related]
+    return found.severity, found.code, found.message, found.hint, place(found.span), related, found.fix
+
+
+def place(span: Span | None) -> tuple[object, ...] | None:
+    """A place, with the text in which it is."""
+    return span and (span.source.name, span.start, span.end, span.source.text)
+
+
 def unlike(one: Build, other: Build) -> str:
-    """What differs between two builds of a text; empty if nothing that a performance uses."""
+    """What differs between two builds of a text; empty if nothing that a performance uses or shows."""
+    if list(map(told, one.warnings)) != list(map(told, other.warnings)):
+        return "\n".join(["warnings", *(d.render() for d in (*one.warnings, *other.warnings))])
     if words := difference(one.program, other.program):
         return f"program {words}"
     if without_places(one.graph) != without_places(other.graph):
@@ -81,6 +96,8 @@ def unlike(one: Build, other: Build) -> str:
     for mine, theirs in zip(one.units, other.units, strict=True):
         if (mine.hash, mine.subgraph, repr(mine.kernels)) != (theirs.hash, theirs.subgraph, repr(theirs.kernels)):
             return f"kernels of {mine.subgraph.name}"
+        if list(map(place, mine.loops)) != list(map(place, theirs.loops)):
+            return f"loops of {mine.subgraph.name}: {' '.join(map(str, (*mine.loops, '|', *theirs.loops)))}"
     pairs = ((name, getattr(one.compiled, name), getattr(other.compiled, name)) for name in _COMPILED)
     return next((name for name, mine, theirs in pairs if mine != theirs), "")
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.support.edits import difference, session
+from tests.support.edits import difference, place, session
 from tests.support.mutations import mutated, programs
 from weft.errors import Report, Source
 from weft.syntax.ast import OutputStatement, Parameter
@@ -24,6 +24,7 @@ def check(texts: EditedText, text: str) -> None:
     assert difference(found, alone) == ""
     placed = (OutputStatement, Parameter)
     for one, other in zip(found.statements, alone.statements, strict=True):
+        assert place(texts.placed(one, one.span)) == place(other.span)
         if isinstance(one, placed):
             assert str(one.span) == str(other.span)
             assert one.span.text == other.span.text
@@ -80,6 +81,18 @@ def test_a_line_that_continues_the_one_before() -> None:
     check(texts, "a = 1; b = 3\nspindle f(x) :: v {\nc = 3; display(c)\n")
     check(texts, "")
     check(texts, "a = 1; b = 3\nc = 3; display(c)\n")
+
+
+def test_a_warning_moves_and_goes() -> None:
+    texts, slider = EditedText(), "#slider s<v> = 0, 1, 2\n"
+    for edit in (slider, slider + TEXT + slider.replace("s<", "t<"), TEXT + slider, "\n" + TEXT + slider, TEXT,
+                 slider.replace("2", "0.5") + TEXT, "a = 9; " + slider + TEXT, slider + slider.replace("s<", "t<")):
+        check(texts, edit)  # fmt: skip
+        check(texts, edit.replace("c = b", "c = b + 1"))
+    before = texts.parse(Source("a.weft", slider + TEXT), Report())
+    after = texts.parse(Source("a.weft", slider + TEXT + "f = 1\n"), Report())
+    kept = [each for each in before.statements if each in after.statements]
+    assert len(kept) == len(before.statements) - 1, "all but the output statement beside the edit"
 
 
 def test_a_text_that_grows_too_large() -> None:

@@ -348,7 +348,7 @@ def build_graph(
     if has_restarted:  # the next patch is compared with what was forgotten
         builder.evaluate()
     cut = _cut_again(builder, contexts, known.cut)
-    known.cut = None if report.diagnostics else cut
+    known.cut = None if report.errors else cut
     return _placed(cut.graph, patch)
 
 

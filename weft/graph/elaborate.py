@@ -111,6 +111,9 @@ class Elaborator(Generic[V]):
         self.env = env
         self.budget = budget
         self.resolver = Resolver(patch, budget, self._constant)
+        self.loops: dict[tuple[V, Span], None] = {}
+        """The loops that are not written out, each by its first result, with the places for which they were made in
+        this patch or an earlier one. Equal loops have the same result."""
         self.heard: dict[StrandRef, HeardStrand] = {}
         """What analyses hear. It is evaluated by itself, so that a sound may depend on what is heard in it."""
         self.slots: dict[SlotKey, SlotRequest] = {}
@@ -245,6 +248,11 @@ class Elaborator(Generic[V]):
             waiting += references.images
             waiting += [slot for slot in references.slots if self.references[slot].asked_by[:1] == (owner,)]
         return found
+
+    def note_loop(self, results: Sequence[V], loop: For) -> None:
+        """Notes a loop that is not written out."""
+        if results:
+            self.loops[results[0], loop.ends] = None
 
     def _constant(self, node: Expression, scope: Scope) -> float | None:
         """The number of a constant; None if nothing is known about it. Raises WeftError if it varies."""

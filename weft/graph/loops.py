@@ -67,7 +67,7 @@ def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
                 carried = yield _step(e, loop, scope, step, at, e.domain.const(start + k), carried)
             return carried
         if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
-            raise state_in_varying_loop(loop.first.span.to(loop.last.span))
+            raise state_in_varying_loop(loop.ends)
         results: Carried[V] = yield _iterated(e, loop, scope, at, (first, last), carried)
         return results
 
@@ -79,7 +79,7 @@ def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | Non
     steps = ieee.steps(start, end)
     if steps > MAX_STEPS:
         raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS:,} is the most",
-                    loop.first.span.to(loop.last.span),
+                    loop.ends,
                     "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip
     return int(steps)
 
@@ -93,7 +93,7 @@ def _iterated(
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
     # Unknown ends may turn out to be constant where the spindle is called.
     varying = not any(domain.is_unknown(end) for end in ends)
-    draft = domain.loop(level, *ends, flat, loop.first.span.to(loop.last.span))
+    draft = domain.loop(level, *ends, flat, loop.ends)
     inside = replace(scope, level=level, varying=varying)
 
     def by_name(values: Sequence[V]) -> Carried[V]:
@@ -104,6 +104,7 @@ def _iterated(
         e.budget.spend(_STEPS_OF_A_STEP)
         after: Carried[V] = yield _step(e, loop, scope, inside, at, draft.index, by_name(draft.carried))
         if draft.close([value for values in after.values() for value in values]):
+            e.note_loop(draft.results, loop)
             results = by_name(draft.results)
             for name, members in results.items():
                 for result in members:

@@ -14,7 +14,8 @@ from weft.errors import Span
 from weft.ops import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Binding, Call, CallBinding, Comprehension, For, Number, SpindleDefinition, Statement, Walkable, children
+    Binding, Call, CallBinding, Comprehension, For, Number, OutputStatement, SpindleDefinition, Statement, Walkable,
+    children
 )
 
 # The calls whose arguments decide what there is to evaluate.
@@ -45,7 +46,7 @@ class Numbers:
 
     def open_in(self, statement: Statement) -> None:
         """Opens the numbers of a statement that has been read. Those of libraries are never tuned."""
-        if isinstance(statement, (Binding, CallBinding, SpindleDefinition)) and not statement.span.source.library:
+        if isinstance(statement, _EVALUATED) and not statement.span.source.library:
             self.open.update(_open(statement))
 
     def tuned(self, before: Statement, after: Statement) -> Mapping[Number, float] | None:
@@ -57,7 +58,11 @@ class Numbers:
         return changed if all(each in self.open and each not in self._decisive for each in changed) else None
 
 
-def _open(statement: Binding | CallBinding | SpindleDefinition) -> Iterator[Number]:
+# The statements that have something to evaluate.
+_EVALUATED = (Binding, CallBinding, SpindleDefinition, OutputStatement)
+
+
+def _open(statement: Binding | CallBinding | SpindleDefinition | OutputStatement) -> Iterator[Number]:
     """The numbers that may be tuned: no bounds of loops, and no arguments of what is made for its arguments."""
     waiting: list[Walkable] = []
     match statement:
@@ -66,6 +71,8 @@ def _open(statement: Binding | CallBinding | SpindleDefinition) -> Iterator[Numb
         case SpindleDefinition(body=body, parameters=parameters):
             waiting += body
             waiting += [each.default for each in parameters if each.default is not None]
+        case OutputStatement(args=args):
+            waiting += [each.value for each in args]
     while waiting:
         match node := waiting.pop():
             case Number():

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
@@ -33,8 +33,8 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
-    Binding, Call, CallBinding, Expression, Number, OutputStatement, Program, SpindleDefinition, Statement, Text,
-    walk_statement
+    Argument, Binding, Call, CallBinding, Expression, For, Number, OutputStatement, Program, SpindleDefinition,
+    Statement, Text, walk_statement
 )
 from weft.syntax.edits import EditedText
 from weft.syntax.includes import load
@@ -63,12 +63,29 @@ class Analysis:
     graph_ms: float
 
 
+_Core: TypeAlias = "Statement | tuple[Argument, ...]"
+
+
+def _core(statement: Statement) -> _Core:
+    """What a statement is, wherever it stands: the arguments of an output statement, which is another one when it
+    moves."""
+    return statement.args if isinstance(statement, OutputStatement) else statement
+
+
+def _in_place_of(statement: Statement, earlier: Statement) -> Statement:
+    """An earlier statement where another one is now."""
+    if isinstance(statement, OutputStatement) and isinstance(earlier, OutputStatement):
+        return replace(statement, args=earlier.args)
+    return earlier
+
+
 class KeptBuild:
     """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
 
     What a name stands for is kept if its statements are the same objects as before (`syntax.edits`), and those of all
-    names that they mention, directly or not. A build that finds anything to report has to be done again from nothing:
-    the places of kept statements are those of an older text.
+    names that they mention, directly or not. Kept statements have the places of an older text, so the places of
+    warnings and loops are found in the text of now (`_placed`). A build that finds errors has to be done again from
+    nothing.
     """
 
     def __init__(self) -> None:
@@ -76,10 +93,14 @@ class KeptBuild:
         self.opening = Opening()
         self._mentions = Mentions()
         self._numbers = Numbers()
-        self._read: set[Statement] = set()
+        self._read: set[_Core] = set()
         """The statements whose numbers are open."""
-        self._stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        self._outputs: Sequence[OutputStatement] = ()
+        """The output statements of the last build that ended well."""
+        self._stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         """For the statements that differ from earlier ones in open numbers only, these, and the new values."""
+        self._written: Mapping[Statement, Statement] = {}
+        """For each statement of the program, the one that the text has in its place."""
         self._meant: Mapping[str, Means] = {}
         """What each name means, if what is kept of it is right."""
         self._about: object = None
@@ -114,33 +135,46 @@ class KeptBuild:
 
     def with_open_numbers(self, program: Program) -> Program:
         """The program with earlier statements instead of those that differ from them in open numbers only. From here on
-        these numbers have their new values."""
-        stands: dict[Statement, tuple[Statement, Mapping[Number, float]]] = {}
+        these numbers have their new values. An output statement keeps its place, and has the earlier arguments."""
+        stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         values: dict[Number, float] = {}
-        statements, used = list[Statement](), set[Statement]()
-        for each in program.statements:
+        cores = [_core(each) for each in program.statements]
+        used = {*cores, *(_core(self._stands[core][0]) for core in cores if core in self._stands)}
+        statements = list[Statement]()
+        for each, core in zip(program.statements, cores, strict=True):
             statement = each
-            known = None if each in self._read else self._stands.get(each) or self._earlier(each)
-            if known is not None and known[0] not in used:
-                stands[each] = known
-                statement, tuned = known
-                values |= tuned
-            elif each not in self._read:
-                self._numbers.open_in(each)
-                self._read.add(each)
+            if core not in self._read:
+                known = self._stands.get(core) or self._earlier(each, used)
+                if known is None:
+                    self._numbers.open_in(each)
+                    self._read.add(core)
+                else:
+                    stands[core], (earlier, tuned) = known, known
+                    statement = _in_place_of(each, earlier)
+                    values |= tuned
+                    used.add(_core(earlier))
             statements.append(statement)
-            used.add(statement)
         self._stands, self._numbers.values = stands, values
+        self._written = dict(zip(statements, program.statements, strict=True))
         return Program(tuple(statements))
 
-    def _earlier(self, statement: Statement) -> tuple[Statement, Mapping[Number, float]] | None:
-        """A statement of the text before that differs from this one in open numbers only, and their new values."""
+    def _earlier(
+        self, statement: Statement, used: Container[_Core]
+    ) -> tuple[Statement, Mapping[Number, float]] | None:
+        """A statement of the text before that is not `used` and differs from this one in open numbers only, and their
+        new values. In which file a name is bound counts."""
+        candidates: Iterable[object] = ()
         if isinstance(statement, (Binding, CallBinding, SpindleDefinition)):
-            for earlier in self._meant.get(statement.name.name, ()):
-                if isinstance(earlier, Statement) and earlier in self._read:
-                    values = self._numbers.tuned(earlier, statement)
-                    if values is not None:
-                        return earlier, values
+            candidates = self._meant.get(statement.name.name, ())
+        elif isinstance(statement, OutputStatement):
+            candidates = [each for each in self._outputs if each.name == statement.name]
+        file = statement.span.source.name
+        for earlier in candidates:
+            if isinstance(earlier, Statement) and earlier.span.source.name == file:
+                is_free = _core(earlier) in self._read and _core(earlier) not in used
+                values = self._numbers.tuned(earlier, statement) if is_free else None
+                if values is not None:
+                    return earlier, values
         return None
 
     def collect(
@@ -157,7 +191,7 @@ class KeptBuild:
             if (patch.settings, patch.media) != (last.settings, last.media):
                 own = Report()
                 patch = collect(program, contexts, own, media, numbers=self._numbers)
-        report.add(own)
+        report.add(map(self._located, own))
         self._collected = patch
         return patch
 
@@ -209,6 +243,20 @@ class KeptBuild:
         self._shapes.retain(patch, budget, self._changed, self._unchanged, self._resolved, self._mentions)
         return self._shapes
 
+    def _located(self, found: Diagnostic) -> Diagnostic:
+        """A warning about kept statements, with its place in the text of now."""
+        if found.severity == "error" or found.span is None:
+            return found
+        return replace(found, span=self._placed(found.span))
+
+    def _placed(self, span: Span) -> Span | None:
+        """Where the name of a spindle, or the ends of a loop, are in the text of now; None if it has no such loop."""
+        for statement, written in self._written.items():
+            if isinstance(statement, SpindleDefinition) and _holds(statement.span, span):
+                place = dict(zip(_shown(statement), _shown(written), strict=True))[span]
+                return place if place.source.library else self._texts[place.source.name].placed(written, place)
+        return None
+
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
         """What is known of a subgraph."""
         known = self._units.get(subgraph.name)
@@ -217,12 +265,54 @@ class KeptBuild:
         known.lowering.retain(patch, graph, subgraph, budget, self.kept, self._resolved)
         return known
 
+    def forget_unit(self, name: str) -> None:
+        """Lets a subgraph be compiled from nothing."""
+        del self._units[name]
+
+    def loops(self, unit: Unit, is_new: bool) -> Collection[Span] | None:
+        """Where the loops of a unit are in the text of now; None if only a unit that `is_new` can tell. Equal loops
+        have the place of that which was made first, and what is kept may have made them in another order."""
+        if is_new:
+            return [place for span in unit.loops if (place := self._placed(span)) is not None]
+        known = self._units[unit.subgraph.name]
+        assert known.made is not None
+        made_for = _made_for(known)
+        shown: dict[Span, set[Span]] = {span: set() for span in unit.loops}
+        for node in known.made.written.nodes:
+            if node.op == "loop" and node.span in shown:
+                shown[node.span] |= made_for.get(node.key, set())
+        places = [list(filter(None, map(self._placed, spans))) for spans in shown.values()]
+        return {place for place, in places} if all(len(each) == 1 for each in places) else None
+
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
         self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
-        self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)}
+        self._outputs = [each for each in self._written if isinstance(each, OutputStatement)]
+        self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)} | {
+            each.args for each in self._outputs
+        }
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start < outer.end
+
+
+def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
+    """The places for which the loops of a unit were made, by the keys of the loops. These stay the same when open
+    numbers get their values."""
+    found: dict[int, set[Span]] = {}
+    for elaborator in known.lowering.elaborators.values():
+        for result, span in elaborator.loops:
+            found.setdefault(result.args[0].key, set()).add(span)
+    return found
+
+
+def _shown(spindle: Statement) -> list[Span]:
+    """The places in a spindle of which warnings may tell: its name, and the ends of its loops."""
+    assert isinstance(spindle, SpindleDefinition)
+    return [spindle.name.span, *(node.ends for node in walk_statement(spindle) if isinstance(node, For))]
 
 
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
@@ -447,6 +537,11 @@ def build(
             return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
 
 
+def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
+    """Places in the order of the text. Those in libraries come last."""
+    return tuple(sorted(places, key=lambda span: (span.source.library, span.source.name, span.start)))
+
+
 def _build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None, optimise: bool, probe: Probe | None,
     read: Callable[[str], str], consume: str | None, room: tuple[int, int] | None, most_steps: int,
@@ -458,7 +553,14 @@ def _build(
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
         known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
-        return compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        is_new = known is None or not known.lowering.pool
+        unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        loops = kept.loops(unit, is_new) if kept and unit.loops else unit.loops
+        if loops is None:
+            assert kept is not None
+            kept.forget_unit(sub.name)
+            return made_unit(sub)
+        return replace(unit, loops=_in_order(loops)), lowered
 
     made, warnings = each_subgraph(found, made_unit)
     if kept:

@@ -230,6 +230,11 @@ class For:
     body: tuple[BodyStatement, ...]
     span: Span
 
+    @property
+    def ends(self) -> Span:
+        """The place of its first and last value."""
+        return self.first.span.to(self.last.span)
+
 
 BodyStatement: TypeAlias = Assignment | OutAssignment | CallBinding | For
 

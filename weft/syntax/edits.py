@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from weft.errors import Report, Source, Span
+from weft.errors import Diagnostic, Report, Source, Span
 from weft.syntax.ast import OutputStatement, Parameter, Program, Statement
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
 from weft.syntax.scanner import MAX_CHARACTERS
@@ -15,11 +15,12 @@ from weft.syntax.scanner import MAX_CHARACTERS
 
 @dataclass
 class _Lines:
-    """Statements in the order of the text, and the first and last line of each, from 0."""
+    """Statements in the order of the text, the first and last line of each, from 0, and the offset of each."""
 
     statements: list[Statement]
     first: list[int]
     last: list[int]
+    start: list[int]
 
     def __len__(self) -> int:
         return len(self.statements)
@@ -31,50 +32,80 @@ class EditedText:
 
     A statement that an edit leaves alone keeps the places of the text in which it was parsed. Those of an output
     statement and of a parameter outlive the compile: they are shown, and written to. If they move, the statement is
-    another object, with the same arguments. Whatever else shows a place needs the program of
-    `weft.syntax.parser.parse`.
+    another object, with the same arguments. `placed` knows where a place in any other statement is now.
     """
 
-    _text: str = ""
+    _source: Source = field(default_factory=lambda: Source("", ""))
     _lines: list[str] = field(default_factory=list)
     _placed: _Lines | None = None
+    _warnings: Sequence[Diagnostic] = ()
+    """Those about the text."""
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
-        """The program of a text, as `parse` gives it, but for places. Errors go to the report."""
-        lines = source.text.split("\n")
-        found = self._edited(source, lines, statements)
+        """The program of a text, as `parse` gives it, but for places. Diagnostics go to the report, with the places of
+        this text."""
+        lines, own = source.text.split("\n"), Report()
+        found = self._edited(source, lines, own, statements)
         if found is None:
             own = Report()
             program = parse(source, own, statements)
-            report.add(own)
-            if own.diagnostics:
+            if own.errors:
+                report.add(own)
                 return program
             found = _placed(program.statements, 0, 0)
-        self._text, self._lines, self._placed = source.text, lines, found
+        report.add(own)
+        self._source, self._lines, self._placed = source, lines, found
+        self._warnings = own.diagnostics
         return Program(tuple(found.statements))
 
-    def _edited(self, source: Source, lines: list[str], names: Collection[str]) -> _Lines | None:
-        """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole."""
+    def placed(self, statement: Statement, span: Span) -> Span:
+        """Where a place in a statement of the last program is in its text."""
         placed = self._placed
-        if placed is None or "/*" in self._text or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
+        if placed is None or statement not in placed.statements:
+            return span  # there are errors, so all of the text was parsed
+        by = placed.start[placed.statements.index(statement)] - statement.span.start
+        return _shifted(span, self._source, by)
+
+    def _edited(self, source: Source, lines: list[str], report: Report, names: Collection[str]) -> _Lines | None:
+        """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole.
+        Warnings go to the report."""
+        placed, text = self._placed, self._source.text
+        if placed is None or "/*" in text or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
             return None  # a comment over several lines may begin or end at any place
         same, same_after = _common(self._lines, lines)
         first, last = _around(placed, same, len(self._lines) - same_after)
         by = len(lines) - len(self._lines)
         top = placed.last[first - 1] + 1 if first else 0
         bottom = placed.last[last - 1] + 1 + by if last < len(placed) else len(lines)
-        middle = _part(source, lines, top, bottom, names)
-        if middle is None or (last < len(placed) and not _ends_as(middle, placed, last - 1, by)):
+        start = _offset(lines, top)
+        end = max(start, _offset(lines, bottom) - 1)
+        program = parse(source, report, names, (start, end))
+        middle = _placed(program.statements, start, top)
+        if report.errors or (last < len(placed) and not _ends_as(middle, placed, last - 1, by)):
             return None
         known = {_words(statement): statement for statement in placed.statements[first:last]}
-        after, shift = placed.statements[last:], len(source.text) - len(self._text)
+        after, shift = placed.statements[last:], len(source.text) - len(text)
+        for warning in self._warnings:
+            if (span := warning.span) is not None and not start <= span.start < end - shift:
+                report.add([replace(warning, span=_shifted(span, source, 0 if span.start < start else shift))])
         if by or shift:
             after = [_moved(statement, source, shift) for statement in after]
         return _Lines(
             [*placed.statements[:first], *(known.get(_words(each), each) for each in middle.statements), *after],
             [*placed.first[:first], *middle.first, *(line + by for line in placed.first[last:])],
             [*placed.last[:first], *middle.last, *(line + by for line in placed.last[last:])],
+            [*placed.start[:first], *middle.start, *(offset + shift for offset in placed.start[last:])],
         )
+
+
+def _shifted(span: Span, source: Source, by: int) -> Span:
+    """A place in a text that was edited before it."""
+    return Span(source, span.start + by, span.end + by)
+
+
+def _offset(lines: Sequence[str], line: int) -> int:
+    """Where a line starts."""
+    return sum(map(len, lines[:line])) + line
 
 
 def _placed(statements: Sequence[Statement], start: int, line: int) -> _Lines:
@@ -86,14 +117,14 @@ def _placed(statements: Sequence[Statement], start: int, line: int) -> _Lines:
             line += span.source.text.count("\n", start, end)
             lines.append(line)
             start = end
-    return _Lines([*statements], lines[::2], lines[1::2])
+    return _Lines([*statements], lines[::2], lines[1::2], [statement.span.start for statement in statements])
 
 
 def _moved(statement: Statement, source: Source, by: int) -> Statement:
     """A statement after an edit before it. Most keep their places."""
 
     def there(span: Span) -> Span:
-        return Span(source, span.start + by, span.end + by)
+        return _shifted(span, source, by)
 
     match statement:
         case OutputStatement(span=span, head=head):
@@ -132,17 +163,6 @@ def _around(placed: _Lines, same: int, changed: int) -> tuple[int, int]:
     while last < len(placed) and placed.first[last] == placed.last[last - 1]:
         last += 1
     return first, last
-
-
-def _part(
-    source: Source, lines: Sequence[str], top: int, bottom: int, names: Collection[str]
-) -> _Lines | None:
-    """The statements in some lines of a text; None if there is anything to report."""
-    start = sum(map(len, lines[:top])) + top
-    end = start + sum(map(len, lines[top:bottom])) + max(0, bottom - top - 1)
-    report = Report()
-    program = parse(source, report, names, (start, end))
-    return None if report.diagnostics else _placed(program.statements, start, top)
 
 
 def _ends_as(found: _Lines, placed: _Lines, last: int, by: int) -> bool:

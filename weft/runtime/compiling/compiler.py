@@ -456,10 +456,8 @@ class Compiler:
             except Exception:
                 pass  # the show goes on from nothing
             else:
-                self._kept = kept
-                if not _shows_places(made):
-                    self._last = source, room
-                    return made
+                self._kept, self._last = kept, (source, room)
+                return made
         return self._built_alone(source, room, reader)
 
     def _built_alone(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
@@ -467,14 +465,9 @@ class Compiler:
         kept = KeptBuild()
         made = self._build(source, room, reader, kept)
         self.left += 1
-        self._kept, self._builds, self._last = None if _shows_places(made) else kept, 0, (source, room)
+        self._kept, self._builds, self._last = kept, 0, (source, room)
         return made
 
     def _build(self, source: Source, room: tuple[int, int] | None, reader: _FileReader, kept: KeptBuild) -> Build:
         settings = self.setup.settings
         return build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=room, kept=kept)
-
-
-def _shows_places(made: Build) -> bool:
-    """Whether a build has something to say about places in the text."""
-    return bool(made.warnings) or any(unit.loops for unit in made.units)
