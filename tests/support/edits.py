@@ -77,7 +77,8 @@ def without_places(graph: RenderGraph) -> RenderGraph:
 def told(found: Diagnostic) -> tuple[object, ...]:
     """All that a diagnostic says, with its places."""
     related = [(place(span), words) for span, words in found.related]
-    return found.severity, found.code, found.message, found.hint, place(found.span), related, found.fix
+    fix = found.fix and (place(found.fix[0]), found.fix[1])
+    return found.severity, found.code, found.message, found.hint, place(found.span), related, fix
 
 
 def place(span: Span | None) -> tuple[object, ...] | None:

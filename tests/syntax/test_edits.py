@@ -24,7 +24,7 @@ def check(texts: EditedText, text: str) -> None:
     assert difference(found, alone) == ""
     placed = (OutputStatement, Parameter)
     for one, other in zip(found.statements, alone.statements, strict=True):
-        assert place(texts.placed(one, one.span)) == place(other.span)
+        assert place(texts.placed(one.span)) == place(other.span)
         if isinstance(one, placed):
             assert str(one.span) == str(other.span)
             assert one.span.text == other.span.text

@@ -10,14 +10,14 @@ import re
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
-from weft.graph.budget import MOST_STEPS, Budget
+from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
 from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
@@ -33,10 +33,10 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
 from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
-    Argument, Binding, Call, CallBinding, Expression, For, Number, OutputStatement, Program, SpindleDefinition,
-    Statement, Text, walk_statement
+    Argument, Binding, Call, CallBinding, Expression, Number, OutputStatement, Program, SpindleDefinition, Statement,
+    Text, walk_statement
 )
-from weft.syntax.edits import EditedText
+from weft.syntax.edits import EditedText, holds
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
@@ -84,8 +84,7 @@ class KeptBuild:
 
     What a name stands for is kept if its statements are the same objects as before (`syntax.edits`), and those of all
     names that they mention, directly or not. Kept statements have the places of an older text, so the places of
-    warnings and loops are found in the text of now (`_placed`). A build that finds errors has to be done again from
-    nothing.
+    diagnostics and loops are found in the text of now (`_placed`).
     """
 
     def __init__(self) -> None:
@@ -120,14 +119,14 @@ class KeptBuild:
         """The patch of the last build that ended well, as it was collected."""
         self._spent = 0
 
-    def forget(self) -> None:
-        """Goes back to nothing."""
-        vars(self).update(vars(KeptBuild()))
+    def become(self, other: KeptBuild) -> None:
+        """Has what another build left, instead of what it had."""
+        vars(self).update(vars(other))
 
     @property
-    def is_filled(self) -> bool:
-        """Whether there was a build before."""
-        return bool(self._meant)
+    def would_lose_much(self) -> bool:
+        """Whether a build of this program, which cannot end well, would forget much that the next text needs."""
+        return len(self._meant.keys() - self.kept) > _MOST_LOST
 
     def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""
@@ -191,7 +190,7 @@ class KeptBuild:
             if (patch.settings, patch.media) != (last.settings, last.media):
                 own = Report()
                 patch = collect(program, contexts, own, media, numbers=self._numbers)
-        report.add(map(self._located, own))
+        report.add(self.located(own.diagnostics))
         self._collected = patch
         return patch
 
@@ -243,19 +242,43 @@ class KeptBuild:
         self._shapes.retain(patch, budget, self._changed, self._unchanged, self._resolved, self._mentions)
         return self._shapes
 
-    def _located(self, found: Diagnostic) -> Diagnostic:
-        """A warning about kept statements, with its place in the text of now."""
-        if found.severity == "error" or found.span is None:
-            return found
-        return replace(found, span=self._placed(found.span))
+    def located(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """Diagnostics about kept statements, with their places in the text of now. Raises UnplacedError if these, or
+        what is wrong, can be told only by a build from nothing."""
+
+        def there(span: Span) -> Span:
+            place = self._placed(span)
+            if place is None:
+                raise UnplacedError
+            return place
+
+        # What is kept counts at least as much as a build from nothing would take.
+        if self._patch is not None and any(each.code == TOO_LARGE or self._quotes_tuned(each) for each in found):
+            raise UnplacedError
+        return [
+            replace(
+                each, span=each.span and there(each.span), fix=each.fix and (there(each.fix[0]), each.fix[1]),
+                related=tuple([(there(span), words) for span, words in each.related]),
+            ) for each in found
+        ]  # fmt: skip
 
     def _placed(self, span: Span) -> Span | None:
-        """Where the name of a spindle, or the ends of a loop, are in the text of now; None if it has no such loop."""
+        """Where a place in a statement is in the text of now; None if it is in none that the text has."""
+        text = self._texts.get(span.source.name)
+        if text is None or span.source.library:
+            return span
         for statement, written in self._written.items():
-            if isinstance(statement, SpindleDefinition) and _holds(statement.span, span):
-                place = dict(zip(_shown(statement), _shown(written), strict=True))[span]
-                return place if place.source.library else self._texts[place.source.name].placed(written, place)
-        return None
+            if statement is not written and holds(statement, span):
+                place = _across(statement, written, span)
+                return place and text.placed(place)
+        return text.placed(span)
+
+    def _quotes_tuned(self, found: Diagnostic) -> bool:
+        """Whether a diagnostic may have words with the earlier value of a number."""
+        earlier = {word for each in self._numbers.values for word in (each.span.text, f"{each.value:g}")}
+        fix = found.fix[1] if found.fix else ""
+        words = " ".join([found.message, found.hint or "", fix, *(more for _, more in found.related)])
+        return not earlier.isdisjoint(_DIGITS.findall(words))
 
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
         """What is known of a subgraph."""
@@ -295,10 +318,6 @@ class KeptBuild:
         self._units = {name: unit for name, unit in self._units.items() if name in names}
 
 
-def _holds(outer: Span, inner: Span) -> bool:
-    return outer.source is inner.source and outer.start <= inner.start < outer.end
-
-
 def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
     """The places for which the loops of a unit were made, by the keys of the loops. These stay the same when open
     numbers get their values."""
@@ -309,14 +328,39 @@ def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
     return found
 
 
-def _shown(spindle: Statement) -> list[Span]:
-    """The places in a spindle of which warnings may tell: its name, and the ends of its loops."""
-    assert isinstance(spindle, SpindleDefinition)
-    return [spindle.name.span, *(node.ends for node in walk_statement(spindle) if isinstance(node, For))]
+def _across(one: Statement, other: Statement, span: Span) -> Span | None:
+    """Where a place in a statement is in another one, which differs in numbers only; None if the place is not that of
+    whole expressions."""
+    pairs = list(zip(_spans(one), _spans(other), strict=True))
+    starts = [theirs for mine, theirs in pairs if mine.source is span.source and mine.start == span.start]
+    ends = [theirs for mine, theirs in pairs if mine.source is span.source and mine.end == span.end]
+    return Span(starts[0].source, starts[0].start, ends[0].end) if starts and ends else None
+
+
+def _spans(node: object) -> Iterator[Span]:
+    """The places of all parts of a statement."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Span):
+            yield node
+        elif isinstance(node, tuple):
+            waiting += node
+        elif is_dataclass(node):
+            waiting += [getattr(node, each.name) for each in fields(node)]
 
 
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
 _MOST_ROUNDS = 4
+
+# So many names are evaluated again in no time.
+_MOST_LOST = 12
+
+_DIGITS = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?|\d+\.")
+
+
+class UnplacedError(Exception):
+    """Only a build from nothing can tell what is wrong, and where."""
 
 
 def analyse(
@@ -335,9 +379,6 @@ def analyse(
     started = time.perf_counter()
     load_packages()
     loaded = load(source, report, contexts.statements, read, kept.parse if kept else parse)
-    if kept is not None and kept.is_filled:
-        # What is kept is for the next text that can be read; all that is wrong with this one is for a build of its own.
-        report.raise_errors()
     parsed = time.perf_counter()
     program = loaded.program
     if consume is not None:
@@ -347,8 +388,11 @@ def analyse(
     of_media = Report()
     if kept is not None:
         program = kept.with_open_numbers(program)
+        report = Report(kept.located(report.diagnostics))
     media = check_media(loaded.program, of_media, probe, kept.opening if kept else None)
     patch = (kept.collect if kept else collect)(program, contexts, meaning, media)
+    if kept is not None and report.errors and kept.would_lose_much:
+        raise UnplacedError
     unbound = tuple(meaning.errors)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
@@ -361,6 +405,8 @@ def analyse(
     known = kept.shapes(patch, program, budget) if kept else None
     graph = build_graph(patch, contexts, meaning, budget, known)
     meaning.add(of_media)
+    if kept is not None:
+        meaning = Report(kept.located(meaning.diagnostics))
     report.add(_without_follow_ups(meaning, report, unbound))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
@@ -533,8 +579,14 @@ def build(
             return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
         except StaleError:
             assert kept is not None
-            kept.forget()
+            kept.become(KeptBuild())
             return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
+        except UnplacedError:
+            assert kept is not None
+            alone = KeptBuild()
+            made = _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, alone)
+            kept.become(alone)
+            return made
 
 
 def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
@@ -554,7 +606,10 @@ def _build(
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
         known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget) if kept else None
         is_new = known is None or not known.lowering.pool
-        unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        try:
+            unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
+        except WeftError as failure:
+            raise WeftError(*(kept.located(failure.diagnostics) if kept else failure.diagnostics)) from failure
         loops = kept.loops(unit, is_new) if kept and unit.loops else unit.loops
         if loops is None:
             assert kept is not None

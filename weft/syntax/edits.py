@@ -4,7 +4,7 @@ other lines stay the same objects."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weft.errors import Diagnostic, Report, Source, Span
@@ -15,12 +15,14 @@ from weft.syntax.scanner import MAX_CHARACTERS
 
 @dataclass
 class _Lines:
-    """Statements in the order of the text, the first and last line of each, from 0, and the offset of each."""
+    """Statements in the order of the text, the first and last line of each, from 0, the offset of each, and the offset
+    that it had in the text in which it was parsed."""
 
     statements: list[Statement]
     first: list[int]
     last: list[int]
     start: list[int]
+    parsed: list[int]
 
     def __len__(self) -> int:
         return len(self.statements)
@@ -36,10 +38,13 @@ class EditedText:
     """
 
     _source: Source = field(default_factory=lambda: Source("", ""))
+    """The last text without errors."""
     _lines: list[str] = field(default_factory=list)
     _placed: _Lines | None = None
     _warnings: Sequence[Diagnostic] = ()
-    """Those about the text."""
+    """Those about this text."""
+    _last: tuple[Source, Mapping[Statement, int]] = field(default_factory=lambda: (Source("", ""), {}))
+    """The last text, with or without errors, and how far each statement is from where it was parsed."""
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
         """The program of a text, as `parse` gives it, but for places. Diagnostics go to the report, with the places of
@@ -48,23 +53,25 @@ class EditedText:
         found = self._edited(source, lines, own, statements)
         if found is None:
             own = Report()
-            program = parse(source, own, statements)
-            if own.errors:
-                report.add(own)
-                return program
-            found = _placed(program.statements, 0, 0)
+            found = _placed(parse(source, own, statements).statements, 0, 0)
         report.add(own)
-        self._source, self._lines, self._placed = source, lines, found
-        self._warnings = own.diagnostics
+        moved = [start - parsed for start, parsed in zip(found.start, found.parsed, strict=True)]
+        self._last = source, dict(zip(found.statements, moved, strict=True))
+        if not own.errors:
+            self._source, self._lines, self._placed = source, lines, found
+            self._warnings = own.diagnostics
         return Program(tuple(found.statements))
 
-    def placed(self, statement: Statement, span: Span) -> Span:
-        """Where a place in a statement of the last program is in its text."""
-        placed = self._placed
-        if placed is None or statement not in placed.statements:
-            return span  # there are errors, so all of the text was parsed
-        by = placed.start[placed.statements.index(statement)] - statement.span.start
-        return _shifted(span, self._source, by)
+    def placed(self, span: Span) -> Span | None:
+        """Where a place in a statement of the last program is in its text; None if it is in none."""
+        source, moved = self._last
+        if span.source is source:
+            return span
+        for statement, by in moved.items():
+            if holds(statement, span):
+                is_there = isinstance(statement, OutputStatement) and _is_within(statement.span, span)
+                return _shifted(span, source, 0 if is_there else by)
+        return None
 
     def _edited(self, source: Source, lines: list[str], report: Report, names: Collection[str]) -> _Lines | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole.
@@ -84,18 +91,36 @@ class EditedText:
         if report.errors or (last < len(placed) and not _ends_as(middle, placed, last - 1, by)):
             return None
         known = {_words(statement): statement for statement in placed.statements[first:last]}
+        for at, statement in enumerate(middle.statements):
+            if (earlier := known.pop(_words(statement), None)) is not None:
+                middle.statements[at], middle.parsed[at] = earlier, earlier.span.start
         after, shift = placed.statements[last:], len(source.text) - len(text)
         for warning in self._warnings:
             if (span := warning.span) is not None and not start <= span.start < end - shift:
                 report.add([replace(warning, span=_shifted(span, source, 0 if span.start < start else shift))])
         if by or shift:
             after = [_moved(statement, source, shift) for statement in after]
+        parsed = [
+            statement.span.start if isinstance(statement, Parameter) else offset
+            for statement, offset in zip(after, placed.parsed[last:], strict=True)
+        ]
         return _Lines(
-            [*placed.statements[:first], *(known.get(_words(each), each) for each in middle.statements), *after],
+            [*placed.statements[:first], *middle.statements, *after],
             [*placed.first[:first], *middle.first, *(line + by for line in placed.first[last:])],
             [*placed.last[:first], *middle.last, *(line + by for line in placed.last[last:])],
             [*placed.start[:first], *middle.start, *(offset + shift for offset in placed.start[last:])],
+            [*placed.parsed[:first], *middle.parsed, *parsed],
         )
+
+
+def holds(statement: Statement, span: Span) -> bool:
+    """Whether a place is in a statement, in the text in which that was parsed, or its arguments were."""
+    arguments = statement.args if isinstance(statement, OutputStatement) else ()
+    return any(_is_within(part.span, span) for part in (statement, *arguments))
+
+
+def _is_within(outer: Span, span: Span) -> bool:
+    return outer.source is span.source and outer.start <= span.start < outer.end
 
 
 def _shifted(span: Span, source: Source, by: int) -> Span:
@@ -117,7 +142,8 @@ def _placed(statements: Sequence[Statement], start: int, line: int) -> _Lines:
             line += span.source.text.count("\n", start, end)
             lines.append(line)
             start = end
-    return _Lines([*statements], lines[::2], lines[1::2], [statement.span.start for statement in statements])
+    starts = [statement.span.start for statement in statements]
+    return _Lines([*statements], lines[::2], lines[1::2], starts, [*starts])
 
 
 def _moved(statement: Statement, source: Source, by: int) -> Statement:

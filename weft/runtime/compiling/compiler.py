@@ -450,7 +450,8 @@ class Compiler:
             try:
                 made = self._build(source, room, reader, kept)
             except WeftError:
-                self._kept = kept  # the places of mistakes are known only to a build from nothing
+                self._kept = kept
+                raise
             except MemoryError:
                 raise
             except Exception:
