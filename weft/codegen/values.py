@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice
@@ -305,12 +306,17 @@ class Section:
         for number, value in new.items():
             values[places[number]] = value
         rows, notes = self.numbered
-        made, moved = structure.rows(rows, values)
-        others = [at for at, op in enumerate(rows.ops) if op != "const"] if notes else ()
-        places = dict(zip(others, moved, strict=True)) if notes else {}
-        result = Section.of_rows(self.rate, made, [(places[at], note) for at, note in notes if at in places])
-        result._structure, result._constants = structure, values
-        return result
+        attrs = _with_constants(rows, new)
+        if attrs is not None:
+            rows = rows._replace(attrs=attrs)
+        else:
+            others = [at for at, op in enumerate(rows.ops) if op != "const"]
+            rows, numbers = structure.rows(rows, values)
+            moved = dict(zip(others, numbers, strict=True))
+            notes = tuple([(moved[at], note) for at, note in notes if at in moved])
+        made = Section.of_rows(self.rate, rows, notes)
+        made._structure, made._constants = structure, values
+        return made
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -605,6 +611,22 @@ def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
         {local: made[number] for local, number in rows.locals},
         {made[number]: note for number, note in notes},
     )
+
+
+def _with_constants(rows: Rows, new: Mapping[int, float]) -> tuple[Any, ...] | None:
+    """The attributes of rows with other constants as some operands; None if a constant would become several, or several
+    one."""
+    operands = rows.operands()
+    values = defaultdict[int, list[float]](list)
+    for at, value in new.items():
+        values[operands[at]].append(value)
+    if any(operands.count(at) != len(those) or len(set(map(_bits, those))) > 1 for at, those in values.items()):
+        return None
+    attrs = list(rows.attrs)
+    for at, those in values.items():
+        attrs[at] = those[0]
+    constants = [attr or _bits(attr) for op, attr in zip(rows.ops, attrs, strict=True) if op == "const"]
+    return tuple(attrs) if len(set(constants)) == len(constants) else None
 
 
 def _bits(value: float) -> tuple[float, float]:

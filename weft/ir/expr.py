@@ -138,8 +138,8 @@ class Pool:
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
         """The expression of this structure. Its span is the first one that it is made with. Raises WeftError when the
         budget is spent."""
-        known = _bits(attr) if op == "const" else attr
-        node = self._nodes.get((op, args, known))
+        structure = (op, args, _bits(attr) if op == "const" else attr)
+        node = self._nodes.get(structure)
         if node is None:
             if self._steps:
                 self.budget.spend(self._steps, span)
@@ -147,16 +147,16 @@ class Pool:
             free = 0
             for arg in args:
                 free |= arg.free
-            if op in _BINDING:
-                free = _free_of_loop(args, attr)
             if attr is None:
                 own = hash((_KEY_OF_OP[op], *[arg.key for arg in args])) & _KEY
             elif op in ("const", "number"):
                 own = _KEY_OF_CONSTANTS
             else:
+                if op in _BINDING:
+                    free = _free_of_loop(args, attr)
                 own = hash((_KEY_OF_OP[op], _key_of(attr), *[arg.key for arg in args])) & _KEY
                 own |= (_KEY + 1) * (op in _NUMBERS)
-            node = self._nodes[op, args, known] = Expr(op, args, attr, len(self._nodes), own, free, span)
+            node = self._nodes[structure] = Expr(op, args, attr, len(self._nodes), own, free, span)
         return node
 
     def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
