@@ -17,11 +17,11 @@ from weft.graph.numbers import Numbers
 from weft.graph.partition import reachable
 from weft.ir.census import Census
 from weft.ir.constants import Tunable, bits, retuned, tune
-from weft.ir.expr import Expr, KnownRewrites, Lowered, Pool, rewrite
+from weft.ir.expr import Expr, KnownRewrites, Lowered, Pool, in_order, rewrite
 from weft.syntax.ast import Number
 
 _Use: TypeAlias = "tuple[int, bytes]"
-"""The key of an expression, and the value of a constant that it uses."""
+"""The structure of an expression, and the value of a constant that it uses."""
 
 
 @dataclass(eq=False)
@@ -97,7 +97,7 @@ class Filling:
     def _are_alone(self, nodes: Iterable[Expr]) -> bool:
         """Whether each of these numbers is the only one that is used as it is."""
         users = self._census.users
-        return all(len(self._users[user.key, self._bits[node]]) == 1 for node in nodes for user in users[node])
+        return all(len(self._users[_form(user), self._bits[node]]) == 1 for node in nodes for user in users[node])
 
     # --- uses ---
 
@@ -105,10 +105,10 @@ class Filling:
         for user in users:
             for arg in user.args:
                 if arg.op == "number":
-                    self._add((user.key, self._bits[arg]), arg, change)
+                    self._add((_form(user), self._bits[arg]), arg, change)
                 elif arg.op == "const":
                     assert isinstance(arg.attr, float)
-                    self._add((user.key, bits(arg.attr)), None, change)
+                    self._add((_form(user), bits(arg.attr)), None, change)
 
     def _add(self, use: _Use, number: Expr | None, change: int) -> None:
         """Notes that a number is used so, or no longer."""
@@ -131,8 +131,8 @@ class Filling:
                 self._bits[node] = now
                 for user in self._census.users[node]:
                     for _ in range(user.args.count(node)):
-                        self._add((user.key, before), node, -1)
-                        self._add((user.key, now), node, 1)
+                        self._add((_form(user), before), node, -1)
+                        self._add((_form(user), now), node, 1)
 
     # --- constants ---
 
@@ -176,6 +176,13 @@ class Filling:
             together[first_of(node)].append(node)
         for first, nodes in together.items():
             yield from ((frozenset((node,)), True) for node in nodes) if first is None else [(frozenset(nodes), False)]
+
+
+def _form(user: Expr) -> int:
+    """A hash of the structure of an expression, whatever the order of its operands is if that does not matter."""
+    if user.attr is not None:
+        return user.key
+    return hash((user.op, *[arg.key for arg in in_order(user.op, user.args)]))
 
 
 def _has(constant: Expr, known: bytes) -> bool:
