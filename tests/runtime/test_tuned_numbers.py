@@ -50,6 +50,7 @@ HEARD = (
     "fract(me@abstime * {0} + {1}) % {2}",
     "noise(me@abstime * {0}) * {1} + amount * {2}",
 )
+RESTS = ("", "// a note\n", "#use std.map\n", "c0 = me@x * 3\n", "compute(c1)\n", 'display(c0 * 0.5, to: "other")\n')
 NUMBERS = ("0", "1", "0.5", "0.5", "0.25", "2", "9", "8.5", "3", "0.1", "0.0", "100000000", "0.0000001", "4")
 
 
@@ -69,10 +70,12 @@ class Patch:
         lines.append(f"compute({shown[-1]}(me@x ~ {{0}}, me@y ~ {{1}}))\nplay({chance.choice(HEARD)})\n")
         self._lines = lines
         self.numbers = [[number(chance) for _ in range(3)] for _ in lines]
+        self.rest = ""
 
     @property
     def text(self) -> str:
-        return "".join(line.format(*numbers) for line, numbers in zip(self._lines, self.numbers, strict=True))
+        lines = (line.format(*numbers) for line, numbers in zip(self._lines, self.numbers, strict=True))
+        return "".join((*lines, self.rest))
 
 
 def edits(chance: random.Random, count: int) -> Iterator[str]:
@@ -80,7 +83,9 @@ def edits(chance: random.Random, count: int) -> Iterator[str]:
     before: list[tuple[int, int, str]] = []
     yield patch.text
     for _ in range(count):
-        for _ in range(chance.choice([1, 1, 1, 2])):
+        if chance.random() < 0.2:
+            patch.rest = chance.choice(RESTS)
+        for _ in range(chance.choice([0, 1, 1, 1, 2])):
             if before and chance.random() < 0.3:
                 at, place, new = before.pop()
             else:
@@ -168,6 +173,14 @@ def test_all_questions_have_the_same_answers(question: str) -> None:
     asked_again = question in ("a small whole exponent", "a noise without a third coordinate", "a period")
     assert asked_again or all(lowered is made[0].lowered[0] for each in made for lowered in each.lowered)
     check(text.format(number) for number in numbers)
+
+
+def test_numbers_are_taken_back_with_a_statement() -> None:
+    """After tuning, the numbers of before come with other places of what is the same."""
+    text = "#use std.map\nshown = me@x * 3.25\na = me@y\nb = 1\nc = 2\ndisplay(shown + a)\n"
+    moved = text.replace("display(shown + a)", "display(shown + a) // again\nd = 4")
+    tuned = text.replace("3.25", "3.5")
+    check([text, tuned, moved, tuned, text, moved.replace("3.25", "3.5"), moved, text])
 
 
 def test_unusual_values() -> None:

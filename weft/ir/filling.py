@@ -40,6 +40,10 @@ class Filling:
     """The uses of several numbers."""
     _constants: dict[Expr, Expr] = field(default_factory=dict)
     """The constants of numbers."""
+    _alone: set[Tunable] = field(default_factory=set)
+    """Those of one number each."""
+    _roots: set[Expr] = field(default_factory=set)
+    """The numbers that are outputs themselves."""
     _spare: dict[tuple[frozenset[Expr], bytes], Expr] = field(default_factory=dict)
     """Constants by the numbers and the value that they stand for, or stood for."""
     _values: Mapping[Number, float] = field(default_factory=dict)
@@ -56,17 +60,19 @@ class Filling:
             self._bits.pop(node, None)
         self._bits |= {node: bits(self._value(node)) for node in changes.came if node.op == "number"}
         self._count(changes.came, 1)
-        self._revalue(list(self._bits))
+        self._revalue()
         self.pool.lift_limit()  # the open expressions have been paid for
-        before, self._constants = self._constants, self._chosen(lowered)
-        differing = [node for node, made in self._constants.items() if before.get(node) is not made]
-        self._rewrites.forget((*changes.gone, *reachable(differing, self._census.users)))
+        roots = {root for root in lowered.roots if root.op == "number"}
+        if changes.came or changes.gone or (roots, self.numbers.values) != (self._roots, self._values):
+            before, self._constants = self._constants, self._chosen(roots)
+            differing = [node for node, made in self._constants.items() if before.get(node) is not made]
+            self._rewrites.forget((*changes.gone, *reachable(differing, self._census.users)))
 
         def fill(node: Expr, args: tuple[Expr, ...]) -> Expr:
             return self._constants[node]
 
         found = rewrite(lowered, self.pool, ("number",), fill, known=self._rewrites)
-        self._result, self._values = (lowered, found), self.numbers.values
+        self._result, self._roots, self._values = (lowered, found), roots, self.numbers.values
         return found
 
     def retuned(self, lowered: Lowered) -> Mapping[Tunable, float] | None:
@@ -74,13 +80,12 @@ class Filling:
         if self._result is None or self._result[0] is not lowered:
             return None
         changed = {number for number, _ in self._values.items() ^ self.numbers.values.items()}
-        nodes = [node for node in self._bits if node.attr in changed]
-        if not self._are_alone(nodes):
-            return None
-        self._revalue(nodes)
-        constants = {node: self._constants[node].attr for node in nodes}
-        new = {constant: self._value(node) for node, constant in constants.items() if isinstance(constant, Tunable)}
-        return retuned(new) if len(new) == len(nodes) and self._are_alone(nodes) else None
+        constants = {node: made.attr for node, made in self._constants.items() if node.attr in changed}
+        if not constants:
+            return {}
+        self._revalue()
+        new = {attr: self._value(node) for node, attr in constants.items() if attr in self._alone}
+        return retuned(new) if len(new) == len(constants) and all(map(self._is_alone, constants)) else None
 
     def tune(self, values: Mapping[Tunable, float]) -> None:
         """Gives constants the values of `retuned`."""
@@ -94,10 +99,9 @@ class Filling:
         assert isinstance(node.attr, Number)
         return self.numbers.value(node.attr)
 
-    def _are_alone(self, nodes: Iterable[Expr]) -> bool:
-        """Whether each of these numbers is the only one that is used as it is."""
-        users = self._census.users
-        return all(len(self._users[_form(user), self._bits[node]]) == 1 for node in nodes for user in users[node])
+    def _is_alone(self, node: Expr) -> bool:
+        """Whether a number is the only one that is used as it is."""
+        return all(len(self._users[_form(user), self._bits[node]]) == 1 for user in self._census.users[node])
 
     # --- uses ---
 
@@ -123,10 +127,10 @@ class Filling:
             if not those:
                 del self._users[use]
 
-    def _revalue(self, nodes: Iterable[Expr]) -> None:
+    def _revalue(self) -> None:
         """Goes on to the new values of numbers."""
-        for node in nodes:
-            before, now = self._bits[node], bits(self._value(node))
+        for node, before in list(self._bits.items()):
+            now = bits(self._value(node))
             if before != now:
                 self._bits[node] = now
                 for user in self._census.users[node]:
@@ -136,11 +140,12 @@ class Filling:
 
     # --- constants ---
 
-    def _chosen(self, lowered: Lowered) -> dict[Expr, Expr]:
+    def _chosen(self, roots: Iterable[Expr]) -> dict[Expr, Expr]:
         """The constants of all numbers. One that stood for the same number is taken again, if it has the value."""
         found: dict[Expr, Expr] = {}
         taken: set[Expr] = set()
-        for nodes, is_plain in self._classes(lowered):
+        self._alone = set()
+        for nodes, is_plain in self._classes(roots):
             first = next(iter(nodes))
             known, value = self._bits[first], self._value(first)
             if is_plain:
@@ -151,10 +156,12 @@ class Filling:
             made = next(usable, None) or self.pool.tunable(value, first.span)
             taken.add(made)
             self._spare[nodes, known] = made
+            if isinstance(made.attr, Tunable) and len(nodes) == 1:
+                self._alone.add(made.attr)
             found |= dict.fromkeys(nodes, made)
         return found
 
-    def _classes(self, lowered: Lowered) -> Iterator[tuple[frozenset[Expr], bool]]:
+    def _classes(self, roots: Iterable[Expr]) -> Iterator[tuple[frozenset[Expr], bool]]:
         """The numbers, those that are one constant together, and whether it is a plain one."""
         joined: dict[Expr | None, Expr | None] = {}
 
@@ -168,7 +175,7 @@ class Filling:
             firsts = {first_of(each) for each in self._users[use]}
             first = None if None in firsts else firsts.pop()
             joined |= dict.fromkeys(firsts - {first}, first)
-        for root in {root for root in lowered.roots if root.op == "number"}:
+        for root in roots:
             if (first := first_of(root)) is not None:
                 joined[first] = None
         together = defaultdict[Expr | None, list[Expr]](list)
