@@ -142,6 +142,7 @@ QUESTIONS = {
     "a period": ("(me@x * 2.25 + me@time) % {}", "3.25", "100000000"),
     "a remainder, by a quotient": ("y - floor(y / 3.25) * {}", "4.75", "3.25"),
     "a remainder, by a product": ("y - floor(y * 0.25) * {}", "4.75", "4"),
+    "a remainder no more": ("y - floor(y * 0.25) * {}", "4", "0"),
     "a factor that is infinite": ("noise(me@x * exp({}) + me@time * 4.75)", "1.25", "1000.5"),
     "a factor that is pi": ("sin(me@x * {})", "3.25", "3.141592653589793"),
     "a product that is there already": ("sin(me@x * 4.75) + cos(me@x * {})", "3.25", "4.75"),

@@ -1,7 +1,8 @@
 """From subgraphs to units: lowering, the passes, and all kernels; or those of the text before, with other constants.
 
-Most saves on stage tune a number. If the IR differs from the one before in the values of constants only, so do the
-kernels, and these need not be built again.
+Most saves on stage tune a number. If the passes would do the same for other values of constants, they do not run: the
+IR stays, and its constants get these values, in the kernels as well (`KeptUnit.tuned`). If they run, and the IR differs
+from the one before in constants only, the kernels do so, too (`tuning`), and need not be built again.
 """
 
 from __future__ import annotations
@@ -107,13 +108,8 @@ class _Made:
             for user in users.get(constant, ()):
                 if isinstance(user.attr, LoopShape):
                     return None
-                places = (place for place, arg in enumerate(user.args) if arg is constant)
-                uses |= {(self.origins.get(user, user), place): value for place in places}
-        try:
-            kernels = _with_constants(self.unit.kernels, self.builders, uses)
-        except MalformedError:
-            return None
-        return replace(self, unit=_with_kernels(self.unit, kernels))
+                uses |= {(user, place): value for place, arg in enumerate(user.args) if arg is constant}
+        return self._with_constants(uses)
 
     def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
         """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
@@ -121,15 +117,22 @@ class _Made:
         found = None if self.unit.kernel.stages else tuning(self.lowered, lowered, gone, came)
         if found is None:
             return None
-        uses = {(self.origins.get(user, user), place): value for (user, place), value in found.constants.items()}
-        try:
-            kernels = _with_constants(self.unit.kernels, self.builders, uses)
-        except MalformedError:
+        made = self._with_constants(found.constants)
+        if made is None:
             return None
         replaced = found.replaced
         origins = {node: origin for node, origin in self.origins.items() if node not in replaced}
         origins |= {new: self.origins.get(node, node) for node, new in replaced.items()}
-        return _Made(written, _with_kernels(self.unit, kernels), lowered, self.builders, origins)
+        return replace(made, written=written, lowered=lowered, origins=origins)
+
+    def _with_constants(self, constants: Mapping[ConstantUse, float]) -> _Made | None:
+        """The unit with other constants as operands of expressions; None if one is no operand in the kernels."""
+        uses = {(self.origins.get(user, user), place): value for (user, place), value in constants.items()}
+        try:
+            kernels = _with_constants(self.unit.kernels, self.builders, uses)
+        except MalformedError:
+            return None
+        return replace(self, unit=_with_kernels(self.unit, kernels))
 
 
 def _with_constants(
@@ -188,8 +191,8 @@ class KeptUnit:
         return cls(KeptLowering(pool, numbers), replace(_pass_context(pool, spec, patch), _rewritten={}))
 
     def tuned(self) -> _Made | None:
-        """The unit, if nothing is different but the values of constants that the passes did the same for, and that are
-        operands of kernels."""
+        """The unit, if nothing is different but the values of constants for which the passes would do the same, and
+        which are operands of kernels. Its IR is the last one, whose constants have other values from here on."""
         lowered, filling = self.lowering.current, self.lowering.filling
         if self.made is None or lowered is None:
             return None

@@ -219,7 +219,7 @@ class Section:
     a kernel that has been translated needs few of them.
     """
 
-    __slots__ = ("_constants", "_numbered", "_numbers", "_structure", "_values", "rate")
+    __slots__ = ("_constants", "_firsts", "_numbered", "_numbers", "_structure", "_values", "rate")
 
     def __init__(
         self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
@@ -232,6 +232,7 @@ class Section:
         """The numbers of the rows of its values, if they were not made of rows."""
         self._structure: Structure | None = None
         self._constants: list[float] | None = None
+        self._firsts: list[int] | None = None
 
     @classmethod
     def of_rows(cls, rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
@@ -278,7 +279,9 @@ class Section:
         """The number of the first operand of a value; see `Rows.operands`. Raises KeyError if the section was made of
         rows."""
         rows, _ = self.numbered
-        return sum(map(len, rows.args[: self._numbers[node]]))
+        if self._firsts is None:
+            self._firsts = [*accumulate(map(len, rows.args), initial=0)]
+        return self._firsts[self._numbers[node]]
 
     @property
     def structure(self) -> Structure:

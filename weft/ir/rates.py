@@ -297,7 +297,8 @@ def _is_quotient(node: Expr, argument: Expr, period: Known) -> bool:
 
 
 def _are_reciprocal(values: Values, one: Known, other: Known) -> bool:
-    return values.of(one) == 1 / values.of(other)
+    divisor = values.of(other)
+    return divisor != 0 and values.of(one) == 1 / divisor
 
 
 def _is_period(known: Known) -> bool:
