@@ -182,7 +182,10 @@ class Filling:
         for node in self._census.found:
             together[first_of(node)].append(node)
         for first, nodes in together.items():
-            yield from ((frozenset((node,)), True) for node in nodes) if first is None else [(frozenset(nodes), False)]
+            if first is None:
+                yield from ((frozenset((node,)), True) for node in nodes)
+            else:
+                yield frozenset(nodes), False
 
 
 def _form(user: Expr) -> int:
