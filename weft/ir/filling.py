@@ -54,6 +54,8 @@ class Filling:
         """An IR with the values of its open numbers."""
         if self._result is not None and self._result[0] is lowered and self._values == self.numbers.values:
             return self._result[1]
+        if "number" not in self.pool.ops:
+            return lowered
         changes = self._census.follow(lowered.roots)
         self._count(changes.gone, -1)
         for node in changes.gone:
