@@ -13,9 +13,10 @@ from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
 from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import error
+from weft.ir.constants import current
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
-    depending_on_loop, depth_first, rewrite, topological
+    depending_on_loop, depth_first, known_of, rewrite, topological
 )
 from weft.ir.rates import Rate, RateAnalysis
 from weft.names import is_sound
@@ -575,6 +576,8 @@ class SectionWriter:
                 if is_sound(name):
                     self._program.pictures.add(name)  # the number of its samples
                 made = builder.leaf("scalar", Scalar("uniform", name, "float"))
+            case "const", _:
+                made = builder.leaf(node.op, current(known_of(node)))
             case _:
                 made = builder.leaf(node.op, node.attr)
         self._known[node] = made

@@ -1,7 +1,8 @@
 """From subgraphs to units: lowering, the passes, and all kernels; or those of the text before, with other constants.
 
-Most saves on stage tune a number. If the IR differs from the one before in the values of constants only, so do the
-kernels, and these need not be built again.
+Most saves on stage tune a number. If the passes would do the same for other values of constants, they do not run: the
+IR stays, and its constants get these values, in the kernels as well (`KeptUnit.tuned`). If they run, and the IR differs
+from the one before in constants only, the kernels do so, too (`tuning`), and need not be built again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
 from weft.ir.census import Census, Changes
-from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool
+from weft.ir.constants import current
+from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool, known_of
 from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, long_loops
@@ -79,8 +81,7 @@ def _without_expressions(lowered: Lowered) -> tuple[object, ...]:
 
 
 def _value(constant: Expr) -> float:
-    assert isinstance(constant.attr, float)
-    return constant.attr
+    return current(known_of(constant))
 
 
 # Units.
@@ -97,21 +98,41 @@ class _Made:
     builders: tuple[KernelBuilder, ...]
     origins: Mapping[Expr, Expr] = field(default_factory=dict)
 
+    def with_values(self, new: Mapping[Expr, float], users: Mapping[Expr, Iterable[Expr]]) -> _Made | None:
+        """The unit with other values of constants, by those that use them; None if these are not all operands in the
+        kernels."""
+        if self.unit.kernel.stages or not new.keys().isdisjoint(self.lowered.roots):
+            return None
+        uses: dict[ConstantUse, float] = {}
+        for constant, value in new.items():
+            for user in users.get(constant, ()):
+                if isinstance(user.attr, LoopShape):
+                    return None
+                uses |= {(user, place): value for place, arg in enumerate(user.args) if arg is constant}
+        return self._with_constants(uses)
+
     def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
         """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
         gone, came = set(changes.gone), set(changes.came)
         found = None if self.unit.kernel.stages else tuning(self.lowered, lowered, gone, came)
         if found is None:
             return None
-        uses = {(self.origins.get(user, user), place): value for (user, place), value in found.constants.items()}
-        try:
-            kernels = _with_constants(self.unit.kernels, self.builders, uses)
-        except MalformedError:
+        made = self._with_constants(found.constants)
+        if made is None:
             return None
         replaced = found.replaced
         origins = {node: origin for node, origin in self.origins.items() if node not in replaced}
         origins |= {new: self.origins.get(node, node) for node, new in replaced.items()}
-        return _Made(written, _with_kernels(self.unit, kernels), lowered, self.builders, origins)
+        return replace(made, written=written, lowered=lowered, origins=origins)
+
+    def _with_constants(self, constants: Mapping[ConstantUse, float]) -> _Made | None:
+        """The unit with other constants as operands of expressions; None if one is no operand in the kernels."""
+        uses = {(self.origins.get(user, user), place): value for (user, place), value in constants.items()}
+        try:
+            kernels = _with_constants(self.unit.kernels, self.builders, uses)
+        except MalformedError:
+            return None
+        return replace(self, unit=_with_kernels(self.unit, kernels))
 
 
 def _with_constants(
@@ -169,6 +190,21 @@ class KeptUnit:
         pool = Pool(names=False)
         return cls(KeptLowering(pool, numbers), replace(_pass_context(pool, spec, patch), _rewritten={}))
 
+    def tuned(self) -> _Made | None:
+        """The unit, if nothing is different but the values of constants for which the passes would do the same, and
+        which are operands of kernels. Its IR is the last one, whose constants have other values from here on."""
+        lowered, filling = self.lowering.current, self.lowering.filling
+        if self.made is None or lowered is None:
+            return None
+        values = filling.retuned(lowered)
+        if not values:
+            return None if values is None else self.made
+        new = {self.context.pool.make("const", (), each): value for each, value in values.items()}
+        made = self.made.with_values(new, self.census.users)
+        if made is not None:
+            filling.tune(values)
+        return made
+
 
 def _pass_context(pool: Pool, spec: ContextSpec, patch: Patch) -> PassContext:
     return PassContext(pool, spec, patch.media, int(patch.settings["samples"]))
@@ -183,6 +219,9 @@ def compile_unit(
     spec = contexts[subgraph.context]
     context = known.context if known else _pass_context(Pool(budget), spec, patch)
     before = known.made if known else None
+    if known and (tuned := known.tuned()):
+        known.made = tuned if tuned is before else _with_loops(tuned, context.pool)
+        return replace(known.made.unit, subgraph=subgraph), tuned.lowered
     written = lower(patch, graph, subgraph, contexts, known.lowering if known else context.pool)
     if before and before.written == written:
         return replace(before.unit, subgraph=subgraph), before.lowered
@@ -192,12 +231,17 @@ def compile_unit(
     changes = known.census.follow(lowered.roots) if known else None
     made = before.tuned(written, lowered, changes) if before and changes else None
     made = made or _built(subgraph, written, lowered, context, optimise)
-    loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
-    places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
-    made = replace(made, unit=replace(made.unit, subgraph=subgraph, loops=places))
+    made = _with_loops(replace(made, unit=replace(made.unit, subgraph=subgraph)), context.pool)
     if known:
         known.made = made
     return made.unit, made.lowered
+
+
+def _with_loops(made: _Made, pool: Pool) -> _Made:
+    """The unit with the places of its long loops."""
+    loops = long_loops(made.written.nodes, LOOP_STEPS, NEST_STEPS) if "loop" in pool.ops else ()
+    places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
+    return replace(made, unit=replace(made.unit, loops=places))
 
 
 def _built(subgraph: Subgraph, written: Lowered, lowered: Lowered, context: PassContext, optimise: bool) -> _Made:

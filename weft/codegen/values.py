@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import pickle
 from array import array
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import chain, count
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, islice
 from math import copysign
 from operator import attrgetter
 from types import MappingProxyType
@@ -117,32 +119,88 @@ class Rows(NamedTuple):
         return [*chain(*self.args, *ends)]
 
 
-class Structure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Structure:
     """What a section is without the values of its constants: with equal digests, all else is the same, and it does not
-    matter which constants are equal. `constants` are the numbers of the operands that are constants; see `operands`."""
+    matter which constants are equal. `constants` are the numbers of the operands that are constants; see
+    `Rows.operands`."""
 
     digest: bytes
     constants: tuple[int, ...]
+    _bare: _BareRows = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, rows: Rows) -> Structure:
-        ops, attrs = list[str](), list[Any]()
-        numbers: list[int] = []
-        for op, attr in zip(rows.ops, rows.attrs, strict=True):
+        bare = _BareRows.of(rows)
+        attrs = [attr for attr in bare.attrs if attr is not None]
+        ends = [[slot for slot, _ in rows.stores], [local for local, _ in rows.locals], len(rows.outputs)]
+        found = hashlib.sha256(f"{' '.join(bare.ops)} {(attrs, ends)!r}".encode())
+        found.update(array("q", bare.lengths).tobytes())
+        found.update(array("q", bare.operands).tobytes())
+        return cls(found.digest(), tuple([at for at, number in enumerate(bare.operands) if number < 0]), bare)
+
+    def rows(self, rows: Rows, values: Sequence[float]) -> tuple[Rows, Sequence[int]]:
+        """Rows of this structure with other values of constants, as they would be written; and the numbers of the rows
+        that are no constants. Equal constants are one row, before its first user."""
+        bare = self._bare
+        first: dict[object, int] = {}
+        befores, constants, used = list[int](), list[float](), list[int]()
+        for number, value in zip(self.constants, values, strict=True):
+            same = value or _bits(value)
+            if same not in first:
+                first[same] = bisect_right(bare.needed, number) + len(first)
+                befores.append(first[same] - len(constants))
+                constants.append(value)
+            used.append(first[same])
+        moved, ops, attrs, lengths = list[int](), list[str](), list[Any](), list[int]()
+        begins, ends = [0, *befores], [*befores, len(bare.ops)]
+        for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            if at:
+                ops.append("const")
+                attrs.append(constants[at - 1])
+                lengths.append(0)
+            moved += range(begin + at, end + at)
+            ops += bare.ops[begin:end]
+            attrs += bare.attrs[begin:end]
+            lengths += bare.lengths[begin:end]
+        operands = [moved[number] for number in bare.operands]
+        for number, row in zip(self.constants, used, strict=True):
+            operands[number] = row
+        left = iter(operands)
+        args = tuple([tuple(islice(left, length)) for length in lengths])
+        outputs = tuple(islice(left, len(rows.outputs)))
+        stores = tuple([(slot, next(left)) for slot, _ in rows.stores])
+        locals_ = tuple([(local, next(left)) for local, _ in rows.locals])
+        return Rows(tuple(ops), args, tuple(attrs), outputs, stores, locals_), moved
+
+
+class _BareRows(NamedTuple):
+    """Rows without those of constants. `operands` are the rows of all operands, −1 for constants. A constant is written
+    after the rows for which at most its own operand is `needed`."""
+
+    ops: list[str]
+    attrs: list[Any]
+    lengths: list[int]
+    operands: list[int]
+    needed: list[int]
+
+    @classmethod
+    def of(cls, rows: Rows) -> _BareRows:
+        ops, attrs, lengths, numbers = list[str](), list[Any](), list[int](), list[int]()
+        for op, attr, args in zip(rows.ops, rows.attrs, rows.args, strict=True):
             if op == "const":
                 numbers.append(-1)
             else:
                 numbers.append(len(ops))
                 ops.append(op)
-                if attr is not None:
-                    attrs.append(attr)
-        lengths = [len(args) for args, op in zip(rows.args, rows.ops, strict=True) if op != "const"]
+                attrs.append(attr)
+                lengths.append(len(args))
         operands = [numbers[at] for at in rows.operands()]
-        ends = [[slot for slot, _ in rows.stores], [local for local, _ in rows.locals], len(rows.outputs)]
-        found = hashlib.sha256(f"{' '.join(ops)} {(attrs, ends)!r}".encode())
-        found.update(array("q", lengths).tobytes())
-        found.update(array("q", operands).tobytes())
-        return cls(found.digest(), tuple([at for at, number in enumerate(operands) if number < 0]))
+        needed = list(accumulate(lengths))
+        for at, number in reversed([*enumerate(operands)]):
+            if number >= 0 and ops[number] in LEAVES:
+                needed[number] = at  # at last, that of the first use
+        return cls(ops, attrs, lengths, operands, needed)
 
 
 class _SectionValues(NamedTuple):
@@ -162,7 +220,7 @@ class Section:
     themselves are still pickled until then: what plays a kernel that has been translated needs few of them.
     """
 
-    __slots__ = ("_numbered", "_numbers", "_pickled", "_structure", "_values", "rate")
+    __slots__ = ("_constants", "_firsts", "_numbered", "_numbers", "_pickled", "_structure", "_values", "rate")
 
     def __init__(
         self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
@@ -176,6 +234,8 @@ class Section:
         self._numbers: Mapping[Node, int] = {}
         """The numbers of the rows of its values, if they were not made of rows."""
         self._structure: Structure | None = None
+        self._constants: list[float] | None = None
+        self._firsts: list[int] | None = None
 
     @classmethod
     def of_rows(cls, rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
@@ -231,7 +291,9 @@ class Section:
         """The number of the first operand of a value; see `Rows.operands`. Raises KeyError if the section was made of
         rows."""
         rows, _ = self.numbered
-        return sum(map(len, rows.args[: self._numbers[node]]))
+        if self._firsts is None:
+            self._firsts = [*accumulate(map(len, rows.args), initial=0)]
+        return self._firsts[self._numbers[node]]
 
     @property
     def structure(self) -> Structure:
@@ -243,29 +305,32 @@ class Section:
     @property
     def constants(self) -> list[float]:
         """The values of the operands that are constants, in their order."""
-        rows, _ = self.numbered
-        operands = rows.operands()
-        return [rows.attrs[operands[at]] for at in self.structure.constants]
+        if self._constants is None:
+            rows, _ = self.numbered
+            operands = rows.operands()
+            self._constants = [rows.attrs[operands[at]] for at in self.structure.constants]
+        return self._constants
 
     def with_constants(self, new: Mapping[int, float]) -> Section:
         """The section with other constants as operands that are constants now, by the numbers of operands, as it would
         be if it had been built with these. Raises MalformedError if an operand is no constant."""
-        (rows, notes), operands = self.numbered, self.numbered[0].operands()
-        if not new.keys() <= set(self.structure.constants):
+        structure, values = self.structure, [*self.constants]
+        places = {number: at for at, number in enumerate(structure.constants)}
+        if not new.keys() <= places.keys():
             raise MalformedError("an operand is no constant")
-        found: dict[int, list[float]] = {}
-        for at, value in new.items():
-            found.setdefault(operands[at], []).append(value)
-        attrs = list(rows.attrs)
-        for constant, values in found.items():
-            attrs[constant] = values[0]
-        are_alone = all(len(v) == operands.count(at) and len(set(map(_bits, v))) == 1 for at, v in found.items())
-        constants = [_bits(attr) for op, attr in zip(rows.ops, attrs, strict=True) if op == "const"]
-        if are_alone and len(set(constants)) == len(constants):
-            made = Section.of_rows(self.rate, rows._replace(attrs=tuple(attrs)), notes)
+        for number, value in new.items():
+            values[places[number]] = value
+        rows, notes = self.numbered
+        attrs = _with_constants(rows, new)
+        if attrs is not None:
+            rows = rows._replace(attrs=attrs)
         else:
-            made = Section.of_rows(self.rate, *_with_constants(rows, notes, new))
-        made._structure = self.structure
+            others = [at for at, op in enumerate(rows.ops) if op != "const"]
+            rows, numbers = structure.rows(rows, values)
+            moved = dict(zip(others, numbers, strict=True))
+            notes = tuple([(moved[at], note) for at, note in notes if at in moved])
+        made = Section.of_rows(self.rate, rows, notes)
+        made._structure, made._constants = structure, values
         return made
 
     @property
@@ -568,43 +633,20 @@ def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
     )
 
 
-def _with_constants(
-    rows: Rows, notes: Iterable[tuple[int, Note]], new: Mapping[int, float]
-) -> tuple[Rows, list[tuple[int, Note]]]:
-    """The rows and notes with other constants as some operands. Equal constants are one row again, and leaves come
-    before their first user."""
-    ops, all_args, attrs = list[str](), list[tuple[int, ...]](), list[Any]()
-    places: dict[int, int] = {}
-    constants: dict[tuple[float, float], int] = {}
-    operand = count()
-
-    def append(op: str, args: tuple[int, ...], attr: Any) -> int:
-        ops.append(op)
-        all_args.append(args)
-        attrs.append(attr)
-        return len(ops) - 1
-
-    def placed(at: int) -> int:
-        """The row of the next operand, which was in another row."""
-        number = next(operand)
-        if rows.ops[at] != "const":
-            if at not in places:
-                places[at] = append(rows.ops[at], (), rows.attrs[at])
-            return places[at]
-        value = new.get(number, rows.attrs[at])
-        if _bits(value) not in constants:
-            constants[_bits(value)] = append("const", (), value)
-        return constants[_bits(value)]
-
-    for at, (op, args, attr) in enumerate(zip(rows.ops, rows.args, rows.attrs, strict=True)):
-        if op not in LEAVES:
-            moved = tuple([placed(arg) for arg in args])
-            places[at] = append(op, moved, attr)
-    outputs = tuple(map(placed, rows.outputs))
-    stores = tuple([(slot, placed(at)) for slot, at in rows.stores])
-    locals_ = tuple([(local, placed(at)) for local, at in rows.locals])
-    made = Rows(tuple(ops), tuple(all_args), tuple(attrs), outputs, stores, locals_)
-    return made, [(places[at], note) for at, note in notes if at in places]
+def _with_constants(rows: Rows, new: Mapping[int, float]) -> tuple[Any, ...] | None:
+    """The attributes of rows with other constants as some operands; None if a constant would become several, or several
+    one."""
+    operands = rows.operands()
+    values = defaultdict[int, list[float]](list)
+    for at, value in new.items():
+        values[operands[at]].append(value)
+    if any(operands.count(at) != len(those) or len(set(map(_bits, those))) > 1 for at, those in values.items()):
+        return None
+    attrs = list(rows.attrs)
+    for at, those in values.items():
+        attrs[at] = those[0]
+    constants = [attr or _bits(attr) for op, attr in zip(rows.ops, attrs, strict=True) if op == "const"]
+    return tuple(attrs) if len(set(constants)) == len(constants) else None
 
 
 def _bits(value: float) -> tuple[float, float]:

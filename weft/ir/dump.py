@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from weft.contexts import ContextSpec
+from weft.ir.constants import current
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, topological
+    Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, known_of, topological
 )
 from weft.ir.rates import rates
 from weft.syntax.ast import number_text
@@ -36,8 +37,8 @@ def to_text(lowered: Lowered, spec: ContextSpec) -> str:
 def operand_text(node: Expr) -> str:
     """An operand: by its number if it has operands itself, otherwise in full."""
     match node.op, node.attr:
-        case "const", float(value):
-            return number_text(value)
+        case "const", _:
+            return number_text(current(known_of(node)))
         case "u32", int(value):
             return f"0x{value:08x}"
         case (("coord" | "uniform"), str(name)):

@@ -5,7 +5,7 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 
 | op           | args                                | attr             | is                                           |
 | ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
-| `const`      |                                     | float            | a number                                     |
+| `const`      |                                     | float or Tunable | a number                                     |
 | `u32`        |                                     | int              | an unsigned 32-bit number                    |
 | `number`     |                                     | Number           | while lowering: an open number of the text   |
 | `coord`      |                                     | name             | a base coordinate: x y abstime channel since |
@@ -40,7 +40,6 @@ wherever it stands, and two equal loops are one.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +49,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from weft.errors import Span
 from weft.graph.budget import Budget
+from weft.ir.constants import Known, Tunable, Values, ask, bits, equals, value_of
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 from weft.ops import OPS, formula
 from weft.syntax.ast import Number
@@ -83,7 +83,9 @@ class LoopValue(NamedTuple):
     k: int
 
 
-Attribute: TypeAlias = float | int | str | Number | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
+Attribute: TypeAlias = (
+    float | int | str | Number | Tunable | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -127,6 +129,7 @@ class Pool:
         self._nodes: dict[tuple[object, ...], Expr] = {}
         self._names: dict[Expr, str] = {}
         self._strands: set[Expr] = set()
+        self._computed: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
         self._steps = STEPS
 
     def __len__(self) -> int:
@@ -135,8 +138,8 @@ class Pool:
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
         """The expression of this structure. Its span is the first one that it is made with. Raises WeftError when the
         budget is spent."""
-        known = _bits(attr) if op == "const" else attr
-        node = self._nodes.get((op, args, known))
+        structure = (op, args, _bits(attr) if op == "const" else attr)
+        node = self._nodes.get(structure)
         if node is None:
             if self._steps:
                 self.budget.spend(self._steps, span)
@@ -144,16 +147,16 @@ class Pool:
             free = 0
             for arg in args:
                 free |= arg.free
-            if op in _BINDING:
-                free = _free_of_loop(args, attr)
             if attr is None:
                 own = hash((_KEY_OF_OP[op], *[arg.key for arg in args])) & _KEY
             elif op in ("const", "number"):
                 own = _KEY_OF_CONSTANTS
             else:
+                if op in _BINDING:
+                    free = _free_of_loop(args, attr)
                 own = hash((_KEY_OF_OP[op], _key_of(attr), *[arg.key for arg in args])) & _KEY
                 own |= (_KEY + 1) * (op in _NUMBERS)
-            node = self._nodes[op, args, known] = Expr(op, args, attr, len(self._nodes), own, free, span)
+            node = self._nodes[structure] = Expr(op, args, attr, len(self._nodes), own, free, span)
         return node
 
     def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -171,6 +174,19 @@ class Pool:
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)
+
+    def tunable(self, value: float, span: Span | None = None) -> Expr:
+        """A constant that is like no other one, and whose value may change."""
+        return self.make("const", (), Tunable(value), span)
+
+    def computed(self, name: str, args: tuple[Expr, ...], span: Span | None = None) -> Expr:
+        """A row that gives floats, applied to constants. It is tunable if one of them is."""
+        known = tuple([known_of(arg) for arg in args])
+        if not any(isinstance(each, Tunable) for each in known):
+            return self.const(OPS[name].fold(*known), span)
+        if (name, args) not in self._computed:
+            self._computed[name, args] = self.make("const", (), Tunable.computed(OPS[name].fold, known), span)
+        return self._computed[name, args]
 
     def annotate(self, node: Expr, name: str, local: bool) -> None:
         """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
@@ -194,12 +210,19 @@ class Pool:
                     self._strands.add(made)
 
 
-def _bits(value: Attribute) -> bytes:
-    """The bits by which constants are distinguished: 0.0 and -0.0 are equal but not the same, NaN is the same as
-    itself."""
+def _bits(value: Attribute) -> bytes | Tunable:
+    """By what constants are distinguished."""
+    if isinstance(value, Tunable):
+        return value
     if not isinstance(value, float):
         raise TypeError(f"a constant is a float, not {value!r}")
-    return struct.pack("<d", value)
+    return bits(value)
+
+
+def known_of(constant: Expr) -> Known:
+    """What is known of a constant."""
+    assert isinstance(constant.attr, (float, int, Tunable)), constant
+    return constant.attr
 
 
 # The bits of keys. Those of numbers are larger than all others, so that they stand last among operands.
@@ -224,9 +247,12 @@ def _key_of(word: Attribute | bytes) -> int:
 
 
 def digest(value: Expr) -> int:
-    """A hash of an expression and the constants in it, the same in every pool and process; 62 bits."""
+    """A hash of an expression and the constants in it, none of which is tunable, the same in every pool and process; 62
+    bits."""
     found: dict[Expr, int] = {}
     for node in topological([value]):
+        if isinstance(node.attr, Tunable):
+            raise TypeError("a tunable constant has no hash of its value")
         word = _bits(node.attr) if node.op == "const" else node.attr
         found[node] = hash((node.key, _key_of(word), *[found[arg] for arg in node.args])) & _KEY
     return found[value]
@@ -473,9 +499,11 @@ _NUMBERS = ("const", "u32")
 
 @dataclass(slots=True)
 class Constants:
-    """The values of constant expressions, each computed once. Those in `known` may be given."""
+    """The values of constant expressions, each computed once, for some values of constants. Those in `known` may be
+    given."""
 
     known: dict[Expr, float | None] = field(default_factory=dict)
+    values: Values = field(default_factory=Values)
 
     def of(self, value: Expr) -> float | None:
         """The value of an expression that is the same at every coordinate, None if it varies. Bits are whole
@@ -485,8 +513,8 @@ class Constants:
         return found_below(value, self.known, self._fold)
 
     def _fold(self, node: Expr) -> float | None:
-        if node.op in _NUMBERS and isinstance(node.attr, (float, int)):
-            return node.attr
+        if node.op in _NUMBERS:
+            return self.values.of(node.attr)
         if not node.args or node.op not in OPS:
             return None
         numbers = [self.known[a] for a in node.args]
@@ -499,8 +527,9 @@ class ExprBuilder:
     """Makes expressions in a pool, for the text at `span`."""
 
     pool: Pool
-    constants: Constants = field(default_factory=Constants)
     span: Span | None = None
+    _constant: dict[Expr, bool] = field(default_factory=dict)
+    """Whether expressions are the same at every coordinate."""
 
     def at(self, span: Span | None) -> ExprBuilder:
         """The same builder, for another place in the text."""
@@ -531,7 +560,10 @@ class ExprBuilder:
         return self.simplified(name, args) or self.pool.make(name, in_order(name, args), None, self.span)
 
     def constant_of(self, value: Expr, /) -> float | None:
-        return self.constants.of(value)
+        return ask(_constant_of, value) if found_below(value, self._constant, self._is_constant) else None
+
+    def _is_constant(self, node: Expr) -> bool:
+        return node.op in _NUMBERS or bool(node.args and node.op in OPS and all(self._constant[a] for a in node.args))
 
     def simplified(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
         """A simpler expression with the same value as a primitive row applied to operands; None if there is none."""
@@ -539,8 +571,13 @@ class ExprBuilder:
             if arg.op not in _NUMBERS:
                 return _unchanged(name, args)
         row = OPS[name]
-        value = row.fold(*(arg.attr for arg in args))
-        return self.bits(int(value)) if row.gives == "u32" else self.const(value)
+        if row.gives != "u32":
+            return self.pool.computed(name, args, self.span)
+        return self.bits(int(row.fold(*[value_of(known_of(arg)) for arg in args])))
+
+
+def _constant_of(values: Values, value: Expr) -> float | None:
+    return Constants(values=values).of(value)
 
 
 def expanded_size(name: str, operands: Sequence[float | None]) -> int:
@@ -591,14 +628,15 @@ def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
         number, other, neutral = (first, second, 0) if first.op == "const" else (second, first, 1)
         if number.op != "const":
             return None
-        if number.attr != number.attr:
-            return number  # shader compilers may drop an operation on a constant NaN
-        return other if number.attr == _NEUTRAL[name][neutral] else None
+        known, unchanged = known_of(number), _NEUTRAL[name][neutral]
+        if not equals(known, known):
+            return number  # NaN; shader compilers may drop an operation on it
+        return other if unchanged is not None and equals(known, unchanged) else None
     match name:
         case "select":
             condition, then, otherwise = args
             if condition.op == "const":
-                return otherwise if condition.attr == 0 else then
+                return otherwise if equals(known_of(condition), 0.0) else then
             return then if then is otherwise else None
         case "neg" if args[0].op == "neg":
             return args[0].args[0]

@@ -16,12 +16,11 @@ from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.mentions import words_of
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
-from weft.graph.partition import reachable
-from weft.ir.census import Census
 from weft.ir.expr import (
-    EXPANDING, STEPS, Constants, Expr, KnownRewrites, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool,
-    SlotPlane, StateSlot, StrandRef, Update, digest, expanded_size, found_below, rewrite, topological
+    EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
+    StrandRef, Update, digest, expanded_size, found_below, topological
 )
+from weft.ir.filling import Filling
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, view_of
 from weft.sources import FILM, SourceSpec
@@ -99,15 +98,14 @@ class KeptLowering:
     """Expressions below which no state is read at another place."""
     current: Lowered | None = None
     """The result with open numbers, if nothing that it follows from differs."""
-    _filled: KnownRewrites = field(default_factory=KnownRewrites)
-    _census: Census = field(default_factory=lambda: Census(("number",)))
-    _values: Mapping[Number, float] = field(default_factory=dict)
-    _result: tuple[Lowered, Lowered] | None = None
-    """The last result with open numbers, the same with their values, and these."""
+    filling: Filling = field(init=False)
     _last: _Last | None = None
     _kept: Set[str] | None = None
     _resolved: Set[str] = frozenset()
     """The names that have been kept, and resolved, in all patches since the elaborators went on."""
+
+    def __post_init__(self) -> None:
+        self.filling = Filling(self.pool, self.numbers)
 
     def retain(
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
@@ -138,27 +136,6 @@ class KeptLowering:
             self.elaborators.clear()  # they are left in the middle of it
 
 
-    def filled(self, lowered: Lowered) -> Lowered:
-        """The result with the values of its open numbers."""
-        values, numbers = self._values, self.numbers.values
-        if self._result is not None and self._result[0] is lowered and values == numbers:
-            return self._result[1]
-        gone = self._census.follow(lowered.roots).gone
-        changed = {number for number, _ in values.items() ^ numbers.items()}
-        differing = reachable([node for node in self._census.found if node.attr in changed], self._census.users)
-        self._filled.forget((*gone, *differing))
-        self._values = numbers
-        self.pool.lift_limit()  # the open expressions have been paid for
-
-        def fill(node: Expr, args: tuple[Expr, ...]) -> Expr:
-            assert isinstance(node.attr, Number)
-            return self.pool.const(self.numbers.value(node.attr), node.span)
-
-        found = rewrite(lowered, self.pool, ("number",), fill, known=self._filled)
-        self._result = lowered, found
-        return found
-
-
 def lower(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, known: Pool | KeptLowering
 ) -> Lowered:
@@ -169,13 +146,13 @@ def lower(
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
     if kept.current is not None:
-        return kept.filled(kept.current)
+        return kept.filling.filled(kept.current)
     lowered = None
     try:
         lowered = _Lowering(patch, graph, subgraph, contexts, kept).lowered()
     finally:
         kept.keep(patch, subgraph, lowered)
-    return kept.filled(lowered)
+    return kept.filling.filled(lowered)
 
 
 @dataclass

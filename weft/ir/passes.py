@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from weft.ir.census import Census, TrackedRewrites
+from weft.ir.constants import value_of
 from weft.ir.expr import (
-    EXPANDING, Change, Expr, ExprBuilder, KnownRewrites, Lowered, SlotPlane, in_order, rewrite, topological
+    EXPANDING, Change, Expr, ExprBuilder, KnownRewrites, Lowered, SlotPlane, in_order, known_of, rewrite, topological
 )
 from weft.ir.lower import FeedCollector, StrandsBelow
 from weft.ir.phases import reduce_phases, turn_waves
@@ -159,8 +160,8 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
             return made
         rest, period = Term(builder.at(node.span), made), args[1]
         # The number before the period in single precision, or a slightly smaller one.
-        if period.op == "const" and isinstance(period.attr, float):
-            limit = rest.const(below_in_single(period.attr))
+        if period.op == "const":
+            limit = rest.const(below_in_single(value_of(known_of(period))))
         else:
             limit = Term(builder, period) * (1 - 2.0**-22)
         held: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.ir.census import AGAIN, Census, TrackedRewrites
-from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
-from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, bound, period_of, remainder_of, remainders_among
+from weft.ir.constants import Known, Values, ask, equals
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, known_of, rewrite
+from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, is_within, period_of, remainder_of, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
 
@@ -161,7 +162,7 @@ class _Phases:
         if not _is_moving(split):
             return None
         steady, constant = self._steady(split)
-        if bound(steady) > _SMALL:
+        if not is_within(steady, _SMALL):
             u = Term(self.builder, steady)
             turns = f.floor(u * (1 / math.tau) + 0.5)
             steady = _value(u - turns * _TURN - turns * _TURN_REST)
@@ -174,7 +175,7 @@ class _Phases:
             return None
         steady, constant = self._steady(split)
         size = self.builder.const(period)
-        if bound(steady) > _SMALL:
+        if not is_within(steady, _SMALL):
             steady = self._made("mod", steady, size)
         return self._made("mod", self._joined(split, steady, constant), size)
 
@@ -188,7 +189,7 @@ class _Phases:
 
     def _made_cell(self, found: Remainder, split: Split) -> _SplitFloor:
         steady, constant = self._steady(split)
-        if bound(steady) <= _SMALL:
+        if is_within(steady, _SMALL):
             argument, whole = self._shifted(found, split, steady, constant)
             return _SplitFloor(argument, whole, None, whole, True)
         u, period = Term(self.builder, steady), found.period
@@ -264,7 +265,7 @@ class _Phases:
         reduced, so that one reduction serves all channels of a colour."""
         frame, constant = split[Rate.FRAME], split[Rate.CONSTANT]
         assert frame is not None
-        if constant is None or bound(constant) <= _SMALL:
+        if constant is None or is_within(constant, _SMALL):
             return frame, constant
         return self._total("add", frame, constant), None
 
@@ -523,6 +524,10 @@ class _WavePass:
     """By the arguments of the waves."""
     new: Replacements
 
+    @property
+    def _half_turn(self) -> Expr:
+        return self.builder.const(1 / math.pi)
+
     def facts(self) -> Mapping[Expr, object]:
         """What results depend on that does not follow from the expressions themselves."""
         moved = {argument for argument, phase in self.phases.items() if phase.base is not argument}
@@ -538,8 +543,8 @@ class _WavePass:
     def _wave(self, op: str, argument: Expr) -> Expr:
         phase = self.phases.get(argument)
         if phase is None or phase.base is argument:
-            return self._made(_HALF_TURNS[op], self._scaled(argument, 1 / math.pi, _DEPTH))
-        base = self._scaled(phase.base, 1 / math.pi, _DEPTH)
+            return self._made(_HALF_TURNS[op], self._scaled(argument, self._half_turn, _DEPTH))
+        base = self._scaled(phase.base, self._half_turn, _DEPTH)
         sine, cosine = self._made("sinpi", base), self._made("cospi", base)
         moved = self._total(phase.terms)
         # The signs by which cos and sin of the phase enter: sin(a + b), cos(a + b).
@@ -554,20 +559,20 @@ class _WavePass:
             total = self._made("add" if sign > 0 else "sub", total, self.new[term])
         return total
 
-    def _scaled(self, node: Expr, factor: float, depth: int) -> Expr:
-        """The replacement of an expression, times a number. In a sum, each term is multiplied if the sum has no other
+    def _scaled(self, node: Expr, factor: Expr, depth: int) -> Expr:
+        """The replacement of an expression, times a constant. In a sum, each term is multiplied if the sum has no other
         users, or is computed less often than the elements."""
-        if node.op == "const" and isinstance(node.attr, float):
-            return self.builder.const(node.attr * factor)
+        if node.op == "const":
+            return self._made("mul", node, factor)
         rare = self.rate[node] < Rate.ELEMENT and not node.free
         if depth and node.op in ("add", "sub") and (rare or node not in self.shared):
             return self._made(node.op, *(self._scaled(arg, factor, depth - 1) for arg in node.args))
         if node.op == "neg":
-            return self._scaled(node.args[0], -factor, depth)
+            return self._scaled(node.args[0], self._made("neg", factor), depth)
         if node.op in ("mul", "div"):
             known, other = self._known_factor(node)
-            if other is not None:
-                return self._times(self.new[other], known * factor)
+            if known is not None:
+                return self._times(self.new[other], self._made("mul", known, factor))
         return self._times(self._replacement(node, depth), factor)
 
     def _replacement(self, node: Expr, depth: int) -> Expr:
@@ -578,21 +583,23 @@ class _WavePass:
             return _with_args(self.builder.pool, node, args)
         return self.new[node]
 
-    def _known_factor(self, node: Expr) -> tuple[float, Expr | None]:
-        """The constant factor of a product, or of a quotient by a constant, and the other factor; 1 and None if there
-        is none."""
+    def _known_factor(self, node: Expr) -> tuple[Expr | None, Expr]:
+        """The constant factor of a product, or of a quotient by a constant, and the other factor; None if there is
+        none."""
         first, second = node.args
-        if second.op == "const" and isinstance(second.attr, float) and second.attr != 0:
-            return second.attr if node.op == "mul" else 1 / second.attr, first
-        if first.op == "const" and isinstance(first.attr, float) and node.op == "mul":
-            return first.attr, second
-        return 1.0, None
+        if second.op == "const" and not equals(known_of(second), 0.0):
+            return second if node.op == "mul" else self._made("div", self.builder.const(1.0), second), first
+        if first.op == "const" and node.op == "mul":
+            return first, second
+        return None, node
 
-    def _times(self, node: Expr, factor: float) -> Expr:
+    def _times(self, node: Expr, factor: Expr) -> Expr:
         # The factors π and 1/π cancel.
-        if abs(factor - 1) < _ROUNDING:
-            return node
-        return self._made("mul", node, self.builder.const(factor))
+        return node if ask(_is_one, known_of(factor)) else self._made("mul", node, factor)
 
     def _made(self, op: str, *args: Expr) -> Expr:
         return self.builder.folded(op, *args)
+
+
+def _is_one(values: Values, known: Known) -> bool:
+    return abs(values.of(known) - 1) < _ROUNDING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -12,7 +13,10 @@ from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
+from weft.ir.constants import Known, Values, ask, equals, value_of
+from weft.ir.expr import (
+    Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, known_of, topological
+)
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 from weft.sources import MediaHeader
@@ -238,76 +242,96 @@ def remainder_of(node: Expr) -> Remainder | None:
         return Remainder(taken, argument, 1.0)
     if taken.op == "mul":
         for whole, period in (taken.args, taken.args[::-1]):
-            if whole.op == "floor" and _is_quotient(whole.args[0], argument, _number(period)):
-                return Remainder(whole, argument, _number(period))
+            if whole.op == "floor" and period.op == "const" and _is_quotient(whole.args[0], argument, known_of(period)):
+                return Remainder(whole, argument, value_of(known_of(period)))
     return None
 
 
 def period_of(node: Expr) -> float | None:
     """The constant period of a `mod`, if it has one within `_PERIODS`."""
-    period = _number(node.args[1])
-    return period if _is_period(period) else None
+    period = node.args[1]
+    return value_of(known_of(period)) if period.op == "const" and _is_period(known_of(period)) else None
 
 
 def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
     """The differences among some expressions that are remainders, and the operations `mod` whose floor is also among
     them."""
     found: dict[Expr, Remainder] = {}
-    floors: dict[tuple[str, Expr, float], Expr] = {}
-    operations: list[tuple[Expr, Expr, float]] = []
+    floors = defaultdict[Expr, list[Expr]](list)
+    operations: list[Expr] = []
     for node in nodes:
         if node.op == "sub" and (difference := remainder_of(node)) is not None:
             found[node] = difference
-        elif node.op == "mod" and (period := period_of(node)) is not None:
-            operations.append((node, node.args[0], period))
+        elif node.op == "mod":
+            operations.append(node)
         elif node.op == "floor":
             quotient = node.args[0]
-            floors["", quotient, 1.0] = node
-            if quotient.op in ("mul", "div"):
-                argument, by = quotient.args
-                floors[quotient.op, argument, _number(by)] = node
-                if quotient.op == "mul":
-                    floors[quotient.op, by, _number(argument)] = node
-    for node, argument, period in operations:
-        for key in (("", argument, period), ("div", argument, period), ("mul", argument, 1 / period)):
-            if key in floors and _is_quotient(floors[key].args[0], argument, period):
-                found[node] = Remainder(floors[key], argument, period)
+            for argument in {quotient, *(quotient.args if quotient.op in _QUOTIENTS else ())}:
+                floors[argument].append(node)
+    for node in operations:
+        argument, period = node.args
+        if argument in floors and period.op == "const":
+            known = known_of(period)
+            wholes = [each for each in floors[argument] if _is_quotient(each.args[0], argument, known)]
+            if wholes and _is_period(known):
+                whole = max(wholes, key=lambda each: _QUOTIENTS.get(each.args[0].op, 0))
+                found[node] = Remainder(whole, argument, value_of(known))
     return found
 
 
-def _is_quotient(node: Expr, argument: Expr, period: float) -> bool:
+# How a quotient may be written; of several, that with the larger number is taken.
+_QUOTIENTS: Mapping[str, int] = {"div": 1, "mul": 2}
+
+
+def _is_quotient(node: Expr, argument: Expr, period: Known) -> bool:
     if node is argument:
-        return period == 1
-    if not _is_period(period) or argument not in node.args:
+        return equals(period, 1.0)
+    if node.op not in _QUOTIENTS or argument not in node.args:
+        return False
+    by = node.args[1] if argument is node.args[0] else node.args[0]
+    if by.op != "const" or not _is_period(period):
         return False
     if node.op == "div":
-        return node.args[0] is argument and _number(node.args[1]) == period
-    return node.op == "mul" and any(_number(arg) == 1 / period for arg in node.args)
+        return node.args[0] is argument and equals(known_of(by), period)
+    return ask(_are_reciprocal, known_of(by), period)
 
 
-def _is_period(period: float) -> bool:
-    return _PERIODS[0] <= abs(period) <= _PERIODS[1]
+def _are_reciprocal(values: Values, one: Known, other: Known) -> bool:
+    divisor = values.of(other)
+    return divisor != 0 and values.of(one) == 1 / divisor
 
 
-def _number(node: Expr) -> float:
-    """The number of a constant; NaN, which equals nothing, for everything else."""
-    return node.attr if node.op == "const" and isinstance(node.attr, float) else math.nan
+def _is_period(known: Known) -> bool:
+    return ask(_is_in_periods, known)
 
 
-def bound(node: Expr) -> float:
+def _is_in_periods(values: Values, known: Known) -> bool:
+    return _PERIODS[0] <= abs(values.of(known)) <= _PERIODS[1]
+
+
+def is_within(node: Expr, limit: float) -> bool:
+    """Whether the size of a value is certainly at most a limit unless it is NaN."""
+    return ask(_is_within, node, limit)
+
+
+def _is_within(values: Values, node: Expr, limit: float) -> bool:
+    return bound(node, values) <= limit
+
+
+def bound(node: Expr, values: Values) -> float:
     """A bound of the size of a value unless it is NaN, judged by the topmost operations."""
-    return _interval(node, _DEPTH).size
+    return _interval(node, _DEPTH, values).size
 
 
-def _interval(node: Expr, depth: int) -> Interval:
+def _interval(node: Expr, depth: int, values: Values) -> Interval:
     if node.op == "const":
-        return number(_number(node))
+        return number(values.of(node.attr))
     if node.op == "sub" and (found := remainder_of(node)) is not None and found.period == 1:
         return UNIT  # with another period it is rounded, and may be slightly outside
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
-    return row.interval_of(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
+    return row.interval_of(*(_interval(arg, depth - 1, values) if depth else ANYWHERE for arg in node.args))
 
 
 def long_loops(nodes: Sequence[Expr], steps: int, nest: int) -> list[Expr]:
@@ -330,7 +354,8 @@ def long_loops(nodes: Sequence[Expr], steps: int, nest: int) -> list[Expr]:
 
 
 def _most_steps(first: Expr, last: Expr) -> float:
-    reach = _interval(last, _DEPTH).high - _interval(first, _DEPTH).low
+    values = Values()
+    reach = _interval(last, _DEPTH, values).high - _interval(first, _DEPTH, values).low
     return math.inf if math.isnan(reach) else max(0.0, math.floor(reach) + 1 if math.isfinite(reach) else reach)
 
 
@@ -348,7 +373,7 @@ class Finiteness:
 
     def _is_finite(self, node: Expr) -> bool:
         if node.op in ("const", "u32"):
-            return node.op == "u32" or math.isfinite(_number(node))
+            return node.op == "u32" or ask(_is_finite_number, known_of(node))
         if node.op in ("coord", "uniform"):
             return node.op == "uniform" or not self.anywhere
         row = OPS.get(node.op)
@@ -363,12 +388,16 @@ class Finiteness:
         return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
 
 
+def _is_finite_number(values: Values, known: Known) -> bool:
+    return math.isfinite(values.of(known))
+
+
 def _is_never_zero(by: Expr) -> bool:
     """Whether it is certainly a number other than 0: a constant, a size of the picture, a tempo, or the length of a
     beat."""
     if by.op == "div":
         return by.args[0].op == "const" and _is_never_zero(by.args[0]) and _is_never_zero(by.args[1])
-    return _number(by) != 0 if by.op == "const" else by.op == "uniform" and by.attr in (*LIVE, *_TEMPOS)
+    return not equals(known_of(by), 0.0) if by.op == "const" else by.op == "uniform" and by.attr in (*LIVE, *_TEMPOS)
 
 
 def _is_square(node: Expr) -> bool:

@@ -18,6 +18,7 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
+from weft.ir.constants import Tunable, current
 from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, depending_on_loop, topological
 from weft.ir.lower import lower
 from weft.ir.rates import long_loops
@@ -173,8 +174,8 @@ class Element:
 
     def _structural(self, node: Expr) -> Value:
         match node.op, node.attr:
-            case ("const" | "u32"), (float() | int()) as number:
-                return number
+            case ("const" | "u32"), (float() | int() | Tunable()) as number:
+                return current(number)
             case ("coord" | "uniform"), str(name):
                 return self._given[node.op].get(name)
             case "state", SlotPlane() as place:

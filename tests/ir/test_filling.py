@@ -1,0 +1,65 @@
+"""Open numbers are constants of their own, unless equal expressions are made with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.ir.constants import Tunable, current
+from weft.ir.expr import Lowered
+from weft.runtime.build import Build, KeptBuild, build
+
+
+def built(text: str, kept: KeptBuild | None = None) -> Build:
+    return build(Source("p.weft", text), ContextTable(), kept=kept)
+
+
+def tunable(lowered: Lowered) -> list[float]:
+    """The values of the constants that may be tuned; the others are plain."""
+    return sorted(current(node.attr) for node in lowered.nodes if isinstance(node.attr, Tunable))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("me@x * 3.25 + me@y * 2.25", [2.25, 3.25]),
+        ("me@x * 3.25 + me@y * 3.25", [3.25, 3.25]),
+        ("sqrt(me@x * 3.25) + abs(me@x * 3.25)", [3.25]),  # one product
+        ("sqrt(me@x * 3.25) + abs(3.25 * me@x)", [3.25]),
+        ("sqrt(me@x * 3.25) + abs(me@x * 3.25) + me@y * 3.25", [3.25, 3.25]),
+        ("max(a * 3.25, a * 3.25 + me@y * 3.25)", [3.25, 3.25]),
+        ("max(a * 3.25, 0.5) * me@y * (a * 3.25 + 0.5)", [0.5, 0.5, 3.25]),
+        ("(me@x * 2.25 + 0.5) * (me@x * 3.25 + 0.5)", [0.5, 2.25, 3.25]),  # more than need be
+        ("me@x * (1.25 - 3.5)", [-2.25]),
+        ("(me@x + 0.5) / (me@width + 3.25)", [0.5, 3.25]),
+    ],
+)
+def test_numbers_that_make_the_same_are_one(value: str, expected: list[float]) -> None:
+    """In a text that says `value` in one statement, and nothing else with numbers."""
+    (lowered,) = built(f"a = me@x + me@y\nshown = {value}\nb = me@y\ndisplay(shown * b)\n", KeptBuild()).lowered
+    assert tunable(lowered) == expected
+
+
+def test_a_number_that_makes_what_others_make_is_plain() -> None:
+    """The numbers of output statements are not open, and neither is one that is an output itself."""
+    shown, others = "display(shown * b + abs(me@x * 0.5))\n", "a = 1.25\nb = me@y + 3.5\n"
+    (lowered,) = built(f"shown = me@x * 0.5 + me@y * 0.75\n{others}{shown}", KeptBuild()).lowered
+    assert tunable(lowered) == [0.75, 3.5]
+    (lowered,) = built(f"shown = me@x\n{others}display(a)\n", KeptBuild()).lowered
+    assert tunable(lowered) == []
+
+
+TEXTS = [
+    "r = sin(me@x * 9 + me@time)\ng = sin(me@x * 9 + me@time + 2)\nb = sin(9 * me@x + me@time)\ndisplay(<r, g, b>)\n",
+    "a = noise(me@x * 4, 0.5)\nb = noise(me@x * 4, 0.5) + noise(me@x * 4, 0.25)\ndisplay(a + b)\n",
+    "y = me@x * 7 + me@time\na = y - floor(y / 4) * 4\nb = y % 4\ndisplay(a + b)\n",
+    "spindle f(x) :: v { v = sin(x * 3) * 0.5 + 0.5 }\na = f(me@x) + f(me@x)\nb = f(me@y) + 0.5\ndisplay(a * b)\n",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_nothing_is_computed_twice(text: str) -> None:
+    """The kernels are those with plain constants."""
+    plain, kept = built(text), built(text, KeptBuild())
+    assert [unit.hash for unit in plain.units] == [unit.hash for unit in kept.units]

@@ -1,0 +1,125 @@
+"""Constants whose values are known by questions only, so that they can change while all that was made of them stays.
+
+A pass may not look at the value of a `Tunable`. It asks a question, whose answer is noted: for other values with the
+same answers to all questions, the passes would do the same. What is computed from constants is noted as a formula.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Known: TypeAlias = "float | int | Tunable"
+"""The attribute of a constant."""
+
+_order = count()
+
+
+@dataclass(slots=True, eq=False)
+class Tunable:
+    """The value of a constant that may be tuned, or that a `formula` computes from `operands`. Two of them are
+    different constants, whatever their values are. `current` is for what comes after the passes, and follows the
+    constants of kernels."""
+
+    current: float
+    formula: Callable[..., float] | None = None
+    operands: tuple[Known, ...] = ()
+    order: int = field(default_factory=lambda: next(_order))
+    _derived: list[Tunable] = field(default_factory=list)
+    """What is computed from it."""
+    _answers: dict[tuple[Callable[..., object], tuple[object, ...]], object] = field(default_factory=dict)
+
+    @classmethod
+    def computed(cls, formula: Callable[..., float], operands: tuple[Known, ...]) -> Tunable:
+        """What a formula gives for constants."""
+        made = cls(float(formula(*map(current, operands))), formula, operands)
+        for each in operands:
+            if isinstance(each, Tunable):
+                each._derived.append(made)
+        return made
+
+    def __bool__(self) -> bool:
+        raise TypeError("what depends on the value of a tunable constant has to be asked")
+
+
+def current(known: Known) -> float:
+    """The value of a constant, for all but the passes: no answer is noted."""
+    return known.current if isinstance(known, Tunable) else known
+
+
+@dataclass(slots=True)
+class Values:
+    """The values of constants, some of which are other ones than now. `read` are those that were looked at."""
+
+    other: Mapping[Tunable, float] = field(default_factory=dict)
+    read: list[Tunable] = field(default_factory=list)
+
+    def of(self, known: object) -> float:
+        if isinstance(known, Tunable):
+            self.read.append(known)
+            return self.other.get(known, known.current)
+        assert isinstance(known, (float, int)), known
+        return known
+
+
+def ask(question: Callable[..., T], *about: object) -> T:
+    """The answer to a question, `question(values, *about)`. It is noted for all constants whose values it reads. The
+    same question about the same may only have another answer if values have changed."""
+    values = Values()
+    answer = question(values, *about)
+    for each in values.read:
+        each._answers[question, about] = answer
+    return answer
+
+
+def value_of(known: Known) -> float:
+    """The value itself: the strictest question."""
+    return ask(Values.of, known) if isinstance(known, Tunable) else known
+
+
+def equals(one: Known, other: Known) -> bool:
+    """Whether two numbers are equal."""
+    if isinstance(one, Tunable) or isinstance(other, Tunable):
+        return ask(_equals, one, other)
+    return one == other
+
+
+def _equals(values: Values, one: Known, other: Known) -> bool:
+    return values.of(one) == values.of(other)
+
+
+def retuned(new: Mapping[Tunable, float]) -> Mapping[Tunable, float] | None:
+    """The values of all constants that change with some. None if a question would have another answer."""
+    values, derived = dict(new), set[Tunable]()
+    todo = list(new)
+    while todo:
+        found = [each for each in todo.pop()._derived if each not in derived]
+        derived.update(found)
+        todo += found
+    for each in sorted(derived, key=lambda each: each.order):
+        assert each.formula is not None
+        value = float(each.formula(*map(Values(values).of, each.operands)))
+        if bits(value) != bits(each.current):
+            values[each] = value
+    asked = {question: answer for each in values for question, answer in each._answers.items()}
+    for (question, about), answer in asked.items():
+        if repr(question(Values(values), *about)) != repr(answer):  # −0 is not 0, and NaN is NaN
+            return None
+    return values
+
+
+def tune(values: Mapping[Tunable, float]) -> None:
+    """From here on, constants have other values, for which all answers are the same (`retuned`)."""
+    for each, value in values.items():
+        each.current = value
+
+
+def bits(value: float) -> bytes:
+    """The bits by which constants are distinguished: 0.0 and -0.0 are equal but not the same, NaN is the same as
+    itself."""
+    return struct.pack("<d", value)
