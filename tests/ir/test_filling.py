@@ -42,9 +42,9 @@ def test_numbers_that_make_the_same_are_one(value: str, expected: list[float]) -
 
 
 def test_a_number_that_makes_what_others_make_is_plain() -> None:
-    """The numbers of output statements are not open, and neither is one that is an output itself."""
-    shown, others = "display(shown * b + abs(me@x * 0.5))\n", "a = 1.25\nb = me@y + 3.5\n"
-    (lowered,) = built(f"shown = me@x * 0.5 + me@y * 0.75\n{others}{shown}", KeptBuild()).lowered
+    """What others make is made with one that is not open, such as the turns of a loop; or the number is an output."""
+    shown, others = "display(shown * b + sum(<me@x * i for i in (2 to 3)>))\n", "a = 1.25\nb = me@y + 3.5\n"
+    (lowered,) = built(f"shown = me@x * 2 + me@y * 0.75\n{others}{shown}", KeptBuild()).lowered
     assert tunable(lowered) == [0.75, 3.5]
     (lowered,) = built(f"shown = me@x\n{others}display(a)\n", KeptBuild()).lowered
     assert tunable(lowered) == []

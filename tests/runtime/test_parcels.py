@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.edits import session
+from tests.support.edits import place, session
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.parcels import MOST_KNOWN, Packer, Parcel, Unpacker, pieces_of
 from weft.runtime.program import Setup
@@ -84,7 +85,9 @@ def test_programs_arrive_as_they_were_made(name: str) -> None:
         if made.compiled is not None:
             pieces = pieces_of(made.compiled.units)
             arrived = unpacker.unpack(through_a_pipe(packer.pack(made, pieces)))
-            assert arrived.compiled.units == made.compiled.units
+            for mine, theirs in zip(arrived.compiled.units, made.compiled.units, strict=True):
+                assert replace(mine, loops=()) == replace(theirs, loops=())
+                assert list(map(place, mine.loops)) == list(map(place, theirs.loops))
             assert arrived.compiled.parameters == made.compiled.parameters
             assert {at: str(place) for at, place in arrived.places.items()} == {
                 at: str(place) for at, place in made.places.items()

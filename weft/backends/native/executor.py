@@ -29,7 +29,7 @@ from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks, suits_chunks
-from weft.codegen.native.constants import Tunable, tunable
+from weft.codegen.native.constants import TunableKernel, tunable
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import SERIES, emit_series, suits_series
@@ -488,7 +488,7 @@ class NativeExecutor:
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode | TileProgram] = RecentlyUsed(_TUNED)
         """Code of the second tier for pictures and lists of calls for sounds, by the hash of the kernel with constants
         as arguments."""
-        self._tunables: RecentlyUsed[str, Tunable] = RecentlyUsed(_TUNED)
+        self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
 
     @property
@@ -570,13 +570,13 @@ class NativeExecutor:
         self._kept.keep((given.hash, packed), found)
         return replace(found, layout=replace(found.layout, constants=constants))
 
-    def _known(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]] | None:
+    def _known(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]] | None:
         """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""
         found = self._tunables.find(structure_hash(kernel))
         constants = None if found is None else found.constants(kernel)
         return None if found is None or constants is None else (found, constants)
 
-    def _tunable(self, kernel: Kernel) -> tuple[Tunable, tuple[float, ...]]:
+    def _tunable(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]]:
         """The kernel with constants as arguments, and their values: for a sound those of a list of calls, for a picture
         those of machine code."""
         if (known := self._known(kernel)) is not None:

@@ -53,7 +53,7 @@ class ConstantArgument:
 
 
 @dataclass(frozen=True)
-class Tunable:
+class TunableKernel:
     """A kernel with constants as `arguments`, as far as that is worth while. `fixed` are the bits of the other
     constants."""
 
@@ -81,7 +81,7 @@ def _bits(value: float) -> bytes:
     return struct.pack("<d", value)
 
 
-def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
+def tunable(kernel: Kernel, isa: Isa | None) -> TunableKernel:
     """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls. Each use of a
     constant is an argument of its own, since the text may have the number in several places."""
     arguments: list[ConstantArgument] = []
@@ -90,7 +90,7 @@ def tunable(kernel: Kernel, isa: Isa | None) -> Tunable:
     for number, section in enumerate(kernel.sections):
         copier = _Copier(section, number, isa, arguments, fixed)
         sections.append(copier.copied(_merged(kernel, section)))
-    return Tunable(replace(kernel, sections=tuple(sections)), arguments, fixed)
+    return TunableKernel(replace(kernel, sections=tuple(sections)), arguments, fixed)
 
 
 def _merged(kernel: Kernel, section: Section) -> set[int]:

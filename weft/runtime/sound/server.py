@@ -412,10 +412,13 @@ class SoundServer:
     def _open(self) -> None:
         options = self._options
         try:
-            with self._patience(_TO_OPEN), _urgently():
+            with self._patience(_TO_OPEN):
                 self._microphones.close()
                 if self._devices is not None:
                     self._devices.close()
+                if self._is_lost:
+                    _look_for(options.device)
+            with self._patience(_TO_OPEN), _urgently():
                 self._devices = Devices()
                 device = chosen(self._devices.listed("Output"), options.device)
                 channels = min(options.channels, device.channels)
@@ -508,6 +511,34 @@ def _ask_for(urgency: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(urgency))
+
+
+def _look_for(device: str | int | None) -> None:
+    """Raises WeftError if there is no such device. While there is none, nobody hears anything, and looking for one
+    takes tens of milliseconds: it gives way to the picture."""
+    with _calmly():
+        devices = Devices()
+        try:
+            chosen(devices.listed("Output"), device)
+        finally:
+            devices.close()
+
+
+@contextmanager
+def _calmly() -> Iterator[None]:
+    """Takes from this thread in the block what it has of `_prefer_this_process`."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, thread, 0)
+    try:
+        yield
+    finally:
+        if sys.platform == "linux":
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, thread, _NICER)
+        _ask_for(_URGENCY_OF_OTHERS)
 
 
 @contextmanager
