@@ -141,6 +141,8 @@ def save_and_weigh(
         saving = patch.with_suffix(".saving")
         saving.write_bytes(saved.data)
         os.replace(saving, patch)
+        # To count the bytes takes the processor too, so it waits until the save is on the screen.
+        time.sleep(every / 2)
         memory.append((moment, resident(process.pid)))
         time.sleep(max(0.0, every - (time.monotonic() - began - moment)))
     return kinds, memory
