@@ -9,15 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 Known: TypeAlias = "float | int | Tunable"
 """The attribute of a constant."""
-
-_order = count()
 
 
 @dataclass(slots=True, eq=False)
@@ -29,18 +26,20 @@ class Tunable:
     current: float
     formula: Callable[..., float] | None = None
     operands: tuple[Known, ...] = ()
-    order: int = field(default_factory=lambda: next(_order))
+    depth: int = 0
+    """The longest chain of formulas to a constant that has none."""
     _derived: list[Tunable] = field(default_factory=list)
     """What is computed from it."""
     _answers: dict[tuple[Callable[..., object], tuple[object, ...]], object] = field(default_factory=dict)
 
     @classmethod
     def computed(cls, formula: Callable[..., float], operands: tuple[Known, ...]) -> Tunable:
-        """What a formula gives for constants."""
-        made = cls(float(formula(*map(current, operands))), formula, operands)
-        for each in operands:
-            if isinstance(each, Tunable):
-                each._derived.append(made)
+        """What a formula gives for constants, at least one of which is tunable."""
+        tunables = [each for each in operands if isinstance(each, Tunable)]
+        depth = 1 + max(each.depth for each in tunables)
+        made = cls(float(formula(*map(current, operands))), formula, operands, depth)
+        for each in tunables:
+            each._derived.append(made)
         return made
 
     def __bool__(self) -> bool:
@@ -101,7 +100,7 @@ def retuned(new: Mapping[Tunable, float]) -> Mapping[Tunable, float] | None:
         found = [each for each in todo.pop()._derived if each not in derived]
         derived.update(found)
         todo += found
-    for each in sorted(derived, key=lambda each: each.order):
+    for each in sorted(derived, key=lambda each: each.depth):
         assert each.formula is not None
         value = float(each.formula(*map(Values(values).of, each.operands)))
         if bits(value) != bits(each.current):

@@ -252,8 +252,9 @@ class KeptBuild:
                 raise UnplacedError
             return place
 
+        mistakes = [each for each in found if each.severity == "error"]
         # What is kept counts at least as much as a build from nothing would take.
-        if self._patch is not None and any(each.code == TOO_LARGE or self._quotes_tuned(each) for each in found):
+        if self._patch is not None and any(each.code == TOO_LARGE or self._quotes_tuned(each) for each in mistakes):
             raise UnplacedError
         return [
             replace(
