@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,14 @@ ASKED = int(os.environ.get("WEFT_EDITS", "0"))
 """Tries so many sessions, others than usual."""
 
 PATCHES = programs("patches")
+
+
+@pytest.fixture(autouse=True)
+def _without_garbage() -> Iterator[None]:
+    """Builds leave much that refers to itself, and count as old, so Python hardly ever looks for it."""
+    yield
+    if ASKED:
+        gc.collect()
 
 
 def built(path: Path, text: str, kept: KeptBuild) -> Build | WeftError:
