@@ -279,7 +279,7 @@ class KeptBuild:
         earlier = {word for each in self._numbers.values for word in (each.span.text, f"{each.value:g}")}
         fix = found.fix[1] if found.fix else ""
         words = " ".join([found.message, found.hint or "", fix, *(more for _, more in found.related)])
-        return not earlier.isdisjoint(_DIGITS.findall(words))
+        return not earlier.isdisjoint(_WRITTEN_NUMBER.findall(words))
 
     def unit(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, spec: ContextSpec, budget: Budget) -> KeptUnit:
         """What is known of a subgraph."""
@@ -354,10 +354,11 @@ def _spans(node: object) -> Iterator[Span]:
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
 _MOST_ROUNDS = 4
 
-# So many names are evaluated again in no time.
+# So many names take a correction a few milliseconds.
 _MOST_LOST = 12
 
-_DIGITS = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?|\d+\.")
+# Numbers as messages have them, whether in the words of a text or formatted.
+_WRITTEN_NUMBER = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?|\d+\.")
 
 
 class UnplacedError(Exception):

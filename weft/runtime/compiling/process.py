@@ -241,7 +241,7 @@ class CompileProcess:
         """The next message, if it is an answer to the last request."""
         number, content = self._open.recv()
         if isinstance(content, Parcel):
-            # Also if nobody waits for it any more: later ones are sent without what is in it.
+            # Also if it is not waited for any more: later ones are sent without what is in it.
             content = self._unpacker.unpack(content)
         if isinstance(content, Heard):
             self._heard = content if self.listens_to(number) else self._heard

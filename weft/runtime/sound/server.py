@@ -514,8 +514,8 @@ def _ask_for(urgency: int) -> None:
 
 
 def _look_for(device: str | int | None) -> None:
-    """Raises WeftError if there is no such device. While there is none, nobody hears anything, and looking for one
-    takes tens of milliseconds: it gives way to the picture."""
+    """Raises WeftError if there is no such device. While there is none, nothing is heard, and looking for one takes
+    tens of milliseconds: it gives way to the picture."""
     with _calmly():
         devices = Devices()
         try:
