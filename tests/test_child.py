@@ -108,6 +108,48 @@ def test_what_is_asked_does_not_outlive_who_asks(tmp_path: Path) -> None:
     eventually(lambda: is_gone(int(told.read_text())), "the end of its child")
 
 
+# Makes a terminal its own, which stops what writes to it in the background, and says how its child fares after Ctrl-C.
+_AT_A_TERMINAL = """\
+import os, sys, termios, time
+from weft.child import Child
+terminal = os.open(sys.argv[1], os.O_RDWR)
+attributes = termios.tcgetattr(terminal)
+attributes[3] |= termios.TOSTOP
+termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+os.dup2(terminal, 2)
+child = Child("tests.support.children:complaining")
+try:
+    assert child.connection.poll(30), "stopped"
+    child.connection.recv()
+    print("ready", flush=True)
+    time.sleep(30)
+except KeyboardInterrupt:
+    child.connection.send("still here")
+    print(child.connection.poll(30) and child.connection.recv(), flush=True)
+"""
+
+
+def test_one_writes_to_the_terminal_of_its_parent_and_survives_ctrl_c() -> None:
+    keyboard, terminal = os.openpty()
+    command = [sys.executable, "-c", _AT_A_TERMINAL, os.ttyname(terminal)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        os.write(keyboard, b"\x03")
+        assert parent.stdout.readline() == b"still here\n"
+    assert b"a complaint" in os.read(keyboard, 1000)
+    os.close(keyboard)
+    os.close(terminal)
+
+
+@pytest.mark.skipif(not LINUX or sys.version_info < (3, 11), reason="only Linux shares processors among sessions")
+def test_one_competes_with_its_parent_by_priority(start: Callable[..., Child]) -> None:
+    """In a session of its own it would do so as an equal."""
+    started = start(children.idle)
+    assert os.getsid(started.pid) == os.getsid(0)
+    assert os.getpgid(started.pid) == started.pid
+
+
 def test_one_whose_parent_was_gone_before_ends_at_once() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -28,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 BEAT = 0.25
 """The seconds between the heartbeats of an idle child."""
@@ -46,6 +47,10 @@ from weft.child import main
 main()
 """
 
+# Ctrl-C is only for the parent. In a session of its own, a child would compete with its parent as an equal, whatever
+# the priorities of its threads: Linux shares the processor among sessions first.
+_APART: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
+
 _ALLOWED = struct.Struct("d")
 _PR_SET_PDEATHSIG = 1
 
@@ -53,7 +58,7 @@ _PR_SET_PDEATHSIG = 1
 class Child(subprocess.Popen[bytes]):
     """A process that runs a function, `module:name`. The function's first two arguments are the numbers of two sockets,
     as strings: the other end of `connection`, and the lifeline, for `Pulse`. The process has neither stdin nor stdout,
-    and its own session, since Ctrl-C is only for its parent."""
+    and does not get the signals of its parent's terminal."""
 
     def __init__(
         self, entry: str, *arguments: str, descriptors: Collection[int] = (),
@@ -77,7 +82,7 @@ class Child(subprocess.Popen[bytes]):
                 super().__init__(
                     _command(entry, its_lifeline, (*numbers, *arguments)),
                     pass_fds=[theirs.fileno(), its_lifeline.fileno(), *descriptors], stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, start_new_session=True, env=environment, cwd=folder,
+                    stdout=subprocess.DEVNULL, env=environment, cwd=folder, **_APART,
                 )  # fmt: skip
         except BaseException:
             self.connection.close()
@@ -241,6 +246,9 @@ def main() -> None:
     arguments = rest[: int(count)]
     _end_with(int(parent), int(lifeline))
     sys.argv[1:] = arguments
+    if hasattr(signal, "SIGTTOU"):
+        # A terminal may be set to stop what writes to it from the background, where a child is.
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     module, _, name = entry.partition(":")
     if name:
         gc.disable()  # imports leave no garbage

@@ -1,14 +1,16 @@
-"""How much memory there is, by what the system tells of this process."""
+"""How much memory there is, by what the system tells of this process, and which of its threads run first."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from weft.backends.hardware import Limit, memory_free, memory_limits, memory_total
+from weft.backends.hardware import Limit, give_way, memory_free, memory_limits, memory_total
 
 GB = 1 << 30
 UNLIMITED = 2**63 - 4096
@@ -84,3 +86,22 @@ def test_limits_of_the_process_count(name: str) -> None:
     total, free = map(int, found.split())
     assert total <= GB
     assert 0 < free < total
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the threads of a process have one priority")
+def test_a_thread_gives_way_to_others_and_to_those_that_give_way_less() -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    seen = [priority()]
+
+    def work() -> None:
+        for _ in range(2):
+            give_way()
+            seen.append(priority())
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    assert seen[0] < seen[1] < seen[2]
+    assert priority() == seen[0]

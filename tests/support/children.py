@@ -28,6 +28,12 @@ def idle(descriptor: str, lifeline: str) -> None:
         parent.send(parent.recv())
 
 
+def complaining(descriptor: str, lifeline: str) -> None:
+    """Writes to stderr, and then idles."""
+    print("a complaint", file=sys.stderr)
+    idle(descriptor, lifeline)
+
+
 def busy(descriptor: str, lifeline: str) -> None:
     """Works without releasing Python's lock, as a long call of a library may."""
     _begun(descriptor)

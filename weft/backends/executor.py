@@ -4,6 +4,7 @@ drawn once while nothing in them changes."""
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,9 +42,17 @@ class _Outcome:
         self.is_there = True
         self._lock.release()
 
-    def wait(self) -> None:
+    def wait(self, most: float = -1) -> bool:
+        """Waits for it, for so many seconds at most unless that is negative. Whether it is there."""
         while not self.is_there:
-            self._lock.acquire()
+            if not self._lock.acquire(timeout=most):
+                return False
+        return True
+
+
+# How long the caller waits for each thread that shares its work before it takes it for held up: some seconds, and
+# the time of some parts of the work. A thread that runs has no more than one part left.
+_PATIENCE, _PARTS = 3e-4, 3
 
 
 class BandPool:
@@ -54,12 +63,13 @@ class BandPool:
         self._threads: list[threading.Thread] = []
         self._here = threading.local()
         self._kept_off: tuple[int, int] | None = None
-        """The core that the threads are kept off, and how many threads there were."""
+        """The core that the threads are kept off, and how many threads there were; None if they are on another's."""
         weakref.finalize(self, _end, self._jobs, self._threads)
 
-    def run(self, work: Callable[[int], None], workers: int) -> None:
+    def run(self, work: Callable[[int], None], workers: int, parts: int | None = None) -> None:
         """Calls `work` with each of 0 … workers - 1 concurrently, 0 in the calling thread; returns when all are done.
-        Raises what one of them raised.
+        Raises what one of them raised. Each call takes one after another of the `parts` of the work, by default as many
+        as there are workers.
 
         A nested call runs all of its work in its own thread, since the others are busy.
         """
@@ -70,12 +80,9 @@ class BandPool:
             for number in range(workers):
                 work(number)
             return
-        # The system likes to wake a thread on the core where it last ran. On the core of this thread, it would wait
-        # until this one had done all the work, though another core is idle.
         core = hardware.current_core()
         if core is not None and self._kept_off != (core, len(self._threads)):
-            self._kept_off = core, len(self._threads)
-            hardware.keep_off(core, [thread.native_id for thread in self._threads if thread.native_id is not None])
+            self._keep_off(core)
         others = [_Outcome() for _ in range(workers - 1)]
         for number, outcome in enumerate(others, 1):
             self._jobs.put(partial(self._report, work, number, outcome))
@@ -85,7 +92,12 @@ class BandPool:
         while not all(outcome.is_there for outcome in (own, *others)):
             try:
                 if not own.is_there:
+                    began = time.perf_counter()
                     self._report(work, 0, own)
+                    of_a_part = (time.perf_counter() - began) * workers / (parts or workers)
+                    patience = _PATIENCE + _PARTS * of_a_part
+                    if not all(outcome.wait(patience) for outcome in others):
+                        self._bring_here()
                 for outcome in others:
                     outcome.wait()
             except BaseException as exception:
@@ -95,6 +107,25 @@ class BandPool:
             raised = raised or outcome.raised
         if raised is not None:
             raise raised
+
+    def _keep_off(self, core: int) -> None:
+        """Lets the threads run on the other cores only. The system likes to wake a thread on the core where it last
+        ran. On the core of this thread, it would wait until this one had done all the work, though another core is
+        idle."""
+        self._kept_off = core, len(self._threads)
+        hardware.keep_off(core, self._numbers)
+
+    def _bring_here(self) -> None:
+        """Has the threads go on with their shares on the core of this one, which has no work left. Something else runs
+        on theirs, and the system may let that run for milliseconds."""
+        core, self._kept_off = hardware.current_core(), None
+        if core is not None:
+            hardware.keep_on(core, self._numbers)
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The system's numbers of the threads."""
+        return [thread.native_id for thread in self._threads if thread.native_id is not None]
 
     def _report(self, work: Callable[[int], None], number: int, outcome: _Outcome) -> None:
         self._here.working = True

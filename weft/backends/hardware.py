@@ -10,7 +10,7 @@ import platform
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,10 +67,18 @@ def current_core() -> int | None:
 def keep_off(core: int, threads: Iterable[int]) -> None:
     """Restricts threads, by the system's numbers, to the other cores that this one may use. Does nothing if the system
     refuses. Call it only where `current_core` gives a number."""
-    others = os.sched_getaffinity(0) - {core}
-    for thread in threads if others else ():
+    _restrict(threads, os.sched_getaffinity(0) - {core})
+
+
+def keep_on(core: int, threads: Iterable[int]) -> None:
+    """Moves threads to a core, where they stay until `keep_off`. The same holds as there."""
+    _restrict(threads, {core})
+
+
+def _restrict(threads: Iterable[int], cores: Collection[int]) -> None:
+    for thread in threads if cores else ():
         with suppress(OSError):
-            os.sched_setaffinity(thread, others)
+            os.sched_setaffinity(thread, cores)
 
 
 # How much nicer than others a thread is that gives way: it has a third of a core that it shares with one of them, so
@@ -79,10 +87,12 @@ _NICER = 4
 
 
 def give_way() -> None:
-    """Lets other threads run before this one. Does nothing where the priorities of threads cannot differ."""
+    """Lets other threads of this session run before this one, and before those that it starts. Does nothing where the
+    priorities of threads cannot differ."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICER)
+            thread = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER)
 
 
 class Memory(NamedTuple):

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled, launch_of
 from tests.support.tolerances import SINGLE
+from weft.backends import hardware
 from weft.backends.executor import BandPool
 from weft.backends.hardware import cores
 from weft.backends.launch import Launch, StateMemory
@@ -201,6 +203,25 @@ def test_threads_are_kept_off_the_core_that_shares_the_work():
     assert seen[0] == allowed
     assert seen[1] == seen[2] < allowed
     assert len(seen[1]) == len(allowed) - 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or cores() < 2, reason="there is no other core to be told of")
+def test_threads_that_are_held_up_go_on_where_the_rest_is_done(monkeypatch):
+    """What runs on their cores may hold them up for longer than the whole work takes."""
+    pool, allowed, seen = BandPool(), os.sched_getaffinity(0), {}
+    core = min(allowed)
+    monkeypatch.setattr(hardware, "current_core", lambda: core)
+
+    def work(number):
+        deadline = time.monotonic() + 30
+        while number and os.sched_getaffinity(0) != {core} and time.monotonic() < deadline:
+            time.sleep(0.001)
+        seen[number] = os.sched_getaffinity(0)
+
+    pool.run(work, 3)
+    assert seen == {0: allowed, 1: {core}, 2: {core}}
+    pool.run(lambda number: seen.update({number: os.sched_getaffinity(0)}), 3)
+    assert seen == {0: allowed, 1: allowed - {core}, 2: allowed - {core}}
 
 
 @pytest.mark.parametrize("given", [0, 1])

@@ -386,3 +386,31 @@ def test_a_pause_is_silent_and_time_stands_still(loudspeaker: SoundServer, playe
     # Going and coming is soft: no step is much larger than those of the tone itself.
     steps = np.concatenate([*map(np.diff, parts), first[-1:], second[:1]])
     assert np.abs(steps).max() < 1.1 * 0.5 * 2 * np.pi * HERTZ / RATE
+
+
+# The priorities of a process that plays: before, while and after it looks for devices.
+_LOOKING = """\
+import os
+from weft.runtime.sound.server import _calmly, _prefer_this_process
+def show():
+    print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))
+show()
+_prefer_this_process()
+show()
+for _ in range(2):
+    with _calmly():
+        show()
+    show()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere it has no priority")
+def test_it_gives_way_to_the_picture_while_it_looks_for_devices() -> None:
+    ran = subprocess.run([sys.executable, "-c", _LOOKING], stdout=subprocess.PIPE, text=True, check=True)
+    ordinary, playing, *later = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    assert later == [later[0], playing, later[0], playing]
+    if playing == ordinary:
+        assert later[0] == ordinary  # it could not go back
+    else:
+        assert later[0][0] == os.SCHED_OTHER
+        assert later[0][1] > ordinary[1]

@@ -424,7 +424,7 @@ class LaunchBuffers:
         *lines, elements = self._parts
         for function in lines:
             function()
-        pool.run(lambda number: elements(), threads)
+        pool.run(lambda number: elements(), threads, threads * _BANDS)
 
     def release(self) -> None:
         """Releases the caller's arrays."""

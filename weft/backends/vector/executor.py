@@ -223,7 +223,7 @@ class TileBuffers:
         if threads == 1:
             self._workers[0].run_all(task, parts)
         else:
-            pool.run(lambda number: self._workers[number].run_all(task, parts), threads)
+            pool.run(lambda number: self._workers[number].run_all(task, parts), threads, len(self.parts))
 
 
 class _Worker:

@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar, cast
 
+from weft.backends.hardware import give_way
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
@@ -316,6 +317,7 @@ class _Abandoned(BaseException):
 
 def main(descriptor: str, lifeline: str) -> None:
     """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
+    give_way()  # to the picture, which waits for nothing here
     with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
         _CompileServer(player, Pulse(int(lifeline))).serve()
 

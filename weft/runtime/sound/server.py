@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.backends.hardware import give_way
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.parcels import Parcel, Unpacker
@@ -526,19 +527,29 @@ def _look_for(device: str | int | None) -> None:
 
 @contextmanager
 def _calmly() -> Iterator[None]:
-    """Takes from this thread in the block what it has of `_prefer_this_process`."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-            os.setpriority(os.PRIO_PROCESS, thread, 0)
+    """In the block, others run before this thread. A thread without any of `_prefer_this_process` stays as it is, since
+    it could not go back."""
+    if not _is_preferred():
+        yield
+        return
+    thread = threading.get_native_id()
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, thread, 0)
+        give_way()
     try:
         yield
     finally:
-        if sys.platform == "linux":
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, thread, _NICER)
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, _NICER)
         _ask_for(_URGENCY_OF_OTHERS)
+
+
+def _is_preferred() -> bool:
+    """Whether this thread has a higher priority than ordinary work."""
+    if sys.platform != "linux":
+        return False
+    return os.sched_getscheduler(0) != os.SCHED_OTHER or os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 0
 
 
 @contextmanager
