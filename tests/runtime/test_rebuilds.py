@@ -504,17 +504,28 @@ def test_a_pause_is_used_to_begin_from_nothing(tmp_path: Path) -> None:
         assert made is not None
         return [unit.hash for unit in made.units]
 
-    assert not compiler.prepare()
-    first = save(11)
-    assert not compiler.prepare()
-    for number in range(12, 28):
+    def prepares(is_long: bool) -> bool:
+        """Whether it begins from nothing in such a pause."""
+        kept = compiler._kept
+        prepared = compiler.prepare(is_long)
+        assert prepared == (compiler._kept is not kept)
+        return prepared
+
+    assert not prepares(is_long=True)
+    first = save(110)
+    assert not prepares(is_long=True)
+    for number in range(111, 130):
         assert save(number) != first
+    assert not prepares(is_long=False)
+    assert prepares(is_long=True)
+    assert not prepares(is_long=True)
     kept = compiler._kept
-    assert compiler.prepare()
-    assert compiler._kept is not kept
-    assert not compiler.prepare()
-    assert save(11) == first
-    assert compiler._kept is not kept
+    for number in range(130, 230):
+        assert save(number) != first
+    assert compiler._kept is kept, "no save has waited"
+    assert prepares(is_long=False)
+    assert not prepares(is_long=True)
+    assert save(110) == first
 
 
 NUMBERS = {

@@ -357,8 +357,8 @@ class _FileReader:
 
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
-# dropped then. After fewer, a long pause is used for that, so that no save has to wait for it.
-_MOST_KEPT, _MANY_KEPT = 96, 12
+# dropped then. After fewer, that is done in a pause, so that no save has to wait for it: in a long one, or in any.
+_MOST_KEPT, _KEPT_IN_LONG_PAUSE, _KEPT_IN_PAUSE = 480, 12, 96
 
 
 @dataclass
@@ -433,10 +433,11 @@ class Compiler:
             self._sounds = sound
         return found
 
-    def prepare(self) -> bool:
-        """In a long pause between two texts: builds the last one from nothing, if the next ones would have to wait for
-        that some time. Whether it did."""
-        if self._kept is None or self._last is None or self._builds < _MANY_KEPT:
+    def prepare(self, is_long: bool) -> bool:
+        """In a pause between two texts: builds the last one from nothing, if the next ones would have to wait for that
+        some time. Whether it did."""
+        many = _KEPT_IN_LONG_PAUSE if is_long else _KEPT_IN_PAUSE
+        if self._kept is None or self._last is None or self._builds < many:
             return False
         with suppress(WeftError):
             self._built_alone(*self._last, _FileReader())

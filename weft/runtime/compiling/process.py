@@ -393,11 +393,10 @@ class _CompileServer:
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
         is_long = time.monotonic() > self._asked + _LONG_PAUSE
-        if is_long:
-            try:
-                self._made(compiler.prepare)
-            except _Abandoned:
-                return
+        try:
+            self._made(lambda: compiler.prepare(is_long))
+        except _Abandoned:
+            return
         if compiler.left > (0 if is_long else _MOST_LEFT):
             compiler.left = 0
             self._collect(everything=True)
