@@ -114,6 +114,9 @@ class Child(subprocess.Popen[bytes]):
     def _watch(self, lifeline: socket.socket) -> None:
         with lifeline:
             self._follow(lifeline)
+        # It closes what it has open a moment before it has ended.
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(_STILL)
         self.ended()
 
     def _follow(self, lifeline: socket.socket) -> None:

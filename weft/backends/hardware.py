@@ -54,8 +54,9 @@ _sched_getcpu: Callable[[], int] | None = (
 )
 
 
+@functools.cache
 def cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use, or might when this was first called."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -73,6 +74,14 @@ def keep_off(core: int, threads: Iterable[int]) -> None:
 def keep_on(core: int, threads: Iterable[int]) -> None:
     """Moves threads to a core, where they stay until `keep_off`. The same holds as there."""
     _restrict(threads, {core})
+
+
+def threads(process: int) -> list[int]:
+    """The system's numbers of the threads of a process; none if that is gone, or the system does not say."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{process}/task")]
+    except OSError:
+        return []
 
 
 def _restrict(threads: Iterable[int], cores: Collection[int]) -> None:

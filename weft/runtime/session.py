@@ -527,6 +527,7 @@ class Session:
             if overlay != self._overlay:
                 self._overlay = overlay
                 self._screen.annotate(overlay)
+            self._worker.keep_off()
             self._frame()
             self._recorder.follow(self._picture, self.clock, *self._recorded)
             if (running := self.programs.running) is not None:

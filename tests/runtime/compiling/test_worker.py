@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
+from weft.backends.hardware import cores
 from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
@@ -564,6 +565,23 @@ def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
             os.kill(victim, signal.SIGKILL)
         performance.save(COUNTING.replace("100", "25"))
         assert performance.wait_for("swap", 2)["recompiled"] == ["visual/display"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or cores() < 2, reason="there is no other core to be told of")
+def test_a_compiler_keeps_off_the_core_on_which_the_picture_is_drawn(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        allowed = os.sched_getaffinity(performance.process.pid)
+        for number in range(2):
+            if number:
+                for victim in _children(performance):
+                    os.kill(victim, signal.SIGKILL)
+                performance.wait_for("restart")
+            performance.save(COUNTING.replace("100", str(number + 50)))
+            performance.wait_for("swap", number + 1)
+            performance.wait_for("frames", performance.count("frames") + 1)
+            assert any(len(os.sched_getaffinity(each)) == len(allowed) - 1 for each in _children(performance))
+        assert os.sched_getaffinity(performance.process.pid) == allowed
 
 
 @pytest.mark.parametrize("text", all_but(1, ["", SLOW]))

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from weft.backends.hardware import give_way
+from weft.backends.hardware import cores, current_core, give_way, keep_off, threads
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
@@ -110,7 +110,8 @@ Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeRes
 
 
 class CompileProcess:
-    """The player's side of the process, which is started when it is needed. All but `kill` is for one thread."""
+    """The player's side of the process, which is started when it is needed. All but `kill` and `keep_off` is for one
+    thread."""
 
     def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
         """`ended` is called by another thread whenever a process has ended."""
@@ -128,6 +129,8 @@ class CompileProcess:
         """What was heard of it."""
         self._began: float | None = None
         self._is_new = True
+        self._kept_off: tuple[int, int] | None = None
+        """The core that a process is kept off, and its number."""
         self._start_costs = _START_COSTS
 
     def start(self) -> None:
@@ -137,9 +140,9 @@ class CompileProcess:
         self.end()
         try:
             ahead, self.ahead = self.ahead, None
+            self._is_new = True  # before `keep_off` may see the process
             self._process, self._unpacker = ahead or Child(SERVER), Unpacker()
             self._process.ended = self._ended
-            self._is_new = True
             self._process.connection.send(self._setup)
         except Exception as failure:
             self.end()
@@ -293,6 +296,16 @@ class CompileProcess:
             raise CompilerDiedError(_NO_PROCESS)
         return self._process.connection
 
+    def keep_off(self) -> None:
+        """Keeps the process off the core of the calling thread, which draws, if there is another one. Where both were
+        on one core, the system might let the process go on for milliseconds, though another core is idle."""
+        process, core = self._process, current_core()
+        # A process that is new has to find out how many cores there are.
+        if process is None or core is None or self._is_new or self._kept_off == (core, process.pid):
+            return
+        self._kept_off = core, process.pid
+        keep_off(core, threads(process.pid))
+
     def kill(self) -> None:
         """Ends the process, from any thread: a wait for its answer then fails."""
         process = self._process
@@ -318,6 +331,7 @@ class _Abandoned(BaseException):
 def main(descriptor: str, lifeline: str) -> None:
     """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
     give_way()  # to the picture, which waits for nothing here
+    cores()  # are found out before the player keeps this process off one of them
     with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
         _CompileServer(player, Pulse(int(lifeline))).serve()
 

@@ -232,6 +232,10 @@ class CompileWorker:
         with self._condition:
             self._change = setup
 
+    def keep_off(self) -> None:
+        """Keeps what compiles off the core of the calling thread, which is about to draw."""
+        self._process.keep_off()
+
     def take(self) -> Finished:
         """What was finished since the last call."""
         with self._condition:
