@@ -45,3 +45,12 @@ def test_the_glossary_is_short_and_each_word_is_defined_where_it_says():
     assert 20 <= len(GLOSSARY) <= 40
     assert [word for word, path, _ in GLOSSARY if word not in defined_in(path)] == []
     assert len({word for word, _, _ in GLOSSARY}) == len(GLOSSARY)
+
+
+def test_no_two_modules_define_a_class_of_the_same_name():
+    defining = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        classes = [node.name for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)]
+        for name in classes:
+            defining.setdefault(name.lstrip("_"), set()).add(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in defining.items() if len(paths) > 1} == {}

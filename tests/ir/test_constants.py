@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.ir.constants import Tunable, Values, ask, current, equals, retuned, tune, value_of
+from weft.ir.constants import Tunable, TunedValues, ask, current, equals, retuned, tune, value_of
 from weft.ir.expr import Expr, ExprBuilder, Pool
 from weft.ops.formula import Term
 
@@ -21,7 +21,7 @@ def constant(value: float) -> tuple[Tunable, Expr, ExprBuilder]:
     return node.attr, node, ExprBuilder(pool)
 
 
-def is_small(values: Values, one: Tunable, other: Tunable) -> bool:
+def is_small(values: TunedValues, one: Tunable, other: Tunable) -> bool:
     return values.of(one) + values.of(other) < 10
 
 
@@ -101,5 +101,5 @@ def test_passes_only_ask() -> None:
             assert all(name.name != "current" for each in imports for name in each.names), path
             assert not any(isinstance(each, ast.Attribute) and each.attr == "current" for each in nodes), path
         # Passes do not follow from the number of steps of a loop, which is for a message.
-        made = [each for each in nodes if isinstance(each, ast.Call) and ast.unparse(each) == "Values()"]
+        made = [each for each in nodes if isinstance(each, ast.Call) and ast.unparse(each) == "TunedValues()"]
         assert len(made) <= (path.name == "rates.py"), path

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, Exprs, Garden, lowered
 from tests.support.kernels import compiled, run
 from tests.support.together import examples
-from weft.ir.constants import Values
+from weft.ir.constants import TunedValues
 from weft.ir.rates import Finiteness, bound, remainder_of, remainders_among
 
 
@@ -25,7 +25,7 @@ def test_what_is_known_is_true(data):
     values = run(compiled(lowered(*grown)), shape=(2, 3), abstime=-7.5, uniforms={"u": 0.0})
     for term, value in zip(grown, values, strict=True):
         assert not finite.of(term.value) or np.isfinite(value).all()
-        assert (np.abs(value[~np.isnan(value)]) <= bound(term.value, Values())).all()
+        assert (np.abs(value[~np.isnan(value)]) <= bound(term.value, TunedValues())).all()
 
 
 def reads_more(term) -> bool:
@@ -48,8 +48,9 @@ def test_how_large_it_gets():
     u = e.uniform("u")
     known = [(3 * e("sin", u) - 2, 5), (e("fract", u) * e("mod", u, 4), 4), (-e("abs", e("cos", u)), 1),
              (e("min", e("sin", u), 7), 7), (e("select", u, 2, e("sin", u)), 2), (u * 0, 0)]  # fmt: skip
-    assert [bound(term.value, Values()) for term, _ in known] == [size for _, size in known]
-    assert [bound(term.value, Values()) for term in (u, e("exp", e("sin", u)), e.number(math.nan))] == [math.inf] * 3
+    assert [bound(term.value, TunedValues()) for term, _ in known] == [size for _, size in known]
+    unbounded = u, e("exp", e("sin", u)), e.number(math.nan)
+    assert [bound(term.value, TunedValues()) for term in unbounded] == [math.inf] * 3
 
 
 def test_remainders():

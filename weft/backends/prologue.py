@@ -15,7 +15,7 @@ from weft.backends.executor import RefusedError, making
 from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
 from weft.backends.vector.executor import VectorExecutor
-from weft.backends.vector.feedback import Calls, Values
+from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
 from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
@@ -297,7 +297,7 @@ class LineReads:
     def fill(self, machine: Machine) -> None:
         """Fills the arrays for a launch whose prologue the machine has run."""
         given = machine.launch.coords
-        values = Values(machine, {name: np.asarray(given[name], np.float64) for name in self._coords})
+        values = ComputedValues(machine, {name: np.asarray(given[name], np.float64) for name in self._coords})
         with np.errstate(all="ignore"):
             self._calls.run(values)
             for node, array in self._lines:
@@ -340,7 +340,7 @@ class StrandReads:
         if not self._reads:
             return {}
         launch = machine.launch
-        values = Values(machine, _lines(self._kernel, launch))
+        values = ComputedValues(machine, _lines(self._kernel, launch))
         with np.errstate(all="ignore"):
             return {strand.key: strand.answer(values, launch, device) for strand in self._reads}
 
@@ -358,7 +358,7 @@ class _StrandRead:
         self._places: tuple[tuple[int, int], list[Value]] | None = None
         """Constant places, for launches of this shape."""
 
-    def answer(self, values: Values, launch: Launch, device: object) -> Singles | Any:
+    def answer(self, values: ComputedValues, launch: Launch, device: object) -> Singles | Any:
         reads = launch.strands[self._ref]
         places = self._at(values, launch)
         bound = reads.bound(device, *places) if isinstance(reads, Bindable) else None
@@ -367,7 +367,7 @@ class _StrandRead:
         found = np.asarray(reads(*places), np.float32)
         return np.ascontiguousarray(np.broadcast_to(found, math.prod(self.places(launch.shape))))
 
-    def _at(self, values: Values, launch: Launch) -> list[Value]:
+    def _at(self, values: ComputedValues, launch: Launch) -> list[Value]:
         """The coordinates: each a number, or a row with a number for each place. Constant rows are made read-only,
         which tells their readers that they stay the same."""
         if self._places is not None and self._places[0] == launch.shape:

@@ -568,7 +568,7 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
             raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
         blocks = _heard(offline, span, rate)
         first, kind = next(blocks), path.suffix.removeprefix(".").upper()
-        with _SoundFile(temporary, "wb+") as raw:
+        with _ReportingFile(temporary, "wb+") as raw:
             try:
                 form = round(rate), first.shape[1], _SAMPLE_FORMAT
                 with soundfile.SoundFile(raw, "w", *form, format=kind) as file:
@@ -581,7 +581,7 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
             raw.check()
 
 
-class _SoundFile(io.FileIO):
+class _ReportingFile(io.FileIO):
     """The file of a sound. The library that writes it only says that it has failed, and not why."""
 
     _problem: OSError | None = None

@@ -228,11 +228,33 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """A graph after all that it follows from but places in the text: that of everything, and that of what is used."""
+class _Basis:
+    """All that a graph follows from, but places in the text: the outputs of instances, with their kinds, output
+    statements, what strands, slots and output statements refer to, and the slots that vary over the picture."""
 
-    basis: object
-    used: object
+    outputs: Sequence[tuple[str, str, Sequence[str]]]
+    sinks: object
+    references: Mapping[Owner, object]
+    planar: Collection[SlotKey]
+    heard: object
+    images: object
+
+    def of(self, used: Container[Owner]) -> _Basis:
+        """The part of it that is used."""
+        outputs = [
+            (instance, kind, own) for instance, kind, names in self.outputs
+            if (own := [name for name in names if StrandRef(instance, name) in used])
+        ]  # fmt: skip
+        references = {owner: each for owner, each in self.references.items() if owner in used}
+        return replace(self, outputs=outputs, references=references)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A graph after what it follows from: all of it, and that of what is used."""
+
+    basis: _Basis
+    used: _Basis
     graph: RenderGraph
 
 
@@ -358,7 +380,7 @@ def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: _Cut | None
     if last is not None and last.basis == basis:
         return last
     used = builder.used()
-    follows = builder.basis(used)
+    follows = basis.of(used)
     if last is not None and last.used == follows:
         return _Cut(basis, follows, builder.with_unused(last.graph, used))
     return _Cut(basis, follows, _cut(builder, contexts))
@@ -540,25 +562,18 @@ class _GraphBuilder:
 
     # --- what was found -------------------------------------------------------------------------------------------
 
-    def basis(self, used: Container[Owner] | None = None) -> object:
-        """All that the graph follows from, but places in the text; or the part of it that is `used`."""
+    def basis(self) -> _Basis:
         elaborator = self.elaborator
-        outputs = [
-            (instance.name, _kind(instance), [
-                name for name in instance.outputs if used is None or StrandRef(instance.name, name) in used
-            ])
-            for instance in self.patch.instances.values()
-        ]  # fmt: skip
-        if used is not None:
-            outputs = [each for each in outputs if each[2]]
-        sinks = [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks]
-        references = {
-            owner: found.all for owner, found in elaborator.references.items()
-            if not _is_check(owner) and (used is None or owner in used)
-        }  # fmt: skip
-        images = [(image.key, image.of) for image in self._images()]
-        planar = {key for key in self.domain.planar if not _is_check(key)}
-        return outputs, sinks, references, planar, dict(elaborator.heard), images
+        instances = self.patch.instances.values()
+        references = {owner: found.all for owner, found in elaborator.references.items() if not _is_check(owner)}
+        return _Basis(
+            [(instance.name, _kind(instance), list(instance.outputs)) for instance in instances],
+            [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks],
+            references,
+            {key for key in self.domain.planar if not _is_check(key)},
+            dict(elaborator.heard),
+            [(image.key, image.of) for image in self._images()],
+        )  # fmt: skip
 
     def used(self) -> set[Owner]:
         """All on which subgraphs may depend: what output statements need, and what shares state with it. What is left

@@ -52,7 +52,7 @@ def current(known: Known) -> float:
 
 
 @dataclass(slots=True)
-class Values:
+class TunedValues:
     """The values of constants, some of which are other ones than now. `read` are those that were looked at."""
 
     other: Mapping[Tunable, float] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Values:
 def ask(question: Callable[..., T], *about: object) -> T:
     """The answer to a question, `question(values, *about)`. It is noted for all constants whose values it reads. The
     same question about the same may only have another answer if values have changed."""
-    values = Values()
+    values = TunedValues()
     answer = question(values, *about)
     for each in values.read:
         each._answers[question, about] = answer
@@ -78,7 +78,7 @@ def ask(question: Callable[..., T], *about: object) -> T:
 
 def value_of(known: Known) -> float:
     """The value itself: the strictest question."""
-    return ask(Values.of, known) if isinstance(known, Tunable) else known
+    return ask(TunedValues.of, known) if isinstance(known, Tunable) else known
 
 
 def equals(one: Known, other: Known) -> bool:
@@ -88,7 +88,7 @@ def equals(one: Known, other: Known) -> bool:
     return one == other
 
 
-def _equals(values: Values, one: Known, other: Known) -> bool:
+def _equals(values: TunedValues, one: Known, other: Known) -> bool:
     return values.of(one) == values.of(other)
 
 
@@ -102,12 +102,12 @@ def retuned(new: Mapping[Tunable, float]) -> Mapping[Tunable, float] | None:
         todo += found
     for each in sorted(derived, key=lambda each: each.depth):
         assert each.formula is not None
-        value = float(each.formula(*map(Values(values).of, each.operands)))
+        value = float(each.formula(*map(TunedValues(values).of, each.operands)))
         if bits(value) != bits(each.current):
             values[each] = value
     asked = {question: answer for each in values for question, answer in each._answers.items()}
     for (question, about), answer in asked.items():
-        if repr(question(Values(values), *about)) != repr(answer):  # −0 is not 0, and NaN is NaN
+        if repr(question(TunedValues(values), *about)) != repr(answer):  # −0 is not 0, and NaN is NaN
             return None
     return values
 

@@ -49,7 +49,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from weft.errors import Span
 from weft.graph.budget import Budget
-from weft.ir.constants import Known, Tunable, Values, ask, bits, equals, value_of
+from weft.ir.constants import Known, Tunable, TunedValues, ask, bits, equals, value_of
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 from weft.ops import OPS, formula
 from weft.syntax.ast import Number
@@ -503,7 +503,7 @@ class Constants:
     given."""
 
     known: dict[Expr, float | None] = field(default_factory=dict)
-    values: Values = field(default_factory=Values)
+    values: TunedValues = field(default_factory=TunedValues)
 
     def of(self, value: Expr) -> float | None:
         """The value of an expression that is the same at every coordinate, None if it varies. Bits are whole
@@ -576,7 +576,7 @@ class ExprBuilder:
         return self.bits(int(row.fold(*[value_of(known_of(arg)) for arg in args])))
 
 
-def _constant_of(values: Values, value: Expr) -> float | None:
+def _constant_of(values: TunedValues, value: Expr) -> float | None:
     return Constants(values=values).of(value)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.ir.census import AGAIN, Census, TrackedRewrites
-from weft.ir.constants import Known, Values, ask, equals
+from weft.ir.constants import Known, TunedValues, ask, equals
 from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, known_of, rewrite
 from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, is_within, period_of, remainder_of, remainders_among
 from weft.ops import formula as f
@@ -601,5 +601,5 @@ class _WavePass:
         return self.builder.folded(op, *args)
 
 
-def _is_one(values: Values, known: Known) -> bool:
+def _is_one(values: TunedValues, known: Known) -> bool:
     return abs(values.of(known) - 1) < _ROUNDING

@@ -13,7 +13,7 @@ from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.constants import Known, Values, ask, equals, value_of
+from weft.ir.constants import Known, TunedValues, ask, equals, value_of
 from weft.ir.expr import (
     Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, known_of, topological
 )
@@ -296,7 +296,7 @@ def _is_quotient(node: Expr, argument: Expr, period: Known) -> bool:
     return ask(_are_reciprocal, known_of(by), period)
 
 
-def _are_reciprocal(values: Values, one: Known, other: Known) -> bool:
+def _are_reciprocal(values: TunedValues, one: Known, other: Known) -> bool:
     divisor = values.of(other)
     return divisor != 0 and values.of(one) == 1 / divisor
 
@@ -305,7 +305,7 @@ def _is_period(known: Known) -> bool:
     return ask(_is_in_periods, known)
 
 
-def _is_in_periods(values: Values, known: Known) -> bool:
+def _is_in_periods(values: TunedValues, known: Known) -> bool:
     return _PERIODS[0] <= abs(values.of(known)) <= _PERIODS[1]
 
 
@@ -314,16 +314,16 @@ def is_within(node: Expr, limit: float) -> bool:
     return ask(_is_within, node, limit)
 
 
-def _is_within(values: Values, node: Expr, limit: float) -> bool:
+def _is_within(values: TunedValues, node: Expr, limit: float) -> bool:
     return bound(node, values) <= limit
 
 
-def bound(node: Expr, values: Values) -> float:
+def bound(node: Expr, values: TunedValues) -> float:
     """A bound of the size of a value unless it is NaN, judged by the topmost operations."""
     return _interval(node, _DEPTH, values).size
 
 
-def _interval(node: Expr, depth: int, values: Values) -> Interval:
+def _interval(node: Expr, depth: int, values: TunedValues) -> Interval:
     if node.op == "const":
         return number(values.of(node.attr))
     if node.op == "sub" and (found := remainder_of(node)) is not None and found.period == 1:
@@ -354,7 +354,7 @@ def long_loops(nodes: Sequence[Expr], steps: int, nest: int) -> list[Expr]:
 
 
 def _most_steps(first: Expr, last: Expr) -> float:
-    values = Values()
+    values = TunedValues()
     reach = _interval(last, _DEPTH, values).high - _interval(first, _DEPTH, values).low
     return math.inf if math.isnan(reach) else max(0.0, math.floor(reach) + 1 if math.isfinite(reach) else reach)
 
@@ -388,7 +388,7 @@ class Finiteness:
         return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
 
 
-def _is_finite_number(values: Values, known: Known) -> bool:
+def _is_finite_number(values: TunedValues, known: Known) -> bool:
     return math.isfinite(values.of(known))
 
 

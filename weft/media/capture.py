@@ -118,7 +118,7 @@ class CapturedPicture(LivePicture):
     def __init__(self, address: str) -> None:
         """Waits for the first picture. Raises PictureError if there is none."""
         self._address = address
-        self._memory = _Memory.new()
+        self._memory = _PictureMemory.new()
         self._child: Child | None = self._started()
         self._shown: tuple[int, Picture] | None = None
         self._problem: str | None = None
@@ -182,7 +182,7 @@ class CapturedPicture(LivePicture):
         self.close()
 
 
-class _Memory:
+class _PictureMemory:
     """Places for pictures that both processes map."""
 
     def __init__(self, descriptor: int) -> None:
@@ -194,7 +194,7 @@ class _Memory:
         self._buffers = FloatBuffers()
 
     @classmethod
-    def new(cls) -> _Memory:
+    def new(cls) -> _PictureMemory:
         """Memory that takes space only where something has been written."""
         return cls(shared_file(_HEADER + _PLACES * _BYTES))
 
@@ -244,10 +244,10 @@ class _Memory:
 def main(descriptor: str, lifeline: str, memory: str, address: str) -> None:
     """Decodes pictures until the other end of the socket with this descriptor is closed."""
     parent = Connection(int(descriptor))
-    serve(parent, int(lifeline), lambda: _capture(_Memory(int(memory)), address, parent))
+    serve(parent, int(lifeline), lambda: _capture(_PictureMemory(int(memory)), address, parent))
 
 
-def _capture(memory: _Memory, address: str, parent: Connection) -> None:
+def _capture(memory: _PictureMemory, address: str, parent: Connection) -> None:
     import av
 
     number, said = memory.last, None

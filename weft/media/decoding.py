@@ -344,7 +344,7 @@ class _Reader:
 
 
 @dataclass
-class _Head:
+class _ReadHead:
     """One time at which the film is read, as the decoder sees it."""
 
     reader: _Reader
@@ -361,7 +361,7 @@ class FilmDecoder:
         self._memory = memory
         self._path = path
         self._index = index
-        self._heads: dict[int, _Head] = {}
+        self._heads: dict[int, _ReadHead] = {}
         self._written = int(memory.places["frame"].max())
         height, width, _ = memory.pixels(0).shape
         self._kept = frames_kept(width, height)
@@ -377,7 +377,7 @@ class FilmDecoder:
         """Decodes a frame; False if there is nothing to do."""
         if not self._look() and self._is_done:
             return False
-        found: tuple[int, _Head, float] | None = None
+        found: tuple[int, _ReadHead, float] | None = None
         needed: set[int] = set()
         for head in self._heads.values():
             missing = self._missing(head, needed)
@@ -401,7 +401,7 @@ class FilmDecoder:
                 self._heads.pop(number).reader.close()
             elif head is None:
                 step = self._index.frame
-                self._heads[number] = _Head(_Reader(self._path, self._index), asked, seconds, step)
+                self._heads[number] = _ReadHead(_Reader(self._path, self._index), asked, seconds, step)
             else:
                 step = seconds - head.seconds
                 if step and abs(step) < self._index.seconds / 2:  # otherwise it began again
@@ -410,7 +410,7 @@ class FilmDecoder:
                 self._wanted = time.monotonic()
         return has_changed
 
-    def _missing(self, head: _Head, needed: set[int]) -> tuple[int, float] | None:
+    def _missing(self, head: _ReadHead, needed: set[int]) -> tuple[int, float] | None:
         """The first time that will be wanted and is not there, and how many steps ahead; adds the places of those that
         are there. Backwards, frames are decoded in runs, so there only what is missing soon counts."""
         ahead = min(self._share, _BACKWARDS if head.step < 0 else _FORWARDS)
@@ -442,7 +442,7 @@ class FilmDecoder:
     def _length(self) -> float:
         return max(self._index.seconds, self._index.frame)
 
-    def _advance(self, head: _Head, target: float, needed: set[int]) -> None:
+    def _advance(self, head: _ReadHead, target: float, needed: set[int]) -> None:
         """Decodes the next frame on the way to a time, and keeps it if it will be wanted, or is at least nearer to the
         picture that is wanted now than all others."""
         reader, jumped = head.reader, not head.reader.is_before(target)

@@ -162,7 +162,7 @@ class Evaluation:
         self._loop_stopped = loop_stopped
         self._before = before
         self._pictures = {path: read_picture(path) for path in unit.pictures}
-        self._films = _Films(unit)
+        self._films = _UnitFilms(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
@@ -248,7 +248,7 @@ class Evaluation:
         return Launch(shape, given, uniforms, strands, pictures, loop_stopped=self._loop_stopped)
 
 
-class _Films:
+class _UnitFilms:
     """The films that a unit shows, each at its time before a tick. They are opened when they are first shown."""
 
     def __init__(self, unit: Unit) -> None:
@@ -320,7 +320,7 @@ class DeviceEvaluation:
         self._before = before
         self._nothing_else = ProgramRunner(ContextTable((VISUAL,)))
         self._pictures = {path: read_picture(path) for path in unit.pictures}
-        self._films = _Films(unit)
+        self._films = _UnitFilms(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""

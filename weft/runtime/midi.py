@@ -381,15 +381,15 @@ class ClockDecoder:
         beat = (self._ticks - 1 + line.last) / TICKS
         return ClockReading(60 * self._rate / TICKS, beat, self._moments[-1], self._is_known)
 
-    def _fitted(self) -> _Line | None:
+    def _fitted(self) -> _TickRate | None:
         """The line through the last ticks. If their tempo has changed, it is that of the last beat."""
         moments = list(self._moments)
         if len(moments) < _FEWEST:
             return None
-        line = _Line.through(moments)
+        line = _TickRate.through(moments)
         if line is None or len(moments) < 2 * TICKS:
             return line
-        recent = _Line.through(moments[-TICKS:])
+        recent = _TickRate.through(moments[-TICKS:])
         if recent is None:
             return line
         apart = recent.slope - line.slope
@@ -403,7 +403,7 @@ class ClockDecoder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _TickRate:
     """A line through the numbers of ticks over their moments: ticks a second, the standard error of that, and the value
     at the last moment, in ticks after the last one."""
 
@@ -412,7 +412,7 @@ class _Line:
     last: float
 
     @classmethod
-    def through(cls, moments: list[float]) -> _Line | None:
+    def through(cls, moments: list[float]) -> _TickRate | None:
         """The line that fits best; None if all ticks came at once."""
         count, end = len(moments), moments[-1]
         times = [moment - end for moment in moments]

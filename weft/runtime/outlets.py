@@ -26,7 +26,7 @@ class _OutletKey:
 
 
 @dataclass
-class _Outlet:
+class _OpenOutlet:
     """An outlet that is open."""
 
     encoder: LiveEncoder
@@ -40,7 +40,7 @@ class Outlets:
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._open: dict[_OutletKey, _Outlet] = {}
+        self._open: dict[_OutletKey, _OpenOutlet] = {}
         self._failed: set[_OutletKey] = set()
 
     def retry(self) -> None:
@@ -68,10 +68,10 @@ class Outlets:
         except EncodingError as problem:
             self._fail(key, str(problem))
         else:
-            self._open[key] = _Outlet(encoder, PictureSender(encoder))
+            self._open[key] = _OpenOutlet(encoder, PictureSender(encoder))
             self._reporter.window(key.target, "opened")
 
-    def _give(self, key: _OutletKey, outlet: _Outlet, picture: Values) -> None:
+    def _give(self, key: _OutletKey, outlet: _OpenOutlet, picture: Values) -> None:
         encoder = outlet.encoder
         encoder.poll()
         if encoder.is_done:

@@ -20,7 +20,8 @@ from weft.backends.executor import (
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
-    Calls, FeedbackPart, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, Values, parts_of, reads_of, store
+    Calls, ComputedValues, FeedbackPart, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, parts_of,
+    reads_of, store
 )
 from weft.backends.vector.program import (
     HERE, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register, Registers,
@@ -360,14 +361,14 @@ class VectorSeries(Executable):
         check(self.kernel, memory, launch)
         with self._lock, np.errstate(all="ignore"):
             machine = self._interpreter.begin(memory, launch)
-            steady = Values(machine, {})
+            steady = ComputedValues(machine, {})
             self._series.steady.run(steady)
             out = self._run(steady, memory, launch)
         if machine.loop_stopped:
             launch.loop_stopped()
         return out
 
-    def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Floats:
+    def _run(self, steady: ComputedValues, memory: StateMemory, launch: Launch) -> Floats:
         height, width = launch.shape
         count = height * width
         out = np.empty((len(self.kernel.outputs), count))

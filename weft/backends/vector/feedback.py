@@ -38,7 +38,7 @@ class OneByOneError(Exception):
     """A part of a kernel has to be computed one element at a time."""
 
 
-class Values(dict[Node, Any]):
+class ComputedValues(dict[Node, Any]):
     """The values computed so far, each a number or an array with one for each element. Constants and the inputs of the
     launch are added when they are first read."""
 
@@ -70,7 +70,7 @@ def _as(number: float, kind: ValueType) -> Any:
     return TYPES[kind](int(number) if kind == "u32" else number)
 
 
-Call: TypeAlias = Callable[[Values], Any]
+Call: TypeAlias = Callable[[ComputedValues], Any]
 """Computes a node from the values before it."""
 
 Reads: TypeAlias = Callable[[Node], Call]
@@ -87,7 +87,7 @@ class Calls:
         self._reads = reads
         self._calls = [(node, self._call(node)) for node in nodes]
 
-    def run(self, values: Values) -> None:
+    def run(self, values: ComputedValues) -> None:
         """Adds the values of the nodes to `values`. The caller has to make numpy ignore floating-point errors."""
         for node, call in self._calls:
             values[node] = call(values)
@@ -146,7 +146,7 @@ def _loop(body: LoopBody, args: Sequence[Node], calls: Calls) -> Call:
     """A loop with the same steps for all elements; its value is the list of carried values at the end."""
     first, last, *starts = args
 
-    def run(values: Values) -> list[Any]:
+    def run(values: ComputedValues) -> list[Any]:
         machine = values.machine
         if body.outermost:
             machine.steps_left = NEST_STEPS
@@ -185,7 +185,7 @@ def _sampled(launch: Launch, place: PicturePlane, x: Any, y: Any) -> Array:
 # State as rows of samples, read and stored for a whole block at once.
 
 
-class PastBlock(Values):
+class PastBlock(ComputedValues):
     """The values of `count` samples, and the state of slots before them."""
 
     def __init__(
@@ -214,7 +214,7 @@ def reads_of(kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> Reads:
         (ticks,), place = state.args, state.attr
         depth, source = kernel.slot(place.slot).depth, stored[place]
 
-        def read(values: Values) -> Floats:
+        def read(values: ComputedValues) -> Floats:
             assert isinstance(values, PastBlock)
             k = values[ticks]
             if np.ndim(k) == 0:

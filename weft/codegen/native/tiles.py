@@ -213,7 +213,7 @@ class Records:
         return struct.pack(f"<{len(words)}q", *words)
 
 
-class _Program(Records):
+class _SectionRecords(Records):
     """The records of one section, and the slots of its values."""
 
     def __init__(self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node]) -> None:
@@ -424,11 +424,11 @@ def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
     return TileProgram(layout, words)
 
 
-def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _Program:
+def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _SectionRecords:
     """Computes the elements of a row: what is stored, and the outputs as planes, or as pixels by their `channels`."""
     section = kernel.section(Rate.ELEMENT)
     bases = [level.base for level in channels.elements] if channels else section.outputs
-    program = _Program(kernel, table, Rate.ELEMENT, [*(store.value for store in section.stores), *bases])
+    program = _SectionRecords(kernel, table, Rate.ELEMENT, [*(store.value for store in section.stores), *bases])
     for store in section.stores:
         program.store(program.real(store.value), table.fields[ImageCell(*store.place, 0)])
     if channels is None:
@@ -446,7 +446,7 @@ def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | 
 
 def _line_program(
     kernel: Kernel, table: ArgumentTable, channels: Channels | None, rate: Rate, is_given: bool
-) -> _Program | None:
+) -> _SectionRecords | None:
     """Computes what the elements need of each column or row, and the parts of pixels that change no more often; None if
     there is nothing to compute. If the section `is_given`, the caller computes what the elements need."""
     section = kernel.section(rate)
@@ -466,7 +466,7 @@ def _line_program(
     packed = channels.lines[rate] if channels and packing else []
     levels = [Level.of(factor, source(line), bool(channels and channels.opaque)) for factor, line in packed]
     nodes = {line: source(line) for line in wanted}
-    program = _Program(kernel, table, rate, [*nodes.values(), *(level.base for level in levels)])
+    program = _SectionRecords(kernel, table, rate, [*nodes.values(), *(level.base for level in levels)])
     for line, node in nodes.items():
         program.store(program.slot(node), table.fields[line])
     if packing is not None:

@@ -119,7 +119,7 @@ class PanelPainter:
         self._labels, self._drawn, self._shown = {}, None, ()
 
     def _draw(self, place: Rect, what: object, number: int, count: int, layout: PanelLayout) -> Picture:
-        canvas = _Canvas(place.width, place.height)
+        canvas = _PanelPixels(place.width, place.height)
         if isinstance(what, Band):
             _BandDrawing(canvas, self._face, self._cells, layout).draw(what)
         elif number == count - 2:
@@ -127,7 +127,7 @@ class PanelPainter:
             canvas.text(self._face, PAD * self._cells.column, _middle(self._face, self._cells), text, _DIM)
         else:
             # The caps are drawn as one panel without bands, of which each is a half.
-            whole = _Canvas(place.width, 2 * place.height).pixels
+            whole = _PanelPixels(place.width, 2 * place.height).pixels
             round_corners(whole, place.height)
             canvas.pixels[...] = whole[: place.height] if number == 0 else whole[place.height :]
         return canvas.pixels
@@ -142,7 +142,7 @@ def _shortened(text: str, columns: int) -> str:
     return text if len(text) <= columns else text[: columns - 1] + "…"
 
 
-class _Canvas:
+class _PanelPixels:
     """Pixels on the ground of the panel, their colours multiplied by alpha."""
 
     def __init__(self, width: int, height: int) -> None:
@@ -204,7 +204,7 @@ def _opaque(ink: _Ink | NDArray[np.float32]) -> NDArray[np.float32]:
 class _BandDrawing:
     """Draws one band on a canvas of its size."""
 
-    canvas: _Canvas
+    canvas: _PanelPixels
     face: Face
     cells: _Cells
     layout: PanelLayout

@@ -604,7 +604,7 @@ BLOCK = 512
 
 
 @dataclass(slots=True)
-class _Place:
+class _SampleCounter:
     """The number of the next sample."""
 
     next: int
@@ -624,7 +624,7 @@ class Rendering:
         # Functions that others are given have these, and not this object: it would refer to itself, and its memory
         # would be kept until Python looks for garbage.
         self._inputs = values = dict(inputs)
-        self._place = place = _Place(first)
+        self._place = place = _SampleCounter(first)
         # Memory that is never written takes no space.
         rings = np.zeros((MOST_RINGS, reach), np.float32)
         recent = Recent(rings, self.rate, lambda: place.next - 1)

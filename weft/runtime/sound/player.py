@@ -429,7 +429,7 @@ _BUSY = "sound-device-busy"
 
 
 @dataclass
-class _Opening:
+class _HeldStream:
     """A new stream, which holds a program until it is ready. It has time `until` a moment of `time.monotonic`."""
 
     stream: Stream
@@ -460,7 +460,7 @@ class Sound:
         self._stream = Stream(setup, options)
         self._heard = self._stream
         """The stream that is audible, which is the previous one until the latest takes over."""
-        self._opening: _Opening | None = None
+        self._opening: _HeldStream | None = None
         self._leaving: list[_Leaving] = []
         self._pending: list[SoundEvent] = []
         self._last: Mapping[str, float] = {}
@@ -574,7 +574,7 @@ class Sound:
         """Whether the current stream can play a program."""
         return self._needs(compiled) == (self._stream.options.rate, self._stream.options.channels)
 
-    def _open(self, compiled: CompiledProgram, given: Mapping[str, float]) -> _Opening:
+    def _open(self, compiled: CompiledProgram, given: Mapping[str, float]) -> _HeldStream:
         rate, channels = self._needs(compiled)
         stream = Stream(self._setup, replace(self._stream.options, rate=rate, channels=channels))
         self._count += 1
@@ -583,7 +583,7 @@ class Sound:
         except WeftError:
             stream.close()
             raise
-        self._opening = _Opening(stream, self._count, compiled, time.monotonic() + _TO_OPEN)
+        self._opening = _HeldStream(stream, self._count, compiled, time.monotonic() + _TO_OPEN)
         return self._opening
 
     def _give_up_opening(self) -> None:
