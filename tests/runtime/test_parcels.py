@@ -46,16 +46,36 @@ def test_what_is_made_again_is_not_sent_again() -> None:
     assert sent(parcel) == 0
 
 
+def test_long_parts_are_not_sent_again_with_what_has_changed_around_them() -> None:
+    """As in code with other constants."""
+    packer, unpacker = Packer(), Unpacker()
+    code, fields = random.Random(0).randbytes(100_000), tuple(f"field {number}" for number in range(1000))
+    arrived = []
+    for constant in (1.0, 2.0, 3.0):
+        piece = {"grid": (fields, code, constant)}
+        parcel = packer.pack(["program", piece], [piece])
+        arrived.append(unpacker.unpack(through_a_pipe(parcel)))
+        assert arrived[-1] == ["program", piece]
+        assert (len(pickle.dumps(parcel)) > 100_000) == (constant == 1.0)
+    assert len(pickle.dumps(parcel)) < 1000
+    assert all(each[1]["grid"][part] is arrived[0][1]["grid"][part] for each in arrived for part in (0, 1))
+
+
+@pytest.mark.parametrize("has_parts", [False, True])
 @pytest.mark.parametrize("most", [1, 24, MOST_KNOWN])
-def test_both_sides_forget_the_same_pieces(most: int) -> None:
+def test_both_sides_forget_the_same_pieces(most: int, has_parts: bool) -> None:
     packer, unpacker, chance = Packer(most), Unpacker(most), random.Random(1)
-    pieces = [(number, str(number)) for number in range(3 * MOST_KNOWN)]
+    parts: list[object] = [None]
+    if has_parts:
+        parts = [*(bytes(5000 + number) for number in range(7)), *(tuple(range(99 + number)) for number in range(6))]
+        parts += [(*range(99), each, parts[7]) for each in parts[:5]]
+    pieces = [(number, str(number), parts[number % len(parts)]) for number in range(3 * MOST_KNOWN)]
     before: list[int] = []
     for step in range(500):
         # Sometimes more at once than are known for long.
         count = 2 * MOST_KNOWN if step % 100 == 50 else chance.randrange(9)
         message = [pieces[number] for number in (*chance.sample(range(len(pieces)), count), *before[:2])]
-        before = [number for number, _ in message]
+        before = [number for number, *_ in message]
         assert unpacker.unpack(through_a_pipe(packer.pack(message, message))) == message
 
 

@@ -3,21 +3,22 @@
 Most of a program is what it was a save ago, and its pieces never change once they are made: subgraphs, kernels and
 their code. So they are pickled one by one, and a piece that the receiver got with an earlier message is left out: its
 key, a hash of its bytes, stands for it. Messages arrive in the order in which they were sent, so both sides know the
-same pieces without asking. A new process knows none.
+same pieces without asking. A new process knows none. Long runs of bytes within a piece, such as machine code, are
+pieces of their own: code with other constants has the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import pickle
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from weft.codegen.kernel import Unit
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 Key: TypeAlias = bytes
@@ -25,11 +26,14 @@ Key: TypeAlias = bytes
 MOST_KNOWN = 128
 """How many pieces both sides usually know: those of some dozens of saves, or all of one larger program."""
 
+# What is a piece of its own, wherever it is: objects of these types from this length on.
+_LONG: Mapping[type, int] = {bytes: 4096, tuple: 64}
+
 
 @dataclass(frozen=True)
 class Parcel:
     """A pickled message, with keys in the place of its `pieces`. These are pickled as well, or None if the receiver
-    knows them."""
+    knows them. One that is part of another one comes before it."""
 
     content: bytes
     pieces: Mapping[Key, bytes | None]
@@ -43,26 +47,20 @@ def pieces_of(units: Iterable[Unit]) -> list[object]:
     return [piece for pieces in each for piece in pieces if piece is not None]
 
 
-class _Known(Generic[T]):
-    """The pieces of the latest messages, by key. The two sides of a connection forget the same ones."""
+class _Recent(dict[K, T]):
+    """What was used lately, by key. Both sides of a connection forget the same pieces."""
 
     def __init__(self, most: int) -> None:
+        super().__init__()
         self._most = most
-        self._pieces: OrderedDict[Key, T] = OrderedDict()
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._pieces
-
-    def __getitem__(self, key: Key) -> T:
-        return self._pieces[key]
-
-    def add(self, pieces: Mapping[Key, T]) -> None:
-        """Adds the pieces of a message, those that were known before included."""
-        for key, piece in pieces.items():
-            self._pieces[key] = piece
-            self._pieces.move_to_end(key)
-        while len(self._pieces) > max(self._most, len(pieces)):
-            self._pieces.popitem(last=False)
+    def use(self, used: Mapping[K, T]) -> None:
+        """Adds what a message used, or moves it to the end."""
+        for key, each in used.items():
+            self.pop(key, None)
+            self[key] = each
+        for key in list(self)[: max(0, len(self) - max(self._most, len(used)))]:
+            del self[key]
 
 
 class Packer:
@@ -70,27 +68,47 @@ class Packer:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         """`most` is the number of pieces that both sides know."""
-        self._known = _Known[None](most)
-        self._last: Mapping[int, tuple[Key, object]] = {}
-        """The pieces of the last message by identity, so that they need not be pickled again to find their keys."""
+        self._sent = _Recent[Key, None](most)
+        self._keys = _Recent[int, tuple[Key, object]](most)
+        """The keys of pieces by identity, so that these need not be pickled again."""
 
     def pack(self, message: object, pieces: Iterable[object]) -> Parcel:
         """A message that refers to these pieces. Raises what pickling raises; then nothing has changed."""
-        found, packed = dict[int, tuple[Key, object]](), dict[Key, bytes | None]()
+        packing = _Packing(self._sent, self._keys)
         for piece in pieces:
-            if id(piece) in self._last:
-                found[id(piece)] = self._last[id(piece)]
-                packed[found[id(piece)][0]] = None
-            else:
-                data = pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)
-                key = hashlib.sha256(data).digest()
-                found[id(piece)] = key, piece
-                packed[key] = None if key in self._known else data
+            packing.add(piece)
+        parcel = Parcel(packing.pickled(message), packing.pieces)
+        self._keys.use(packing.keys)
+        self._sent.use(dict.fromkeys(packing.pieces))
+        return parcel
+
+
+class _Packing:
+    """The pieces of one message: their `keys`, by identity, and what is sent of each. `sent` are those that the
+    receiver has, and `known` the keys of earlier messages."""
+
+    def __init__(self, sent: Container[Key], known: Mapping[int, tuple[Key, object]]) -> None:
+        self._sent, self._known = sent, known
+        self.keys: dict[int, tuple[Key, object]] = {}
+        self.pieces: dict[Key, bytes | None] = {}
+
+    def add(self, piece: object) -> Key:
+        """Adds a piece, after its parts. Gives its key."""
+        if (known := self._known.get(id(piece))) is not None and known[0] in self._sent:
+            key = known[0]
+            self.pieces[key] = None
+        else:
+            data = self.pickled(piece)
+            key = hashlib.sha256(data).digest()
+            self.pieces[key] = None if key in self._sent else data
+        self.keys[id(piece)] = key, piece
+        return key
+
+    def pickled(self, what: object) -> bytes:
+        """An object in bytes, with keys in the place of the pieces within it."""
         content = BytesIO()
-        _Pickler(content, {place: key for place, (key, _) in found.items()}).dump(message)
-        self._last = found
-        self._known.add(dict.fromkeys(packed))
-        return Parcel(content.getvalue(), packed)
+        _Pickler(content, what, self).dump(what)
+        return content.getvalue()
 
 
 class Unpacker:
@@ -98,26 +116,30 @@ class Unpacker:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         """`most` is that of the packer."""
-        self._known = _Known[object](most)
+        self._known = _Recent[Key, object](most)
 
     def unpack(self, parcel: Parcel) -> Any:
         """The message. Raises KeyError, or what unpickling raises; then later ones may be unreadable, too."""
-        pieces = {
-            key: self._known[key] if data is None else pickle.loads(data) for key, data in parcel.pieces.items()
-        }
-        self._known.add(pieces)
+        pieces = dict[Key, object]()
+        for key, data in parcel.pieces.items():
+            pieces[key] = self._known[key] if data is None else _Unpickler(data, pieces).load()
+        self._known.use(pieces)
         return _Unpickler(parcel.content, pieces).load()
 
 
 class _Pickler(pickle.Pickler):
-    """Writes keys in the place of the objects with these identities."""
+    """Writes an object with keys in the place of the pieces within it."""
 
-    def __init__(self, file: BytesIO, keys: Mapping[int, Key]) -> None:
+    def __init__(self, file: BytesIO, whole: object, packing: _Packing) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._keys = keys
+        self._whole = whole
+        self._keys, self._add = packing.keys, packing.add
 
-    def persistent_id(self, obj: object) -> Key | None:
-        return self._keys.get(id(obj))
+    def persistent_id(self, obj: Any) -> Key | None:
+        if (known := self._keys.get(id(obj))) is not None:
+            return known[0]
+        least = _LONG.get(type(obj))
+        return None if least is None or len(obj) < least or obj is self._whole else self._add(obj)
 
 
 class _Unpickler(pickle.Unpickler):
