@@ -47,7 +47,7 @@ def pieces_of(units: Iterable[Unit]) -> list[object]:
     return [piece for pieces in each for piece in pieces if piece is not None]
 
 
-class _Recent(dict[K, T]):
+class _LastUsed(dict[K, T]):
     """What was used lately, by key. Both sides of a connection forget the same pieces."""
 
     def __init__(self, most: int) -> None:
@@ -68,8 +68,8 @@ class Packer:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         """`most` is the number of pieces that both sides know."""
-        self._sent = _Recent[Key, None](most)
-        self._keys = _Recent[int, tuple[Key, object]](most)
+        self._sent = _LastUsed[Key, None](most)
+        self._keys = _LastUsed[int, tuple[Key, object]](most)
         """The keys of pieces by identity, so that these need not be pickled again."""
 
     def pack(self, message: object, pieces: Iterable[object]) -> Parcel:
@@ -116,7 +116,7 @@ class Unpacker:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         """`most` is that of the packer."""
-        self._known = _Recent[Key, object](most)
+        self._known = _LastUsed[Key, object](most)
 
     def unpack(self, parcel: Parcel) -> Any:
         """The message. Raises KeyError, or what unpickling raises; then later ones may be unreadable, too."""
