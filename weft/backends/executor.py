@@ -63,7 +63,7 @@ class BandPool:
         self._threads: list[threading.Thread] = []
         self._here = threading.local()
         self._kept_off: tuple[int, int] | None = None
-        """The core that the threads are kept off, and how many threads there were; None if they are on another's."""
+        """The core that the threads are kept off, and how many there were; None if that is to be done again."""
         weakref.finalize(self, _end, self._jobs, self._threads)
 
     def run(self, work: Callable[[int], None], workers: int, parts: int | None = None) -> None:

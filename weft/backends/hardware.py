@@ -76,7 +76,7 @@ def keep_on(core: int, threads: Iterable[int]) -> None:
     _restrict(threads, {core})
 
 
-def threads(process: int) -> list[int]:
+def threads_of(process: int) -> list[int]:
     """The system's numbers of the threads of a process; none if that is gone, or the system does not say."""
     try:
         return [int(name) for name in os.listdir(f"/proc/{process}/task")]

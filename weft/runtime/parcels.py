@@ -3,8 +3,8 @@
 Most of a program is what it was a save ago, and its pieces never change once they are made: subgraphs, kernels and
 their code. So they are pickled one by one, and a piece that the receiver got with an earlier message is left out: its
 key, a hash of its bytes, stands for it. Messages arrive in the order in which they were sent, so both sides know the
-same pieces without asking. A new process knows none. Long runs of bytes within a piece, such as machine code, are
-pieces of their own: code with other constants has the same.
+same pieces without asking. A new process knows none. Long parts of a piece, such as machine code and the layout
+of its arguments, are pieces of their own: code with other constants has the same.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from weft.backends.hardware import cores, current_core, give_way, keep_off, threads
+from weft.backends.hardware import cores, current_core, give_way, keep_off, threads_of
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
@@ -304,7 +304,7 @@ class CompileProcess:
         if process is None or core is None or self._is_new or self._kept_off == (core, process.pid):
             return
         self._kept_off = core, process.pid
-        keep_off(core, threads(process.pid))
+        keep_off(core, threads_of(process.pid))
 
     def kill(self) -> None:
         """Ends the process, from any thread: a wait for its answer then fails."""
