@@ -358,7 +358,7 @@ class _FileReader:
 
 # How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
 # dropped then. After fewer, that is done in a pause, so that no save has to wait for it: in a long one, or in any.
-_MOST_KEPT, _KEPT_IN_LONG_PAUSE, _KEPT_IN_PAUSE = 480, 12, 96
+_MOST_KEPT, _KEPT_IN_LONG_PAUSE, _KEPT_IN_PAUSE = 240, 12, 96
 
 
 @dataclass
