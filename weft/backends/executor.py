@@ -43,7 +43,7 @@ class _Outcome:
         self._lock.release()
 
     def wait(self, most: float = -1) -> bool:
-        """Waits for it, for so many seconds at most unless that is negative. Whether it is there."""
+        """Waits for it, `most` seconds at most unless that is negative. Returns whether it is there."""
         while not self.is_there:
             if not self._lock.acquire(timeout=most):
                 return False

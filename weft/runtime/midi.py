@@ -381,15 +381,15 @@ class ClockDecoder:
         beat = (self._ticks - 1 + line.last) / TICKS
         return ClockReading(60 * self._rate / TICKS, beat, self._moments[-1], self._is_known)
 
-    def _fitted(self) -> _TickRate | None:
+    def _fitted(self) -> _FittedLine | None:
         """The line through the last ticks. If their tempo has changed, it is that of the last beat."""
         moments = list(self._moments)
         if len(moments) < _FEWEST:
             return None
-        line = _TickRate.through(moments)
+        line = _FittedLine.through(moments)
         if line is None or len(moments) < 2 * TICKS:
             return line
-        recent = _TickRate.through(moments[-TICKS:])
+        recent = _FittedLine.through(moments[-TICKS:])
         if recent is None:
             return line
         apart = recent.slope - line.slope
@@ -403,7 +403,7 @@ class ClockDecoder:
 
 
 @dataclass(frozen=True, slots=True)
-class _TickRate:
+class _FittedLine:
     """A line through the numbers of ticks over their moments: ticks a second, the standard error of that, and the value
     at the last moment, in ticks after the last one."""
 
@@ -412,7 +412,7 @@ class _TickRate:
     last: float
 
     @classmethod
-    def through(cls, moments: list[float]) -> _TickRate | None:
+    def through(cls, moments: list[float]) -> _FittedLine | None:
         """The line that fits best; None if all ticks came at once."""
         count, end = len(moments), moments[-1]
         times = [moment - end for moment in moments]

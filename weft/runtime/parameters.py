@@ -63,7 +63,7 @@ class ParameterSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _SetValue:
+class _ManualValue:
     """A value set by hand, and the start value in the text at that time."""
 
     value: float
@@ -81,7 +81,7 @@ class ParameterBank:
         """The parameter and the start value of each input."""
         self._file = ""
         """The patch that plays."""
-        self._kept: dict[str, dict[str, _SetValue]] = {}
+        self._kept: dict[str, dict[str, _ManualValue]] = {}
         """What was set by hand, by patch and input."""
         self._rewritten = set[str]()
         """Inputs whose start value in the text has changed since the program was compiled."""
@@ -132,7 +132,7 @@ class ParameterBank:
                     continue
                 value = spec.fitted(setting.value)
                 if value != setting.value:
-                    self._set[name] = _SetValue(value, start)
+                    self._set[name] = _ManualValue(value, start)
                     notes.append(f"{_shown(name)} was {setting.value:g}, and is {value:g} now: "
                                  f"it runs from {spec.low:g} to {spec.high:g}")  # fmt: skip
             self._changed()
@@ -143,7 +143,7 @@ class ParameterBank:
         have."""
         with self._lock:
             spec, start = self._by_input[name]
-            setting = _SetValue(spec.fitted(value), start)
+            setting = _ManualValue(spec.fitted(value), start)
             if self._set.get(name) != setting:
                 self._set[name] = setting
                 self._changed()
@@ -155,7 +155,7 @@ class ParameterBank:
             start = self._by_input[name][1]
             before = self._set.pop(name, None)
             if name in self._rewritten:  # the program has another start value
-                self._set[name] = _SetValue(start, start)
+                self._set[name] = _ManualValue(start, start)
             if before != self._set.get(name):
                 self._changed()
 
@@ -165,7 +165,7 @@ class ParameterBank:
             for name, start in starts.items():
                 if name in self._by_input:
                     self._by_input[name] = (self._by_input[name][0], start)
-                    self._set[name] = _SetValue(start, start)
+                    self._set[name] = _ManualValue(start, start)
                     self._rewritten.add(name)
             self._specs = tuple(
                 replace(spec, start=tuple(self._by_input[name][1] for name in spec.inputs)) for spec in self._specs
@@ -187,7 +187,7 @@ class ParameterBank:
         for name, each in kept.items():
             match each:
                 case {"value": int() | float() as value, "start": int() | float() as start} if math.isfinite(value):
-                    settings[name] = _SetValue(float(value), float(start))
+                    settings[name] = _ManualValue(float(value), float(start))
                 case _:
                     raise ValueError(f'"{name}" has no value')
         with self._lock:
@@ -195,7 +195,7 @@ class ParameterBank:
             self._changed()
 
     @property
-    def _set(self) -> dict[str, _SetValue]:
+    def _set(self) -> dict[str, _ManualValue]:
         return self._kept.setdefault(self._file, {})
 
     def _changed(self) -> None:
