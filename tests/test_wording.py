@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pyte
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from weft.errors import (
     LONGEST_LINE, LONGEST_MESSAGE, LONGEST_WORD, MOST_SHOWN, Diagnostic, Report, Source, SourceLine, Span, WeftError,
@@ -98,6 +98,8 @@ def test_the_path_of_a_file_is_shown_whole_if_it_can_be_read() -> None:
 
 
 @given(st.text())
+@example("0" * 35 + " " + "0" * 11)  # the cut makes one word of two
+@example("0" * 200 + "/" + "0" * 200 + " ")  # the cut removes the slash by which a path is known
 def test_a_message_that_was_cut_is_not_cut_again(text: str) -> None:
     assert len(fitting(text * 40)) < LIMIT
     assert fitting(fitting(text * 40)) == fitting(text * 40)

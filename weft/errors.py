@@ -160,7 +160,9 @@ def fitting(message: str) -> str:
     if len(message) <= LONGEST_WORD:
         return message
     words = _WORD.sub(lambda w: shortened(w[0], LONGEST_PATH if "/" in w[0] else LONGEST_WORD), message)
-    return shortened(words, LONGEST_MESSAGE)
+    cut = shortened(words, LONGEST_MESSAGE)
+    # A cut can make one long word of two, or take the slash out of a path: cut until nothing is too long.
+    return cut if cut == message else fitting(cut)
 
 
 # --- sources, spans and diagnostics ---
