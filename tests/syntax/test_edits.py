@@ -60,6 +60,11 @@ TEXT = "a = 1\nb = a + 2\nc = b\nd = c\ne = d\ndisplay(e)\n"
         (TEXT.replace("e = d", "e = d\n  * 3"), "abcd"),
         (TEXT.replace("b = a", "/* b = a").replace("d = c", "*/ d = c"), ""),
         (TEXT + "x = 1 /* until\n here */\n", ""),
+        (TEXT + "x = 2 sin(a)\n", "abcde"),
+        (TEXT.replace("c = b", "c = (b"), "abde"),
+        (TEXT.replace("c = b", "spindle f(a) :: v { v = a a }"), "abde"),
+        (TEXT.replace("c = b", "spindle f(a) :: v { v = a"), ""),
+        (TEXT.replace("c = b", "c = b }"), ""),
     ],
 )
 def test_what_is_kept(edit: str, kept: str) -> None:

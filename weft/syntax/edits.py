@@ -6,11 +6,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from weft.errors import Diagnostic, Report, Source, Span
 from weft.syntax.ast import OutputStatement, Parameter, Program, Statement
-from weft.syntax.parser import OUTPUT_STATEMENTS, parse
-from weft.syntax.scanner import MAX_CHARACTERS
+from weft.syntax.parser import MAX_ERRORS, OUTPUT_STATEMENTS, parse
+from weft.syntax.scanner import MAX_CHARACTERS, scan
 
 
 @dataclass
@@ -88,7 +89,9 @@ class EditedText:
         end = max(start, _offset(lines, bottom) - 1)
         program = parse(source, report, names, (start, end))
         middle = _placed(program.statements, start, top)
-        if report.errors or (last < len(placed) and not _ends_as(middle, placed, last - 1, by)):
+        if last < len(placed) and not _ends_as(middle, placed, last - 1, by):
+            return None
+        if report.errors and not self._stay_within(report, source, (start, end)):
             return None
         known = {_words(statement): statement for statement in placed.statements[first:last]}
         for at, statement in enumerate(middle.statements):
@@ -111,6 +114,18 @@ class EditedText:
             [*placed.start[:first], *middle.start, *(offset + shift for offset in placed.start[last:])],
             [*placed.parsed[:first], *middle.parsed, *parsed],
         )
+
+    def _stay_within(self, report: Report, source: Source, part: tuple[int, int]) -> bool:
+        """Whether errors in a part of a text are those that the whole text has: they are not too many, and no block
+        reaches beyond the part."""
+        tokens = scan(source, Report(), part)
+        if tokens is None or len(report.diagnostics) + len(self._warnings) >= MAX_ERRORS:
+            return False
+        depths = list(accumulate(_BLOCK_DEPTH.get(kind, 0) for kind in tokens.kinds))
+        return min(depths) == 0 == depths[-1]
+
+
+_BLOCK_DEPTH = {"{": 1, "}": -1}
 
 
 def holds(statement: Statement, span: Span) -> bool:
