@@ -156,11 +156,11 @@ def resident(pid: int) -> int:
 
 
 def report(found: list[Event], kinds: dict[str, str], began: float, between: float, ended: float) -> None:
-    swaps = [event for event in found if event["event"] == "swap" and event["hash"] in kinds]
-    broken = sum(event["event"] == "error" for event in found)
-    print(f"{len(swaps)} swaps, {broken} broken saves; from save to frame, ms:")
-    by_kind = {kind: [e for e in swaps if kinds[e["hash"]] == kind] for kind in dict.fromkeys(kinds.values())}
-    for kind, group in {**by_kind, "all": swaps}.items():
+    answers = [event for event in found if event["event"] in ("swap", "error") and event["hash"] in kinds]
+    swaps = [event for event in answers if event["event"] == "swap"]
+    print(f"{len(swaps)} swaps, {len(answers) - len(swaps)} broken saves; from save to frame or message, ms:")
+    by_kind = {kind: [e for e in answers if kinds[e["hash"]] == kind] for kind in dict.fromkeys(kinds.values())}
+    for kind, group in {**by_kind, "all swaps": swaps}.items():
         if group:
             latency = sorted(event["latency_ms"] for event in group)
             shares = " ".join(f"{percentile(latency, share):7.1f}" for share in (0.5, 0.95, 0.99))

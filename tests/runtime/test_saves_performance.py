@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,9 +101,11 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Performance]:
 )
 def test_a_bad_save_leaves_running_what_runs(counting: Performance, text: str | bytes, code: str) -> None:
     errors, swaps, said = counting.count("error"), counting.count("swap"), counting.stderr.count(GOES_ON)
+    began = time.monotonic()
     counting.save(text)
     error = counting.wait_for("error", errors + 1)
     assert code in [d["code"] for d in error["diagnostics"]]
+    assert 0 < error["latency_ms"] < (time.monotonic() - began) * 1e3
     counting.wait_for_words(GOES_ON, said + 1)
     counting.wait_for("compute", counting.count("compute") + 1)
     # The numbers go on after each other: no tick was lost, and nothing began anew.

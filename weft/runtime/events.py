@@ -307,11 +307,13 @@ class Reporter:
             self._mentioned.add(words)
             self.mention(words)
 
-    def problems(self, text: str, problems: Sequence[Diagnostic]) -> None:
-        """Reports the problems of the text with this hash."""
+    def problems(self, text: str, problems: Sequence[Diagnostic], saved: float | None = None) -> None:
+        """Reports the problems of the text with this hash, found because it was `saved` at that moment of
+        time.monotonic."""
         self.notices.set_problems(tuple(problems))
         self.show(problems)
-        self.events.emit("error", hash=text, **event_fields(problems))
+        latency = {} if saved is None else {"latency_ms": round((time.monotonic() - saved) * 1e3, 3)}
+        self.events.emit("error", hash=text, **latency, **event_fields(problems))
 
     def paused(self, paused: bool) -> None:
         """Reports that the clock stands still, or goes on."""

@@ -436,7 +436,7 @@ class Session:
     def _refuse(self, outcome: LoadResult, problems: tuple[Diagnostic, ...]) -> None:
         outcome = replace(outcome, loaded=None)
         self._saves.answered(outcome)
-        self.reporter.problems(outcome.saved.hash, problems)
+        self.reporter.problems(outcome.saved.hash, problems, outcome.saved.moment)
         self.reporter.echo("the last good version goes on" if self.programs.running else NOTHING_YET)
 
     def _swap(self, outcome: LoadResult, loaded: LoadedProgram) -> None:
