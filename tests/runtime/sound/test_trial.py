@@ -63,16 +63,24 @@ def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
     assert again[1][same] is codes[same], "it is not translated again either"
 
 
-def test_a_sound_that_was_not_listened_to_is_tried_again(tmp_path: Path) -> None:
-    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector"))
+def test_a_sound_that_was_tried_but_not_listened_to_is_only_listened_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler, played = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="vector")), count()
 
     def tried_with(picture: str) -> Verdict:
         made = compiler.compile(Saved(f"audio(sin(me@time * 440 * tau) / 2)\n{picture}".encode(), 0.0))
+        monkeypatch.setattr(compiler_module, "_block_clock", lambda: 1e-9 * next(played))
         return compiler.try_out(made, Moment())
 
-    for number in range(2):
-        listening = tried_with(f"display({number})\n").listening
+    assert tried_with("display(0)\n").listening is not None
+    blocks = next(played)
+    assert blocks > 0
+    for picture in ("display(1)\n", "display(1)\n// the same\n"):
+        listening = tried_with(picture).listening
         assert listening is not None
+        assert next(played) == blocks + 1, "no block was played"
+        blocks += 1
     # A program that is refused changes nothing about that.
     refused = tried_with("display(0 / 0)\n")
     assert found(refused.problems)[0][:2] == ("error", "not-a-number")

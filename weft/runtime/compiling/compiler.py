@@ -112,7 +112,7 @@ def try_out(
     compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
 ) -> Verdict:
     """The verdict on a program as it would run at this moment. `places` are those of the output statements. If
-    `silently`, its sound is not tried out. Never raises."""
+    `silently`, its sound is only to be listened to. Never raises."""
     try:
         return _tried(compiled, replace(loader, rehearses=True), moment, places, silently)
     except WeftError as failure:
@@ -131,15 +131,18 @@ def _tried(
     here = replace(loader, stream_getter=getter) if streams else loader
     trial = _Trial(compiled, here, moment, _SIDE)
     wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
-    if sound is None or wrong:
-        return Verdict(wrong)
-    if sound.not_numbers and trial.runner.feeds_streams:
-        # The sound may depend on pictures: it is tried again with their values.
-        play = partial(play, *trial.given())
-        sound = play()
-    wrong = not_numbers(sound.not_numbers, places, IN_SOUND) or sound.too_slow()
-    # What was heard of it so far costs less to play again than to keep.
-    return Verdict(wrong) if wrong else Verdict((), lambda: play().steady())
+    if sound is not None and not wrong:
+        if sound.not_numbers and trial.runner.feeds_streams:
+            # The sound may depend on pictures: it is tried again with their values.
+            play = partial(play, *trial.given())
+            sound = play()
+        wrong = not_numbers(sound.not_numbers, places, IN_SOUND) or sound.too_slow()
+    return Verdict(wrong, _listening(play) if streams and not wrong else None)
+
+
+def _listening(play: Callable[[], _SoundTrial]) -> Listening:
+    # What was heard in a trial costs less to play again than to keep.
+    return lambda: play().steady()
 
 
 def _no_getter(ref: StrandRef) -> Getter:
@@ -378,10 +381,12 @@ class Compiler:
     """The last text that was built, and the room of its picture."""
     _translated: Mapping[str, Unit] = field(default_factory=dict)
     """The units of the last program, by their hashes."""
-    _sounds: object = None
-    """What the last sound depends on about which there was nothing to say."""
     _passed: object = None
-    """What the last program consists of about which there was nothing to say."""
+    """What the last program consists of, if it has passed its trial."""
+    _tried: object = None
+    """What the last sound depends on that has passed its trial."""
+    _heard: object = None
+    """What the last sound depends on about which there was nothing to say when it was listened to."""
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -412,25 +417,28 @@ class Compiler:
             return CompileResult(None, failure.diagnostics, reader.files)
 
     def try_out(self, made: CompileResult, moment: Moment) -> Verdict:
-        """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one about which
-        there was nothing to say is not tried out again."""
-        if made.compiled is None:
+        """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one that has
+        passed is not tried out again, nor listened to if there was nothing to say about it."""
+        if (compiled := made.compiled) is None:
             return Verdict(())
-        program, sound = _substance(made.compiled), _sound_of(made.compiled)
-        is_known = sound is not None and sound == self._sounds
-        if program == self._passed and (is_known or not made.compiled.streaming.units):
-            return Verdict(())
-        verdict = try_out(made.compiled, self.loader, moment, made.places, silently=is_known)
-        self._passed = None if verdict.problems else program
-        if verdict.listening is None:
-            return verdict
+        program, sound, streams = _substance(compiled), _sound_of(compiled), bool(compiled.streaming.units)
+        is_tried = sound is not None and sound == self._tried
+        if program == self._passed and (is_tried or not streams):
+            play = partial(_SoundTrial, compiled, replace(self.loader, rehearses=True), moment)
+            verdict = Verdict((), _listening(play) if streams else None)
+        else:
+            verdict = try_out(compiled, self.loader, moment, made.places, silently=is_tried)
+            self._passed = None if verdict.problems else program
+            self._tried = self._tried if verdict.problems else sound
+        if verdict.listening is None or (sound is not None and sound == self._heard):
+            return replace(verdict, listening=None)
         return replace(verdict, listening=partial(self._listen, sound, verdict.listening))
 
     def _listen(self, sound: object, listening: Listening) -> tuple[Diagnostic, ...]:
         """What is to be said about a sound, which depends on `sound` if that is known."""
         found = listening()
         if not found and sound is not None:
-            self._sounds = sound
+            self._heard = sound
         return found
 
     def prepare(self, is_long: bool) -> bool:
