@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,14 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import agree, compiled, kernel, kernel_by, launch_of, run
+from tests.support.mutations import programs
+from tests.support.shown import built
 from weft.backends.launch import StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, handlers_object, host, plainest, runs_here
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
+from weft.codegen.kernel import structure_hash
+from weft.codegen.native.constants import replacements
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, handler_names
 from weft.codegen.native.module import is_huge
 from weft.codegen.native.target import ISAS, SINGLE
@@ -55,6 +60,10 @@ TEXTS = {
 }
 
 
+_SOME = {"v1", "v2", "v3", "fifty", "twohundred", "plasma"}
+PATCHES = [
+    pytest.param(path, marks=[] if path.stem in _SOME else pytest.mark.long) for path in programs("patches")
+]
 HERE = [name for name, isa in ISAS.items() if runs_here(isa)]
 
 
@@ -81,6 +90,65 @@ def test_the_texts_need_every_kind_of_handler():
     special = {name for name in handler_names() if name.startswith("_") and not name.startswith("_fused")}
     used = set[str]().union(*(names_of(emit_tiles(kernel_by(text), packed=True)) for text in TEXTS.values()))
     assert special - used == {"_picture", "_fetch"}
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
+    chance, executor = random.Random(path.stem), NativeExecutor()
+    for unit in built(path).units:
+        made = unit.kernel
+        if unit.subgraph.context != "visual" or made.stages or not executor.translate(made, True):
+            continue
+        served = 0
+        for _ in range(30):
+            last, made = made, with_another_constant(made, chance)
+            served += replacements(last, made) is not None
+            translated, alone = executor.translate(made, True), emit_tiles(made, True)
+            assert alone is None or translated == alone
+            if chance.random() < 0.2:
+                made = unit.kernel
+        assert served
+
+
+def with_another_constant(kernel, chance):
+    """A kernel with another constant as one operand, of which some are in another place, too."""
+    sections = [*kernel.sections]
+    at = chance.choice([at for at, section in enumerate(sections) if section.constants])
+    place = chance.randrange(len(sections[at].constants))
+    before = sections[at].constants[place]
+    value = chance.choice([before * 0.999, 0.0, 1.0, -before, chance.choice(sections[at].constants), chance.random()])
+    same = [number for number, each in enumerate(sections[at].constants) if each == before]
+    changed = same if chance.random() < 0.7 else [place]
+    numbers = sections[at].structure.constants
+    sections[at] = sections[at].with_constants({numbers[each]: value for each in changed})
+    return replace(kernel, sections=tuple(sections))
+
+
+TUNED = "a = me@x * 2.5 + 0.75\nb = delay(a, 2, 3)\ndisplay(<a % 1.5 + sin(b), a * a * 0.6, b * 0.3 + me@y * 0.2>)"
+
+
+@pytest.mark.parametrize(
+    ("edit", "serves"),
+    [
+        (("2.5", "2.25"), True),
+        (("0.75", "0.8"), True),
+        (("0.75", "2.5"), False),  # two constants have become one
+        (("1.5", "1.6"), False),  # the remainder is computed with it
+        (("delay(a, 2", "delay(a, 1"), False),  # the place in a ring is part of a call
+        (("a * 0.6", "a * 0.7"), False),  # it is merged with the levels of a pixel
+        (("y * 0.2", "y * 0.25"), True),
+    ],
+)
+def test_what_a_list_of_calls_serves_again_for(edit, serves):
+    kernels = [kernel_by(text) for text in (TUNED, TUNED.replace(*edit))]
+    assert len({structure_hash(made) for made in kernels}) == 1
+    assert (replacements(*kernels) is not None) == serves
+    executor = NativeExecutor()
+    for made in (*kernels, kernels[0]):
+        assert executor.translate(made, True) == emit_tiles(made, True)
+        shape, code = (3, 40), {True: executor.translate(made, True)}
+        found = drawn(executor.load(made, code), made, shape)
+        assert np.abs(found - drawn(ReferenceExecutable(made), made, shape)).max() <= 1
 
 
 def names_of(code):

@@ -29,7 +29,7 @@ from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks, suits_chunks
-from weft.codegen.native.constants import TunableKernel, tunable
+from weft.codegen.native.constants import TunableKernel, replacements, tunable
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import SERIES, emit_series, suits_series
@@ -470,6 +470,9 @@ def _is_tunable(kernel: Kernel, tier: int) -> bool:
 # For how many kernels what was made of them is kept, for others that differ in constants only.
 _TUNED = 24
 
+# For how many structures the list of calls of a picture is kept. Machine code soon takes the place of each.
+_LISTED = 4
+
 
 class NativeExecutor:
     """Compiles kernels to machine code. Those that it cannot compile run on the vector machine."""
@@ -490,6 +493,8 @@ class NativeExecutor:
         as arguments."""
         self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
+        self._tiles: RecentlyUsed[str, tuple[Kernel, TileProgram]] = RecentlyUsed(_LISTED)
+        """The last pictures of some structures, with their lists of calls."""
 
     @property
     def processor(self) -> Processor:
@@ -561,10 +566,12 @@ class NativeExecutor:
         return made
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
-        """The list of calls of a kernel that can be one; None if it takes too much memory. That of a picture is soon
-        followed by machine code, so only sounds keep theirs for others that differ in constants."""
+        """The list of calls of a kernel that can be one; None if it takes too much memory."""
         if not is_series(kernel):
-            return emit_tiles(kernel, packed)
+            tiles = emit_tiles(kernel, packed)
+            if tiles is not None and packed:
+                self._tiles.keep(structure_hash(kernel), (kernel, tiles))
+            return tiles
         given, constants = self._tunable(kernel)
         found = emit_chunks(given.kernel)
         self._kept.keep((given.hash, packed), found)
@@ -588,12 +595,20 @@ class NativeExecutor:
         return found, constants
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram | None:
-        """What was made for a kernel that differs in constants only: the list of calls of a sound, or the code of the
-        second tier for a picture. The values of the kernel, which may not have been made yet, are not looked at."""
-        if (known := self._known(kernel)) is None:
+        """What was made for a kernel that differs in constants only: the list of calls of a sound; for a picture the
+        code of the second tier, or else its list. The values of the kernel, which may not have been made yet, are not
+        looked at."""
+        if (known := self._known(kernel)) is not None:
+            code = self._kept.find((known[0].hash, packed))
+            if code is not None:
+                return replace(code, layout=replace(code.layout, constants=known[1]))
+        listed = self._tiles.find(structure_hash(kernel)) if packed else None
+        new = None if listed is None else replacements(listed[0], kernel)
+        if listed is None or new is None:
             return None
-        code = self._kept.find((known[0].hash, packed))
-        return None if code is None else replace(code, layout=replace(code.layout, constants=known[1]))
+        tiles = listed[1].with_constants(new)
+        self._tiles.keep(structure_hash(kernel), (kernel, tiles))
+        return tiles
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)

@@ -1,4 +1,5 @@
-"""Constants as arguments: of the machine code of pictures, and of the lists of calls of sounds.
+"""Constants that can change: as arguments of the machine code of pictures and of the lists of calls of sounds, and as
+words of the lists of calls of pictures, whose slots would not suffice for an argument for each use.
 
 What does not depend on the values of constants serves again when a number of the text is tuned, which is what happens
 most often on stage.
@@ -6,16 +7,17 @@ most often on stage.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.kernel import Kernel, content_hash
 from weft.codegen.native.target import SINGLE, Isa
+from weft.codegen.native.tiles import PROGRAMS
 from weft.codegen.native.writer import reciprocal
 from weft.codegen.values import Rows, Scalar, Section
+from weft.ir.constants import bits
 from weft.ir.rates import Rate
 
 # The operations of machine code for which it makes little difference whether an operand is a constant. A quotient by
@@ -70,15 +72,11 @@ class TunableKernel:
         """The arguments for a kernel that has the structure of the one that this was made of; None if it differs in
         more than arguments."""
         given = [section.constants for section in kernel.sections]
-        if any(_bits(given[section][at]) != bits for (section, at), bits in self.fixed.items()):
+        if any(bits(given[section][at]) != known for (section, at), known in self.fixed.items()):
             return None
         values = [argument.of(given) for argument in self.arguments]
         found = tuple([value for value in values if value is not None])
         return found if len(found) == len(values) else None
-
-
-def _bits(value: float) -> bytes:
-    return struct.pack("<d", value)
 
 
 def tunable(kernel: Kernel, isa: Isa | None) -> TunableKernel:
@@ -114,6 +112,33 @@ def _last_sums(rows: Rows, end: int) -> set[int]:
             break
         end = others[0]
     return found
+
+
+def replacements(before: Kernel, after: Kernel) -> Mapping[Rate, Mapping[bytes, float]] | None:
+    """For two pictures of the same structure, what has replaced each constant, by its bits, in the sections that a list
+    of calls computes. None if the list of one is not that of the other with other numbers."""
+    found: dict[Rate, Mapping[bytes, float]] = {}
+    for rate in PROGRAMS.values():
+        section = before.section(rate)
+        old, new = list(map(bits, section.constants)), list(map(bits, after.section(rate).constants))
+        if old == new:
+            continue
+        is_one_to_one = len(set(zip(old, new, strict=True))) == len(set(old)) == len(set(new))
+        if not is_one_to_one or any(old[at] != new[at] for at in _fixed(before, section)):
+            return None
+        found[rate] = dict(zip(old, after.section(rate).constants, strict=True))
+    return found
+
+
+def _fixed(kernel: Kernel, section: Section) -> Iterator[int]:
+    """The numbers of the constants on whose values a list of calls depends, among the operands that are constants."""
+    rows, merged, met = section.numbered[0], _merged(kernel, section), 0
+    for at, (op, args) in enumerate(zip(rows.ops, rows.args, strict=True)):
+        count = sum(rows.ops[arg] == "const" for arg in args)
+        if op in _DECIDING or at in merged:
+            yield from range(met, met + count)
+        met += count
+    yield from range(met, len(section.constants))  # the results
 
 
 class _Copier:
@@ -185,10 +210,10 @@ class _Copier:
         if self._rows.ops[at] != "const":
             return self._places[at]
         value = self._rows.attrs[at]
-        self._fixed[self._use()] = bits = _bits(value)
-        if bits not in self._places:
-            self._places[bits] = self._append("const", (), value)
-        return self._places[bits]
+        self._fixed[self._use()] = known = bits(value)
+        if known not in self._places:
+            self._places[known] = self._append("const", (), value)
+        return self._places[known]
 
     def _use(self) -> Use:
         """The constant that is met next."""

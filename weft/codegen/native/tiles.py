@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from weft.codegen.native.target import (
 )
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
 from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, needed, operands
+from weft.ir.constants import bits
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
@@ -29,13 +30,16 @@ from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 _MOST_ROOM = 192 * TILE * 4
 """A program whose slots take more would need more of a thread's stack than every system grants."""
 
+PROGRAMS = {ELEMENTS: Rate.ELEMENT, COLUMNS: Rate.COLUMN, ROWS: Rate.ROW}
+"""The programs of a picture, and the sections that they compute."""
+
 _READS = frozenset({"state", "sample", "picture", "fetch"})
 _LOOPS = frozenset({"loop", "loop_out"})
 
 
 def suits_tiles(kernel: Kernel) -> bool:
     """Whether there are functions for all that a picture computes. It has to be one of which a module can be made."""
-    rates = {Rate.COLUMN, Rate.ROW, Rate.ELEMENT} - sections_that_read(kernel)
+    rates = {*PROGRAMS.values()} - sections_that_read(kernel)
     return all(has_handler(node) for rate in rates for node in kernel.section(rate).walk())
 
 
@@ -54,6 +58,20 @@ class TileProgram:
     programs: tuple[tuple[str, bytes], ...]
     floats: Precision = SINGLE
     tier: int = 1
+    constants: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    """The places of constants among the words of the programs of a picture, and their values."""
+
+    def with_constants(self, new: Mapping[Rate, Mapping[bytes, float]]) -> TileProgram:
+        """The kernel with constants replaced by others, by their bits (see `constants.replacements`)."""
+        programs, constants = [], {}
+        for name, words in self.programs:
+            changed, values = bytearray(words), new.get(PROGRAMS[name], {})
+            placed = tuple([(at, values.get(bits(value), value)) for at, value in self.constants[name]])
+            for at, value in placed:
+                struct.pack_into("<q", changed, at * 8, _bits(value))
+            programs.append((name, bytes(changed)))
+            constants[name] = placed
+        return replace(self, programs=tuple(programs), constants=constants)
 
 
 # What an operation needs to be of a pattern: the operations of its operands, each also with those of its own operands,
@@ -221,6 +239,8 @@ class _SectionRecords(Records):
         section = kernel.section(rate)
         self._kernel, self._table = kernel, table
         self._along = Rate.COLUMN if rate == Rate.ELEMENT else rate
+        self.constants: list[tuple[int, float]] = []
+        """The places of constants among the words of the program, and their values."""
         self.once: list[int] = []
         self.by_row: list[int] = []
         self.by_tile: list[int] = []
@@ -258,6 +278,7 @@ class _SectionRecords(Records):
         fields = self._table.fields
         match node.op:
             case "const":
+                self.constants.append((RECORD + len(self.once) + 2, node.attr))
                 return self.uniform(self.once, "_const", _bits(node.attr))
             case "u32":
                 return self.uniform(self.once, "_const", node.attr & 0xFFFF_FFFF)
@@ -409,7 +430,8 @@ def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
     channels = plan_channels(kernel.section(Rate.ELEMENT).outputs) if packed else None
     elements = _element_program(kernel, table, channels)
     programs = [(ELEMENTS, elements, Word.WIDTH)]
-    for rate, name, extent in ((Rate.COLUMN, COLUMNS, Word.WIDTH), (Rate.ROW, ROWS, Word.HEIGHT)):
+    for name, extent in ((COLUMNS, Word.WIDTH), (ROWS, Word.HEIGHT)):
+        rate = PROGRAMS[name]
         program = _line_program(kernel, table, channels, rate, rate in reading)
         if program is not None:
             programs.append((name, program, extent))
@@ -421,7 +443,7 @@ def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
         tuple(name for name, _ in words), work=costs(kernel.section(Rate.ELEMENT).nodes), base=base, levels=levels,
         sections_that_read=reading,
     )  # fmt: skip
-    return TileProgram(layout, words)
+    return TileProgram(layout, words, constants={name: tuple(program.constants) for name, program, _ in programs})
 
 
 def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _SectionRecords:
