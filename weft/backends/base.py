@@ -325,6 +325,11 @@ class KernelCompiler(ABC):
         tier takes longer to compile and runs faster: `upgrade` takes it. None if there is no such tier."""
         return None
 
+    def code_serves_again(self, unit: Unit) -> bool:
+        """Whether better code for a translated unit, which is still to be made, will also serve those that differ from
+        it in constants only."""
+        return False
+
     def refusal(self, code: object) -> str | None:
         """Why `translate` failed, if `code` is for a fallback; else None."""
         return None

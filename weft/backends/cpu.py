@@ -22,6 +22,7 @@ from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Unit
+from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextSpec
 from weft.names import StrandRef
 
@@ -149,6 +150,9 @@ class CpuBackend(Backend):
         if tier > 1:
             return CpuCode(grid) if grid is not None else None
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
+
+    def code_serves_again(self, unit: Unit) -> bool:
+        return self._packs(unit) and isinstance(unit.code, CpuCode) and isinstance(unit.code.grid, TileProgram)
 
     def refusal(self, code: object) -> str | None:
         grid = code.grid if isinstance(code, CpuCode) else None

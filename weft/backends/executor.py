@@ -185,6 +185,9 @@ class RecentlyUsed(Generic[K, T]):
             self.keep(key, self._values[key])
         return self._values.get(key)
 
+    def forget(self, key: K) -> None:
+        self._values.pop(key, None)
+
     def keep(self, key: K, value: T) -> None:
         """Gives a key a value."""
         self._values.pop(key, None)

@@ -20,7 +20,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import (
     Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, total, unavailable
 )
-from weft.codegen.kernel import Unit
+from weft.codegen.kernel import Unit, structure_hash
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.sampled import opener, read, read_decoded
@@ -207,6 +207,16 @@ class ProgramLoader:
             return replace(unit, code=codes[0] if codes else None)
 
         return replace(compiled, units=tuple(map(translated, compiled.units)))
+
+    def tuned(self, compiled: CompiledProgram) -> dict[str, Unit]:
+        """The units for which better code is still to be made that will also serve those that differ in constants only,
+        by what such units have in common."""
+        return {
+            structure_hash(unit.kernel): unit
+            for unit in compiled.units
+            for first in self.candidates(unit, compiled)[:1]
+            if first.backend.code_serves_again(unit)
+        }
 
     def improve(
         self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()

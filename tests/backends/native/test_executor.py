@@ -449,8 +449,12 @@ def test_code_serves_again_for_other_constants():
     assert isinstance(executor.translate(kernel_of(TUNED.format("me@y")), True), TileProgram)
 
 
-class AlarmError(Exception):
-    pass
+class AlarmError(BaseException):
+    """Nothing on the way takes it for a mistake."""
+
+
+def interrupt(_number, _frame):
+    raise AlarmError
 
 
 def test_a_signal_interrupts_the_wait_for_better_code():
@@ -460,22 +464,35 @@ def test_a_signal_interrupts_the_wait_for_better_code():
     for n in range(600):
         total = total + e("sin", total * (n + 0.5)) * e.coord("x")
     kernel = compiled(lowered(total))
-
-    def interrupt(_number, _frame):
-        raise AlarmError
-
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         # It begins to wait, at the latest, when all of it is compiled as text.
         executor = NativeExecutor()
-        module = executor._module(kernel, True, 2)
+        begun = executor._begin(kernel, True, 2)
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         with pytest.raises(AlarmError):
-            llvm.machine_code_aside(module.text, executor.processor, 2)
+            begun.finished()
         assert not llvm._aside().submit(lambda: None).done()
     finally:
         signal.signal(signal.SIGALRM, before)
+    assert not begun.is_left_out
+    assert begun.finished().tier == 2
     assert NativeExecutor().translate(kernel_of("display(me@x)"), True, 2)
+
+
+def test_code_whose_turn_has_not_come_is_left_out():
+    release = threading.Event()
+    llvm._aside().submit(release.wait)
+    try:
+        executor, kernel = NativeExecutor(), kernel_of("display(fract(me@x * 7.5 + me@y))")
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(AlarmError):
+            executor.translate(kernel, True, 2)
+    finally:
+        release.set()
+        signal.signal(signal.SIGALRM, before)
+    assert executor.translate(kernel, True, 2).tier == 2
 
 
 # Without LLVM.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 from tests.support.performance import Performance
 from tests.support.tolerances import LEVELS
 from weft.backends.base import Env
+from weft.backends.cpu import CpuCode
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import ProgramLoader
+from weft.runtime.program import ProgramLoader, Setup
 
 SIZE = "me<width> = 96\nme<height> = 54\n"
 WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\ncompute(me@time)\n"
@@ -49,6 +52,41 @@ def test_a_number_that_is_tuned_has_the_better_tier_at_once(patch: Path) -> None
             performance.save(WAVES.format(number))
             tuned = performance.wait_for("swap", save)
             assert (tuned["tier"], tuned["recompiled"]) == (2, ["visual/display"])
+
+
+def test_a_number_that_is_tuned_without_a_pause_gets_the_better_tier(patch: Path) -> None:
+    patch.write_text(SIZE + "display(me@x)\n")
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        for save in range(1, 80):
+            performance.save(WAVES.format(3 + save / 100))
+            if performance.wait_for("swap", save)["tier"] == 2:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the better tier never came")
+
+
+def test_only_a_structure_that_has_stayed_is_improved_for_the_next_text(tmp_path: Path) -> None:
+    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked="native"))
+
+    def saved(text: str, moment: float) -> tuple[int | None, bool]:
+        """The tier of the picture of a text, and whether better code is wanted for the next."""
+        made = compiler.compile(Saved(text.encode(), moment)).compiled
+        assert made is not None
+        (code,) = (unit.code for unit in made.units if unit.subgraph.context == "visual")
+        assert isinstance(code, CpuCode)
+        return getattr(code.grid, "tier", None), compiler.is_tuning
+
+    assert saved(WAVES.format(3), 0.0) == (1, False)
+    assert saved(WAVES.format(5), 0.4) == (1, False)
+    assert saved(WAVES.format(6), 0.6) == (1, True)
+    assert saved(WAVES.format(6.5).replace("sin", "cos"), 0.7) == (1, False)
+    assert saved(WAVES.format(6), 0.8) == (1, False)
+    assert saved(WAVES.format(7), 1.4) == (1, True)
+    compiler.improve()
+    assert not compiler.is_tuning
+    assert saved(WAVES.format(8), 1.5) == (2, False)
 
 
 def test_a_save_with_a_mistake_takes_no_tier_away(patch: Path) -> None:

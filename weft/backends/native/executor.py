@@ -21,8 +21,7 @@ from weft.backends.launch import (
     TIME, Even, Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture, level
 )
 from weft.backends.native.llvm import (
-    ArgumentBlock, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code,
-    machine_code_aside
+    ArgumentBlock, BegunCode, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
 )
 from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
@@ -493,6 +492,8 @@ class NativeExecutor:
         as arguments."""
         self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
+        self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_LISTED)
+        """What LLVM may still be at, by the same keys as what is kept."""
         self._tiles: RecentlyUsed[str, tuple[Kernel, TileProgram]] = RecentlyUsed(_LISTED)
         """The last pictures of some structures, with their lists of calls."""
 
@@ -555,15 +556,36 @@ class NativeExecutor:
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
-        found, constants = self._tunable(kernel) if _is_tunable(kernel, tier) else (None, ())
-        module = self._module(kernel if found is None else found.kernel, packed, tier, narrow)
-        # What is not in a hurry leaves the processor to what is.
-        compiled = machine_code if tier == 1 else machine_code_aside
-        code = compiled(module.text, self.processor, _settings(kernel, tier).level)
-        made = NativeCode(replace(module.layout, constants=constants), code, tier)
-        if found is not None:
-            self._kept.keep((found.hash, packed), made)
+        if _is_tunable(kernel, tier):
+            found, constants = self._tunable(kernel)
+            made = self._lasting(found, packed, tier)
+            return replace(made, layout=replace(made.layout, constants=constants))
+        if tier == 1:
+            module = self._module(kernel, packed, tier, narrow)
+            code = machine_code(module.text, self.processor, _settings(kernel, tier).level)
+            return NativeCode(module.layout, code, tier)
+        return self._begin(kernel, packed, tier).finished()
+
+    def _lasting(self, found: TunableKernel, packed: bool, tier: int) -> NativeCode:
+        """The code of a kernel with constants as arguments. If the wait for it is interrupted, it goes on, and is there
+        the next time."""
+        key = found.hash, packed
+        made = self._kept.find(key)
+        if isinstance(made, NativeCode):
+            return made
+        begun = self._begun.find(key)
+        if begun is None or begun.is_left_out:
+            begun = self._begin(found.kernel, packed, tier)
+            self._begun.keep(key, begun)
+        made = begun.finished()
+        self._kept.keep(key, made)
+        self._begun.forget(key)
         return made
+
+    def _begin(self, kernel: Kernel, packed: bool, tier: int) -> BegunCode:
+        """Begins to make code, which is not in a hurry and leaves the processor to what is."""
+        module = self._module(kernel, packed, tier)
+        return BegunCode.of(module.text, module.layout, self.processor, _settings(kernel, tier).level, tier)
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The list of calls of a kernel that can be one; None if it takes too much memory."""

@@ -14,7 +14,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -112,15 +112,32 @@ def machine_code(text: str, processor: Processor, level: int) -> bytes:
     return code
 
 
-def machine_code_aside(text: str, processor: Processor, level: int) -> bytes:
-    """The same, made by a thread that gives way to all others. A signal may interrupt the wait for it, while LLVM
-    itself cannot be interrupted; the thread ends what it has begun."""
-    waiting = _aside().submit(machine_code, text, processor, level)
-    try:
-        return waiting.result()
-    except BaseException:
-        waiting.cancel()
-        raise
+@dataclass(frozen=True, slots=True)
+class BegunCode:
+    """Code that a thread makes which gives way to all others."""
+
+    _layout: Layout
+    _tier: int
+    _code: Future[bytes]
+
+    @classmethod
+    def of(cls, text: str, layout: Layout, processor: Processor, level: int, tier: int) -> BegunCode:
+        """Begins with the code for the text of a module; see `machine_code`."""
+        return cls(layout, tier, _aside().submit(machine_code, text, processor, level))
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the thread has left it out, because a wait for it was interrupted before its turn came."""
+        return self._code.cancelled()
+
+    def finished(self) -> NativeCode:
+        """The code, when it is made. A signal may interrupt the wait. LLVM itself cannot be interrupted: the thread
+        ends what it is at. Raises `LlvmFailure`."""
+        try:
+            return NativeCode(self._layout, self._code.result(), self._tier)
+        except BaseException:
+            self._code.cancel()
+            raise
 
 
 @functools.cache

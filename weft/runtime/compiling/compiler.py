@@ -364,6 +364,10 @@ class _FileReader:
 _MOST_KEPT, _KEPT_IN_LONG_PAUSE, _KEPT_IN_PAUSE = 240, 12, 96
 
 
+SETTLED = 0.5
+"""The seconds after which better code is made for what plays then."""
+
+
 @dataclass
 class Compiler:
     """Compiles the texts of a performance for the backends of a loader. Most builds start from what the one before has
@@ -381,6 +385,11 @@ class Compiler:
     """The last text that was built, and the room of its picture."""
     _translated: Mapping[str, Unit] = field(default_factory=dict)
     """The units of the last program, by their hashes."""
+    is_tuning: bool = False
+    """Whether pictures of the last text differ in constants only from those of some time ago, and have no better code
+    yet. The next text, which may come before these are left alone, would have it, too."""
+    _tuned: Mapping[str, tuple[Unit, float]] = field(default_factory=dict)
+    """Such pictures, and the moments of the first texts that had them (see `ProgramLoader.tuned`)."""
     _passed: object = None
     """What the last program consists of, if it has passed its trial."""
     _tried: object = None
@@ -408,6 +417,7 @@ class Compiler:
             untranslated = replace(made.compiled, file=name, sizes=self.setup.sizes)
             compiled = self.loader.translate(untranslated, self._translated)
             self._translated = {unit.hash: unit for unit in compiled.units}
+            self._look_for_tuning(compiled, saved.moment)
             stages = {"asked": asked, "built": built, "translated": time.monotonic()}
             return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch), stages)
         except UnreadableError as failure:
@@ -415,6 +425,19 @@ class Compiler:
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
+
+    def _look_for_tuning(self, compiled: CompiledProgram, moment: float) -> None:
+        def first(structure: str) -> float:
+            return self._tuned[structure][1] if structure in self._tuned else moment
+
+        self._tuned = {key: (unit, first(key)) for key, unit in self.loader.tuned(compiled).items()}
+        self.is_tuning = any(moment - since > SETTLED for _, since in self._tuned.values())
+
+    def improve(self) -> None:
+        """Makes the better code of `is_tuning`, for the next texts."""
+        with suppress(Exception):
+            self.loader.improve(unit for unit, _ in self._tuned.values())
+        self.is_tuning = False
 
     def try_out(self, made: CompileResult, moment: Moment) -> Verdict:
         """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one that has

@@ -339,6 +339,9 @@ def main(descriptor: str, lifeline: str) -> None:
 # Garbage is collected in pauses, or after this many messages without one.
 _MOST_UNCOLLECTED = 24
 
+# The seconds of two frames.
+_FRAMES = 0.035
+
 # After so many seconds without a message, another one is not likely to come just now. All garbage is collected then, or
 # after more builds from nothing.
 _LONG_PAUSE, _MOST_LEFT = 2.0, 2
@@ -369,11 +372,13 @@ class _CompileServer:
         is_new = True
         while True:
             # The first frames of a program come before what is done in pauses.
-            pause = BEAT
+            pause = _FRAMES if isinstance(compiler, Compiler) and compiler.is_tuning else BEAT
             while not self._player.poll(pause):
                 self._pulse.beat()
                 pause = BEAT
-                if self._unheard is not None:
+                if isinstance(compiler, Compiler) and compiler.is_tuning:
+                    self._improve(compiler)
+                elif self._unheard is not None:
                     self._listen(*self._unheard)
                     pause = 0.0
                 elif self._uncollected:
@@ -403,6 +408,11 @@ class _CompileServer:
         gc.collect()
         gc.freeze()
         self._uncollected = 0
+
+    def _improve(self, compiler: Compiler) -> None:
+        """Makes better code for the texts that tune a number again and again, until one comes."""
+        with suppress(_Abandoned):
+            self._made(compiler.improve)
 
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""

@@ -17,7 +17,7 @@ import numpy as np
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
-from weft.runtime.compiling.compiler import CompileResult, Saved, passes
+from weft.runtime.compiling.compiler import SETTLED, CompileResult, Saved, passes
 from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, Tried
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
@@ -35,9 +35,6 @@ _NEARLY = 2.0
 
 # A process that ends within this many seconds after its start is only started again for the next text.
 _YOUNG = 5.0
-
-# Better code is requested when no text has come for this many seconds.
-_SETTLED = 0.5
 
 # Seconds in which the thread has to end.
 _THREAD_LEAVES = 2.0
@@ -302,7 +299,7 @@ class CompileWorker:
                 unheard = self._unheard
                 if unheard is not None and not self._process.listens_to(unheard.number):
                     unheard = self._unheard = None
-                settled = None if self._improvable is None else _SETTLED
+                settled = None if self._improvable is None else SETTLED
                 was_notified = self._condition.wait(settled if unheard is None else GLANCE)
                 if not was_notified and unheard is not None:
                     return unheard
