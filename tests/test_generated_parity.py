@@ -30,8 +30,9 @@ from tests.support.parity.shrink import report, shrunk
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch, StateMemory
-from weft.backends.native.executor import NativeExecutor, SeriesExecutable
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, plainest, runs_here
+from weft.backends.native.series import SeriesExecutable
 from weft.backends.vector.executor import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble

@@ -22,8 +22,9 @@ from tests.support.together import all_but
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends.launch import Even, Launch, StateMemory, StreamCoords
 from weft.backends.native import llvm
-from weft.backends.native.executor import NativeExecutor, SeriesExecutable
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
+from weft.backends.native.series import SeriesExecutable
 from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
