@@ -30,7 +30,7 @@ from weft.codegen.native.writer import ValueWriter
 from weft.codegen.values import SIGNATURES, Line, Node
 from weft.ir.rates import Rate
 from weft.ops import OPS
-from weft.ops.noise import SECOND_SHIFT
+from weft.ops.noise import FIRST_MULTIPLIER, SECOND_MULTIPLIER, SECOND_SHIFT
 from weft.ops.single import remainder_by
 from weft.ops.spec import ValueType
 
@@ -56,22 +56,28 @@ Pattern: TypeAlias = "tuple[str | int | float | Pattern, ...]"
 
 # Several operations as one: an operation of operands, which are their numbers, constants or other patterns, the largest
 # pattern first. What a tile costs is mostly its loads and stores, and a pattern has one store.
-_HASH: Pattern = ("bits_mul", ("bits_xor", 0, ("bits_shr", 0, 1)), 2)
-MIXED: Pattern = ("bits_mul", ("bits_xor", 0, 1), 2)
-"""The only part of a pattern that the pattern mentions twice."""
-_TWICE: Pattern = ("bits_mul", ("bits_xor", MIXED, ("bits_shr", MIXED, 3)), 4)
-# The random value of a corner of a cell of noise. A record has no room for the shift besides a weight and a sum.
-_CORNER: Pattern = (
-    "bits_top", ("bits_mul", ("bits_xor", MIXED, ("bits_shr", MIXED, ("u32", SECOND_SHIFT))), 3)
-)  # fmt: skip
+
+
+def _corner(x: int, yz: int) -> Pattern:
+    """The random value of a corner of a cell of noise, from the operands with these numbers: the parts of one axis and
+    of the others."""
+    mixed: Pattern = ("bits_mul", ("bits_xor", x, yz), ("u32", FIRST_MULTIPLIER))
+    shifted: Pattern = ("bits_xor", mixed, ("bits_shr", mixed, ("u32", SECOND_SHIFT)))
+    return "bits_top", ("bits_mul", shifted, ("u32", SECOND_MULTIPLIER))
+
+
+_CORNER, _OTHER = _corner(0, 1), _corner(2, 3)
+_WEIGHED: Pattern = ("mul", _CORNER, 2)
 FUSIONS: tuple[Pattern, ...] = (
-    ("add", ("mul", _CORNER, 4), 5),
-    ("mul", _CORNER, 4),
-    ("bits_top", _TWICE),
-    _TWICE,
-    ("bits_top", _HASH),
-    _HASH,
-    MIXED,
+    # Two corners that have parts in common, which are either operand of the first corner, added to a sum.
+    ("add", ("mul", _corner(3, 1), 4), ("add", _WEIGHED, 5)),
+    ("add", ("mul", _corner(1, 3), 4), ("add", _WEIGHED, 5)),
+    ("add", ("mul", _corner(3, 4), 5), _WEIGHED),
+    ("add", _WEIGHED, 3),
+    _WEIGHED,
+    ("add", _CORNER, ("mul", ("sub", _OTHER, _CORNER), 4)),
+    ("add", 2, ("mul", ("sub", _CORNER, 2), 3)),
+    _CORNER,
     ("add", 0, ("mul", ("sub", 1, 0), 2)),
     ("add", ("mul", 0, 0), ("mul", 1, 1)),
     ("add", ("mul", ("add", ("mul", 0, 1), 2), 3), 4),

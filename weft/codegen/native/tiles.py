@@ -7,6 +7,7 @@ A value has a slot from its call to the last call that uses it; what does not ch
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +16,7 @@ from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph, costs
-from weft.codegen.native.handlers import BODY, FUSIONS, MIXED, RECORD, TILE, UNIFORM, Pattern, handler_names
+from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import (
     SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, single
@@ -79,8 +80,22 @@ class TileProgram:
 _Need: TypeAlias = "str | tuple[str, str] | int"
 
 
-def _needs_of(pattern: Pattern) -> frozenset[_Need]:
-    parts = [each for each in pattern[1:] if isinstance(each, tuple)]
+def _mentions_of(pattern: Pattern) -> Mapping[int, int]:
+    """How often each part of a pattern is an operand in it, by the identity of the part."""
+    found = Counter[int]()
+    todo = [pattern]
+    while todo:
+        parts = [each for each in todo.pop()[1:] if isinstance(each, tuple)]
+        todo += [each for each in {id(each): each for each in parts}.values() if id(each) not in found]
+        found.update(map(id, parts))
+    return found
+
+
+_MENTIONS = tuple(map(_mentions_of, FUSIONS))
+
+
+def _needs_of(pattern: Pattern, mentions: Mapping[int, int]) -> frozenset[_Need]:
+    parts = [each for each in pattern[1:] if isinstance(each, tuple) and mentions[id(each)] == 1]
     inner = ((str(part[0]), str(each[0])) for part in parts for each in part[1:] if isinstance(each, tuple))
     return frozenset((*(str(part[0]) for part in parts), *inner, *range(2, len(parts) + 1)))
 
@@ -88,7 +103,7 @@ def _needs_of(pattern: Pattern) -> frozenset[_Need]:
 _FUSIONS_OF: dict[str, list[tuple[int, frozenset[_Need]]]] = {}
 """The patterns of an operation: the number of each, and what it needs."""
 for _at, _pattern in enumerate(FUSIONS):
-    _FUSIONS_OF.setdefault(str(_pattern[0]), []).append((_at, _needs_of(_pattern)))
+    _FUSIONS_OF.setdefault(str(_pattern[0]), []).append((_at, _needs_of(_pattern, _MENTIONS[_at])))
 
 _PARTS = frozenset(need for found in _FUSIONS_OF.values() for _, needs in found for need in needs)
 """The operations that are operands of others in patterns."""
@@ -136,8 +151,8 @@ class Fusing:
             if not needs <= given:
                 continue
             bound: dict[int, Node] = {}
-            parts: list[Node] = []
-            if self._matches(FUSIONS[at], node, bound, parts):
+            parts: dict[Node, Pattern] = {}
+            if self._matches(FUSIONS[at], node, bound, parts, _MENTIONS[at]):
                 args = tuple([bound[each] for each in range(len(bound))])
                 for each in (*parts, node):
                     self._count(each.args, -1)
@@ -151,25 +166,31 @@ class Fusing:
             if arg in self._uses:
                 self._uses[arg] += by
 
-    def _matches(self, pattern: Pattern, node: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
+    def _matches(
+        self, pattern: Pattern, node: Node, bound: dict[int, Node], parts: dict[Node, Pattern],
+        mentions: Mapping[int, int],
+    ) -> bool:  # fmt: skip
         """Whether a value, which is of the operation of a pattern, is of the pattern. Adds the operands of the pattern,
-        and the values that nothing else uses."""
+        and the values that nothing else uses, each with its part of the pattern."""
         operands = pattern[1:]
         is_apart = node in self._apart
         for args in (node.args, node.args[::-1]) if node.op in _COMMUTING else (node.args,):
-            tried, inner = dict(bound), list(parts)
+            tried, inner = dict(bound), dict(parts)
             for operand, arg in zip(operands, args, strict=True):
                 if isinstance(operand, tuple) and (arg in self._apart) != is_apart:
                     break
-                if not self._fits(operand, arg, tried, inner):
+                if not self._fits(operand, arg, tried, inner, mentions):
                     break
             else:
                 bound.update(tried)
-                parts[:] = inner
+                parts.update(inner)
                 return True
         return False
 
-    def _fits(self, operand: str | float | Pattern, arg: Node, bound: dict[int, Node], parts: list[Node]) -> bool:
+    def _fits(
+        self, operand: str | float | Pattern, arg: Node, bound: dict[int, Node], parts: dict[Node, Pattern],
+        mentions: Mapping[int, int],
+    ) -> bool:  # fmt: skip
         if isinstance(operand, int):
             return bound.setdefault(operand, arg) is arg
         if isinstance(operand, float):
@@ -179,11 +200,10 @@ class Fusing:
         if arg.op == "u32":
             return bool(arg.attr == operand[1])
         if arg in parts:
-            return operand is MIXED
-        uses = 2 if operand is MIXED else 1
-        if self._uses.get(arg) != uses or not self._matches(operand, arg, bound, parts):
+            return parts[arg] is operand
+        if self._uses.get(arg) != mentions[id(operand)] or not self._matches(operand, arg, bound, parts, mentions):
             return False
-        parts.append(arg)
+        parts[arg] = operand
         return True
 
 
