@@ -185,13 +185,19 @@ def pattern_kernel(pattern):
             return (x, y)[at] if at < 2 else Node("const", (), "float", 0.3 + at / 9)
         if at:
             return Node("u32", (), "u32", 7 + at if is_shift else 0x9E37_79B1 >> at)
-        return add("bits_of", add("mul", x, Node("const", (), "float", float(WIDTH))))
+        return add("bits_of", whole())
+
+    @functools.cache
+    def whole():
+        return add("mul", x, Node("const", (), "float", float(WIDTH)))
 
     @functools.cache
     def made(part):
         op, *operands = part
         if op == "u32":
             return Node(op, (), "u32", *operands)
+        if op == "bits_of":
+            return add(op, whole())
         kinds = SIGNATURES[op][0]
         args = [
             Node("const", (), "float", each) if isinstance(each, float)
@@ -202,7 +208,8 @@ def pattern_kernel(pattern):
 
     value = made(pattern)
     if value.kind == "u32":
-        value = add("bits_top", add("bits_add", value, Node("u32", (), "u32", 77)))
+        value = add("bits_add", value, Node("u32", (), "u32", 77))
+        value = add("bits_top", add("bits_mul", value, Node("u32", (), "u32", 0x9E37_79B1)))
     return replace(kernel([("PUSH", 0.0)]), sections=(Section(Rate.ELEMENT, tuple(nodes), (value,)),))
 
 

@@ -297,15 +297,15 @@ class NativeExecutor:
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
-        if _is_tunable(kernel, tier):
-            found, constants = self._tunable(kernel)
-            made = self._lasting(found, packed, tier)
-            return replace(made, layout=replace(made.layout, constants=constants))
         if tier == 1:
             module = self._module(kernel, packed, tier, narrow)
             code = machine_code(module.text, self.processor, _settings(kernel, tier).level)
             return NativeCode(module.layout, code, tier)
-        return self._begin(kernel, packed, tier).finished()
+        if narrow or not _is_tunable(kernel, tier):
+            return self._begin(kernel, packed, tier, narrow).finished()
+        found, constants = self._tunable(kernel)
+        made = self._lasting(found, packed, tier)
+        return replace(made, layout=replace(made.layout, constants=constants))
 
     def _lasting(self, found: TunableKernel, packed: bool, tier: int) -> NativeCode:
         """The code of a kernel with constants as arguments. If the wait for it is interrupted, it goes on, and is there
@@ -323,9 +323,9 @@ class NativeExecutor:
         self._begun.forget(key)
         return made
 
-    def _begin(self, kernel: Kernel, packed: bool, tier: int) -> BegunCode:
+    def _begin(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> BegunCode:
         """Begins to make code, which is not in a hurry and leaves the processor to what is."""
-        module = self._module(kernel, packed, tier)
+        module = self._module(kernel, packed, tier, narrow)
         return BegunCode.of(module.text, module.layout, self.processor, _settings(kernel, tier).level, tier)
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:

@@ -21,7 +21,7 @@ from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler, uses_of
 from weft.codegen.native.writer import ArgumentTable
-from weft.codegen.values import SIGNATURES, LoopBody, Node, Scalar, joined, needed, operands
+from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
 from weft.graph.partition import components
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -34,9 +34,6 @@ _WIDE = UNIFORM[DOUBLE]
 
 # The slots begin at a multiple of 64 bytes.
 _MARGIN = 64
-
-# Floats of operands of 4 bytes. They would overwrite what has not been read of an operand in the same slot.
-_WIDENING = {name for name, (kinds, gives) in SIGNATURES.items() if gives == "float" and set(kinds) != {"float"}}
 
 # The operations whose functions have operands that are no values.
 _CALLS = frozenset({"mod", "wave", "picture", "fetch", "state"})
@@ -382,7 +379,8 @@ class _SoundProgram(Records):
                 name, args, words = self._call(node, words)
             is_one = node not in varying
             lanes = self._lanes_of(node) if is_one else TILE
-            if node.op in _WIDENING:
+            if node.kind == "float" and any(arg.kind != "float" for arg in args):
+                # The floats would overwrite what has not been read of an operand of 4 bytes in the same slot.
                 at = self._slots[node] = self._new_slot(lanes)
                 self._release(args, uses)
             else:

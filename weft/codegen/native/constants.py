@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.codegen.kernel import Kernel, content_hash
 from weft.codegen.native.target import SINGLE, Isa
-from weft.codegen.native.tiles import PROGRAMS
+from weft.codegen.native.tiles import LITERALS, PROGRAMS
 from weft.codegen.native.writer import reciprocal
 from weft.codegen.values import Rows, Scalar, Section
 from weft.ir.constants import bits
@@ -123,8 +123,10 @@ def replacements(before: Kernel, after: Kernel) -> Mapping[Rate, Mapping[bytes, 
         old, new = list(map(bits, section.constants)), list(map(bits, after.section(rate).constants))
         if old == new:
             continue
-        is_one_to_one = len(set(zip(old, new, strict=True))) == len(set(old)) == len(set(new))
-        if not is_one_to_one or any(old[at] != new[at] for at in _fixed(before, section)):
+        pairs = set(zip(old, new, strict=True))
+        is_one_to_one = len(pairs) == len(set(old)) == len(set(new))
+        decides = any(one != other and not LITERALS.isdisjoint((one, other)) for one, other in pairs)
+        if decides or not is_one_to_one or any(old[at] != new[at] for at in _fixed(before, section)):
             return None
         found[rate] = dict(zip(old, after.section(rate).constants, strict=True))
     return found

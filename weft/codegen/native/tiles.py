@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
@@ -101,12 +101,25 @@ def _needs_of(pattern: Pattern, mentions: Mapping[int, int]) -> frozenset[_Need]
 
 
 _FUSIONS_OF: dict[str, list[tuple[int, frozenset[_Need]]]] = {}
-"""The patterns of an operation: the number of each, and what it needs."""
-for _at, _pattern in enumerate(FUSIONS):
+"""The patterns of an operation, those of most operations first: the number of each, and what it needs."""
+for _at, _pattern in sorted(enumerate(FUSIONS), key=lambda each: -len(_MENTIONS[each[0]])):
     _FUSIONS_OF.setdefault(str(_pattern[0]), []).append((_at, _needs_of(_pattern, _MENTIONS[_at])))
+
+_NEEDING_NOTHING = frozenset(op for op, found in _FUSIONS_OF.items() if any(not needs for _, needs in found))
 
 _PARTS = frozenset(need for found in _FUSIONS_OF.values() for _, needs in found for need in needs)
 """The operations that are operands of others in patterns."""
+
+def _literals_of(pattern: Pattern) -> Iterator[bytes]:
+    for each in pattern[1:]:
+        if isinstance(each, float):
+            yield bits(each)
+        elif isinstance(each, tuple):
+            yield from _literals_of(each)
+
+
+LITERALS = frozenset(chain.from_iterable(map(_literals_of, FUSIONS)))
+"""The bits of the constants in patterns: a list of calls depends on which constants have these values."""
 
 _COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
 
@@ -143,10 +156,14 @@ class Fusing:
 
     def _fuse(self, node: Node) -> None:
         parts_of = [arg for arg in node.args if arg.op in _PARTS and self._uses.get(arg) == 1]
+        if not parts_of and node.op not in _NEEDING_NOTHING:
+            return
         given: set[_Need] = set()
         for count, arg in enumerate(parts_of, 1):
-            given |= {arg.op, count}
-            given.update([(arg.op, inner.op) for inner in arg.args])
+            given.add(arg.op)
+            given.add(count)
+            for inner in arg.args:
+                given.add((arg.op, inner.op))
         for at, needs in _FUSIONS_OF[node.op]:
             if not needs <= given:
                 continue
@@ -177,7 +194,7 @@ class Fusing:
         for args in (node.args, node.args[::-1]) if node.op in _COMMUTING else (node.args,):
             tried, inner = dict(bound), dict(parts)
             for operand, arg in zip(operands, args, strict=True):
-                if isinstance(operand, tuple) and (arg in self._apart) != is_apart:
+                if isinstance(operand, tuple) and arg.op != "u32" and (arg in self._apart) != is_apart:
                     break
                 if not self._fits(operand, arg, tried, inner, mentions):
                     break
@@ -194,7 +211,7 @@ class Fusing:
         if isinstance(operand, int):
             return bound.setdefault(operand, arg) is arg
         if isinstance(operand, float):
-            return arg.op == "const" and arg.attr == operand
+            return arg.op == "const" and bits(arg.attr) == bits(operand)
         if isinstance(operand, str) or arg.op != operand[0]:
             return False
         if arg.op == "u32":
