@@ -19,11 +19,11 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, handlers_object, host, plainest, runs_here
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import structure_hash
-from weft.codegen.native.constants import replacements
+from weft.codegen.native import tiles
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, handler_names
 from weft.codegen.native.module import is_huge
 from weft.codegen.native.target import ISAS, SINGLE
-from weft.codegen.native.tiles import TileProgram, emit_tiles
+from weft.codegen.native.tiles import TileEmitter, TileProgram, emit_tiles, suits_tiles
 from weft.codegen.values import SIGNATURES, Line, Node, Section
 from weft.ir.rates import Rate
 
@@ -94,17 +94,17 @@ def test_the_texts_need_every_kind_of_handler():
 
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
 def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
-    chance, executor = random.Random(path.stem), NativeExecutor()
+    chance, emitter = random.Random(path.stem), TileEmitter()
     for unit in built(path).units:
         made = unit.kernel
-        if unit.subgraph.context != "visual" or made.stages or not executor.translate(made, True):
+        if unit.subgraph.context != "visual" or made.stages or not suits_tiles(made) or not emitter.emit(made, True):
             continue
         served = 0
         for _ in range(30):
-            last, made = made, with_another_constant(made, chance)
-            served += replacements(last, made) is not None
-            translated, alone = executor.translate(made, True), emit_tiles(made, True)
-            assert alone is None or translated == alone
+            made = with_another_constant(made, chance)
+            again = emitter.emit_again(made, True)
+            served += again is not None
+            assert emitter.emit(made, True) == (again or emit_tiles(made, True)) == emit_tiles(made, True)
             if chance.random() < 0.2:
                 made = unit.kernel
         assert served
@@ -142,13 +142,28 @@ TUNED = "a = me@x * 2.5 + 0.75\nb = delay(a, 2, 3)\ndisplay(<a % 1.5 + sin(b), a
 def test_what_a_list_of_calls_serves_again_for(edit, serves):
     kernels = [kernel_by(text) for text in (TUNED, TUNED.replace(*edit))]
     assert len({structure_hash(made) for made in kernels}) == 1
-    assert (replacements(*kernels) is not None) == serves
-    executor = NativeExecutor()
+    emitter, executor = TileEmitter(), NativeExecutor()
+    emitter.emit(kernels[0], True)
+    assert (emitter.emit_again(kernels[1], True) is not None) == serves
     for made in (*kernels, kernels[0]):
         assert executor.translate(made, True) == emit_tiles(made, True)
         shape, code = (3, 40), {True: executor.translate(made, True)}
         found = drawn(executor.load(made, code), made, shape)
         assert np.abs(found - drawn(ReferenceExecutable(made), made, shape)).max() <= 1
+
+
+def test_the_elements_of_a_picture_serve_another_that_differs_elsewhere(monkeypatch):
+    """A number that is split off changes what is computed by column, but not the elements."""
+    emitted = []
+    emit = tiles._emitted
+    monkeypatch.setattr(tiles, "_emitted", lambda name, *others: emitted.append(name) or emit(name, *others))
+    text = "display(fract(me@y * sin((me@x - 0.5) * 3) + cos((me@x - {}) * 5)))"
+    emitter, (one, other) = TileEmitter(), (kernel_by(text.format(number)) for number in (0.5, 0.4))
+    emitter.emit(one, True)
+    assert emitter.emit_again(other, True) is None
+    emitter.emit(other, True)
+    assert emitted == ["elements", "columns", "rows", "columns", "rows"]
+    assert emitter.emit(other, True) == emit_tiles(other, True)
 
 
 def names_of(code):

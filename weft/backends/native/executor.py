@@ -26,12 +26,12 @@ from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks, suits_chunks
-from weft.codegen.native.constants import TunableKernel, replacements, tunable
+from weft.codegen.native.constants import TunableKernel, tunable
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
 from weft.codegen.native.partition import is_series
 from weft.codegen.native.series import emit_series, suits_series
 from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Isa, Tier, Word, exactly, single
-from weft.codegen.native.tiles import TileProgram, emit_tiles, suits_tiles
+from weft.codegen.native.tiles import TileEmitter, TileProgram, suits_tiles
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
@@ -210,8 +210,8 @@ def _is_tunable(kernel: Kernel, tier: int) -> bool:
 # For how many kernels what was made of them is kept, for others that differ in constants only.
 _TUNED = 24
 
-# For how many structures the list of calls of a picture is kept. Machine code soon takes the place of each.
-_LISTED = 4
+# How much of what LLVM is at is not forgotten.
+_BEGUN = 4
 
 
 class NativeExecutor:
@@ -233,10 +233,9 @@ class NativeExecutor:
         as arguments."""
         self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
-        self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_LISTED)
+        self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_BEGUN)
         """What LLVM may still be at, by the same keys as what is kept."""
-        self._tiles: RecentlyUsed[str, tuple[Kernel, TileProgram]] = RecentlyUsed(_LISTED)
-        """The last pictures of some structures, with their lists of calls."""
+        self._tiles = TileEmitter()
 
     @property
     def processor(self) -> Processor:
@@ -331,10 +330,7 @@ class NativeExecutor:
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The list of calls of a kernel that can be one; None if it takes too much memory."""
         if not is_series(kernel):
-            tiles = emit_tiles(kernel, packed)
-            if tiles is not None and packed:
-                self._tiles.keep(structure_hash(kernel), (kernel, tiles))
-            return tiles
+            return self._tiles.emit(kernel, packed)
         given, constants = self._tunable(kernel)
         found = emit_chunks(given.kernel)
         self._kept.keep((given.hash, packed), found)
@@ -365,13 +361,7 @@ class NativeExecutor:
             code = self._kept.find((known[0].hash, packed))
             if code is not None:
                 return replace(code, layout=replace(code.layout, constants=known[1]))
-        listed = self._tiles.find(structure_hash(kernel)) if packed else None
-        new = None if listed is None else replacements(listed[0], kernel)
-        if listed is None or new is None:
-            return None
-        tiles = listed[1].with_constants(new)
-        self._tiles.keep(structure_hash(kernel), (kernel, tiles))
-        return tiles
+        return self._tiles.emit_again(kernel, packed) if packed else None
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)

@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 
 from weft.codegen.kernel import Kernel, content_hash
 from weft.codegen.native.target import SINGLE, Isa
-from weft.codegen.native.tiles import LITERALS, PROGRAMS
 from weft.codegen.native.writer import reciprocal
 from weft.codegen.values import Rows, Scalar, Section
 from weft.ir.constants import bits
@@ -114,26 +113,9 @@ def _last_sums(rows: Rows, end: int) -> set[int]:
     return found
 
 
-def replacements(before: Kernel, after: Kernel) -> Mapping[Rate, Mapping[bytes, float]] | None:
-    """For two pictures of the same structure, what has replaced each constant, by its bits, in the sections that a list
-    of calls computes. None if the list of one is not that of the other with other numbers."""
-    found: dict[Rate, Mapping[bytes, float]] = {}
-    for rate in PROGRAMS.values():
-        section = before.section(rate)
-        old, new = list(map(bits, section.constants)), list(map(bits, after.section(rate).constants))
-        if old == new:
-            continue
-        pairs = set(zip(old, new, strict=True))
-        is_one_to_one = len(pairs) == len(set(old)) == len(set(new))
-        decides = any(one != other and not LITERALS.isdisjoint((one, other)) for one, other in pairs)
-        if decides or not is_one_to_one or any(old[at] != new[at] for at in _fixed(before, section)):
-            return None
-        found[rate] = dict(zip(old, after.section(rate).constants, strict=True))
-    return found
-
-
-def _fixed(kernel: Kernel, section: Section) -> Iterator[int]:
-    """The numbers of the constants on whose values a list of calls depends, among the operands that are constants."""
+def decisive_constants(kernel: Kernel, section: Section) -> Iterator[int]:
+    """The numbers of the constants of a section on whose values a list of calls depends, apart from the words that hold
+    them."""
     rows, merged, met = section.numbered[0], _merged(kernel, section), 0
     for at, (op, args) in enumerate(zip(rows.ops, rows.args, strict=True)):
         count = sum(rows.ops[arg] == "const" for arg in args)

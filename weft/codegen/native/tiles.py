@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
+from weft.codegen.native.constants import decisive_constants
 from weft.codegen.native.graph import Graph, costs
 from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
@@ -22,7 +23,7 @@ from weft.codegen.native.target import (
     SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, single
 )
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
-from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, needed, operands
+from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, Section, needed, operands
 from weft.ir.constants import bits
 from weft.ir.rates import Rate
 from weft.ops import OPS
@@ -59,20 +60,6 @@ class TileProgram:
     programs: tuple[tuple[str, bytes], ...]
     floats: Precision = SINGLE
     tier: int = 1
-    constants: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    """The places of constants among the words of the programs of a picture, and their values."""
-
-    def with_constants(self, new: Mapping[Rate, Mapping[bytes, float]]) -> TileProgram:
-        """The kernel with constants replaced by others, by their bits (see `constants.replacements`)."""
-        programs, constants = [], {}
-        for name, words in self.programs:
-            changed, values = bytearray(words), new.get(PROGRAMS[name], {})
-            placed = tuple([(at, values.get(bits(value), value)) for at, value in self.constants[name]])
-            for at, value in placed:
-                struct.pack_into("<q", changed, at * 8, _bits(value))
-            programs.append((name, bytes(changed)))
-            constants[name] = placed
-        return replace(self, programs=tuple(programs), constants=constants)
 
 
 # What an operation needs to be of a pattern: the operations of its operands, each also with those of its own operands,
@@ -460,27 +447,123 @@ class _SectionRecords(Records):
         return self.packed(header, [self.once, self.by_row, self.by_tile])
 
 
+@dataclass(frozen=True, slots=True)
+class SectionTiles:
+    """The records of a section: the words of its program, if it computes anything, and the places of constants among
+    them. `decisive` are the numbers of the constants of the section on which more than these words depends."""
+
+    name: str
+    section: Section
+    decisive: frozenset[int]
+    words: bytes
+    constants: tuple[tuple[int, float], ...]
+    room: int
+    table: ArgumentTable
+    """The numbers of what this section and those before it use."""
+    channels: Channels | None
+    work: int
+    origin: object = field(default_factory=object, compare=False)
+    """The same for those that differ in constants only."""
+
+    def serving(self, section: Section) -> SectionTiles | None:
+        """The records of a section that differs from this one in constants only; None if they are not these with other
+        constants. Equal constants have one slot."""
+        new = section.constants
+        pairs = {(bits(one), bits(other)): other for one, other in zip(self.section.constants, new, strict=True)}
+        changed = {one: value for (one, other), value in pairs.items() if one != other}
+        if not changed:
+            return self
+        is_one_to_one = len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
+        literal = any(LITERALS & {one, bits(value)} for one, value in changed.items())
+        if literal or not is_one_to_one or any(bits(self.section.constants[at]) in changed for at in self.decisive):
+            return None
+        constants = tuple([(at, changed.get(bits(value), value)) for at, value in self.constants])
+        words = bytearray(self.words)
+        for at, value in constants:
+            struct.pack_into("<q", words, at * 8, _bits(value))
+        return replace(self, section=section, words=bytes(words), constants=constants)
+
+
+# How many sections are kept. Machine code soon takes the place of each list.
+_MOST_SECTIONS = 12
+
+
+class TileEmitter:
+    """Emits the programs of pictures, one after another. A section that has been in an earlier picture, but for
+    constants, is not emitted again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], SectionTiles] = {}
+        """The sections that were used last, by what else they depend on and by their structures."""
+
+    def emit(self, kernel: Kernel, packed: bool) -> TileProgram | None:
+        """The program of a kernel that `suits_tiles`, with outputs as planes or `packed` as pixels; None if it needs
+        too many slots. Raises ValueError if the outputs cannot be packed."""
+        return self._program(kernel, packed, is_known=False)
+
+    def emit_again(self, kernel: Kernel, packed: bool) -> TileProgram | None:
+        """The same if all sections are known. The values of the kernel, which may not have been made yet, are not
+        looked at."""
+        return self._program(kernel, packed, is_known=True)
+
+    def _program(self, kernel: Kernel, packed: bool, is_known: bool) -> TileProgram | None:
+        reading = sections_that_read(kernel)
+        context: object = (packed, kernel.tick, kernel.slots, reading)
+        made: list[SectionTiles] = []
+        for name, rate in PROGRAMS.items():
+            section = kernel.section(rate)
+            key = (context, section.structure.digest)
+            known = self._kept.get(key)
+            tiles = None if known is None else known.serving(section)
+            if tiles is None and is_known:
+                return None
+            made.append(tiles or _emitted(name, kernel, packed, reading, made[-1] if made else None))
+            self._keep(key, made[-1])
+            # What the next section uses has its numbers after what this one uses.
+            context = made[-1].origin
+        if any(tiles.room > _MOST_ROOM for tiles in made):
+            return None
+        elements, last = made[0], made[-1]
+        words = tuple((tiles.name, tiles.words) for tiles in made if tiles.words)
+        base, levels = (last.channels.base, tuple(last.channels.levels)) if last.channels else (0, ())
+        names = tuple(name for name, _ in words)
+        layout = last.table.layout(
+            names, work=elements.work, base=base, levels=levels, sections_that_read=reading
+        )  # fmt: skip
+        return TileProgram(layout, words)
+
+    def _keep(self, key: tuple[object, ...], tiles: SectionTiles) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = tiles
+        while len(self._kept) > _MOST_SECTIONS:
+            del self._kept[next(iter(self._kept))]
+
+
 def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
-    """The program of a kernel that `suits_tiles`, with outputs as planes or `packed` as pixels; None if it needs too
-    many slots. Raises ValueError if the outputs cannot be packed."""
-    table, reading = ArgumentTable(), sections_that_read(kernel)
-    channels = plan_channels(kernel.section(Rate.ELEMENT).outputs) if packed else None
-    elements = _element_program(kernel, table, channels)
-    programs = [(ELEMENTS, elements, Word.WIDTH)]
-    for name, extent in ((COLUMNS, Word.WIDTH), (ROWS, Word.HEIGHT)):
-        rate = PROGRAMS[name]
-        program = _line_program(kernel, table, channels, rate, rate in reading)
-        if program is not None:
-            programs.append((name, program, extent))
-    if any(program.room > _MOST_ROOM for _, program, _ in programs):
-        return None
-    words = tuple((name, program.finished(extent, name != ELEMENTS)) for name, program, extent in programs)
-    base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
-    layout = table.layout(
-        tuple(name for name, _ in words), work=costs(kernel.section(Rate.ELEMENT).nodes), base=base, levels=levels,
-        sections_that_read=reading,
-    )  # fmt: skip
-    return TileProgram(layout, words, constants={name: tuple(program.constants) for name, program, _ in programs})
+    """The program of one kernel; see `TileEmitter.emit`."""
+    return TileEmitter().emit(kernel, packed)
+
+
+def _emitted(
+    name: str, kernel: Kernel, packed: bool, reading: Set[Rate], before: SectionTiles | None
+) -> SectionTiles:  # fmt: skip
+    """The records of a section, after those `before`."""
+    section = kernel.section(PROGRAMS[name])
+    decisive, table = frozenset(decisive_constants(kernel, section)), ArgumentTable()
+    if before is None:
+        channels = plan_channels(section.outputs) if packed else None
+        program: _SectionRecords | None = _element_program(kernel, table, channels)
+        work = costs(section.nodes)
+    else:
+        table, channels, work = before.table.copied(), before.channels, 0
+        program = _line_program(kernel, table, channels, section.rate, section.rate in reading)
+    if program is None:
+        return SectionTiles(name, section, decisive, b"", (), 0, table, channels, work)
+    words = program.finished(_EXTENTS[name], is_line=before is not None)
+    return SectionTiles(name, section, decisive, words, tuple(program.constants), program.room, table, channels, work)
+
+
+_EXTENTS = {ELEMENTS: Word.WIDTH, COLUMNS: Word.WIDTH, ROWS: Word.HEIGHT}
 
 
 def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _SectionRecords:

@@ -467,6 +467,14 @@ class ArgumentTable:
         self.scalars = _Numbering[Scalar]()
         self.numbers = _Numbering[Scalar]()
 
+    def copied(self) -> ArgumentTable:
+        """A table that goes on after the same numbers."""
+        copy = ArgumentTable()
+        copy.fields.update(self.fields)
+        copy.scalars.update(self.scalars)
+        copy.numbers.update(self.numbers)
+        return copy
+
     def layout(self, functions: tuple[str, ...], **facts: Any) -> Layout:
         """The layout of what they are numbers of. `facts` are its other fields."""
         scalars, numbers = (
