@@ -18,6 +18,7 @@ from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import agree, compiled, launch_of, run
 from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
+from tests.support.sound import eventually
 from tests.support.together import examples
 from tests.support.tolerances import LEVELS
 from weft.backends.executor import Pictures
@@ -469,6 +470,7 @@ def test_a_signal_interrupts_the_wait_for_better_code():
         # It begins to wait, at the latest, when all of it is compiled as text.
         executor = NativeExecutor()
         begun = executor._begin(kernel, True, 2)
+        eventually(begun._code.running, "LLVM at work")
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         with pytest.raises(AlarmError):
             begun.finished()
