@@ -492,7 +492,7 @@ def rewrite(
 
 # Their operands are ordered, so that a · b and b · a are one expression. The order follows from their structure alone,
 # so that a kernel does not depend on what else its pool holds.
-_COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
+COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
 _NUMBERS = ("const", "u32")
 
@@ -611,7 +611,7 @@ def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
 
 def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The operands of a row, in their canonical order if the row is commutative."""
-    return args[::-1] if name in _COMMUTATIVE and args[0].key > args[1].key else args
+    return args[::-1] if name in COMMUTATIVE and args[0].key > args[1].key else args
 
 
 # For each operation that is NaN if one of its operands is: the first and the second operand that change nothing.

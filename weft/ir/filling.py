@@ -1,27 +1,40 @@
 """Open numbers become constants: of their own, so that they can be tuned, or plain ones.
 
 Equal expressions are one, also if the text says them twice. So numbers with which equal expressions are made, such as
-those in `me@x * 9` in three statements, are one constant; and a number whose expression is made with a number of a
-library, too, is plain. Which numbers these are follows from a text alone. It is found generously: by the values of
+those in `me@x * me@y * 9` in three statements, are one constant; and a number whose expression is made with a number of
+a library, too, is plain. Which numbers these are follows from a text alone. It is found generously: by the values of
 numbers, and the structure of what uses them.
+
+In a picture, what is computed once a frame, a column or a row costs so little that it may be computed twice. There,
+numbers are one constant only if that makes one expression of two for each pixel. The others can be tuned alone: when
+they first differ, nothing else does.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
+from weft.contexts import ContextSpec
 from weft.graph.numbers import Numbers
 from weft.graph.partition import reachable
 from weft.ir.census import Census
 from weft.ir.constants import Tunable, bits, retuned, tune
-from weft.ir.expr import Expr, KnownRewrites, Lowered, Pool, in_order, rewrite
+from weft.ir.expr import COMMUTATIVE, Expr, KnownRewrites, Lowered, Pool, rewrite
 from weft.syntax.ast import Number
 
 _Use: TypeAlias = "tuple[int, bytes]"
 """The structure of an expression, and the value of a constant that it uses."""
+
+# What a value of a picture varies over, as bits.
+_COLUMNS, _ROWS, _PIXELS = 1, 2, 4
+_OVER = {"column": _COLUMNS, "row": _ROWS, "element": _PIXELS}
+
+# What does not vary over a picture, besides coordinates.
+_STEADY = frozenset({"const", "number", "uniform"})
 
 
 @dataclass(eq=False)
@@ -30,6 +43,10 @@ class Filling:
 
     pool: Pool
     numbers: Numbers
+    _forms: dict[Expr, int] = field(default_factory=dict)
+    """Hashes of the structures of expressions, whatever the order of operands is where that does not matter."""
+    _varies: dict[Expr, int] = field(default_factory=dict)
+    """What each expression varies over, in a picture."""
     _census: Census = field(default_factory=lambda: Census(("number",)))
     _rewrites: KnownRewrites = field(default_factory=KnownRewrites)
     _bits: dict[Expr, bytes] = field(default_factory=dict)
@@ -50,8 +67,8 @@ class Filling:
     _result: tuple[Lowered, Lowered] | None = None
     """The last result with open numbers, and the same with constants for `_values`."""
 
-    def filled(self, lowered: Lowered) -> Lowered:
-        """An IR with the values of its open numbers."""
+    def filled(self, lowered: Lowered, spec: ContextSpec) -> Lowered:
+        """An IR with the values of its open numbers, for a context."""
         if self._result is not None and self._result[0] is lowered and self._values == self.numbers.values:
             return self._result[1]
         if "number" not in self.pool.ops:
@@ -60,6 +77,10 @@ class Filling:
         self._count(changes.gone, -1)
         for node in changes.gone:
             self._bits.pop(node, None)
+            del self._forms[node], self._varies[node]
+        for node in changes.came:
+            self._forms[node] = self._form(node)
+            self._varies[node] = self._variation(node, spec) if spec.sweeps_plane else _PIXELS
         self._bits |= {node: bits(self._value(node)) for node in changes.came if node.op == "number"}
         self._count(changes.came, 1)
         self._revalue()
@@ -102,8 +123,9 @@ class Filling:
         return self.numbers.value(node.attr)
 
     def _is_alone(self, node: Expr) -> bool:
-        """Whether a number is the only one that is used as it is."""
-        return all(len(self._users[_form(user), self._bits[node]]) == 1 for user in self._census.users[node])
+        """Whether a number is one constant with no other."""
+        uses = {(self._forms[user], self._bits[node]) for user in self._census.users[node]}
+        return not any(node in together for use in uses for together in self._together(use))
 
     # --- uses ---
 
@@ -111,10 +133,10 @@ class Filling:
         for user in users:
             for arg in user.args:
                 if arg.op == "number":
-                    self._add((_form(user), self._bits[arg]), arg, change)
+                    self._add((self._forms[user], self._bits[arg]), arg, change)
                 elif arg.op == "const":
                     assert isinstance(arg.attr, float)
-                    self._add((_form(user), bits(arg.attr)), None, change)
+                    self._add((self._forms[user], bits(arg.attr)), None, change)
 
     def _add(self, use: _Use, number: Expr | None, change: int) -> None:
         """Notes that a number is used so, or no longer."""
@@ -137,8 +159,58 @@ class Filling:
                 self._bits[node] = now
                 for user in self._census.users[node]:
                     for _ in range(user.args.count(node)):
-                        self._add((_form(user), before), node, -1)
-                        self._add((_form(user), now), node, 1)
+                        self._add((self._forms[user], before), node, -1)
+                        self._add((self._forms[user], now), node, 1)
+
+    def _form(self, node: Expr) -> int:
+        """The form of an expression, if those of its operands are known."""
+        if node.op in ("const", "number"):
+            return 0
+        forms = [self._forms[arg] for arg in node.args]
+        return hash((node.op, node.attr, *(sorted(forms) if node.op in COMMUTATIVE else forms)))
+
+    def _variation(self, node: Expr, spec: ContextSpec) -> int:
+        """What an expression of a picture varies over, if that is known of its operands."""
+        found = 0
+        for arg in node.args:
+            found |= self._varies[arg]
+        if node.op == "coord":
+            assert isinstance(node.attr, str)
+            return _OVER.get(spec.sweep_of(node.attr), 0)
+        return found if node.attr is None or node.op in _STEADY else _PIXELS
+
+    def _is_costly(self, node: Expr) -> bool:
+        """Whether an expression may be computed for each pixel, or each sample."""
+        return self._varies[node] >= _COLUMNS | _ROWS
+
+    def _together(self, use: _Use) -> Iterator[Set[Expr | None]]:
+        """The numbers that are one constant because of a use of all of them: those with which costly expressions of the
+        same structure are made. If the number of a library is among them, these are all."""
+        numbers = self._users[use].keys()
+        if len(numbers) < 2:
+            return
+        if None in numbers:
+            yield numbers
+            return
+        users = self._census.users
+        first = defaultdict[Expr, set[Expr | None]](set)
+        for number in numbers:
+            assert number is not None
+            for user in users[number]:
+                if self._forms[user] == use[0]:
+                    first[user].add(number)
+        alike = [first]
+        while alike:
+            above = defaultdict[int, defaultdict[Expr, set[Expr | None]]](lambda: defaultdict(set))
+            for nodes in alike:
+                together = set[Expr | None]().union(*nodes.values())
+                if len(together) > 1 and self._is_costly(next(iter(nodes))):
+                    yield together
+                elif len(together) > 1 and len(nodes) > 1:
+                    for node, those in nodes.items():
+                        for user in users[node]:
+                            above[self._forms[user]][user] |= those
+            alike = list(above.values())
 
     # --- constants ---
 
@@ -173,8 +245,8 @@ class Filling:
                 each = joined[each]
             return each
 
-        for use in self._shared:
-            firsts = {first_of(each) for each in self._users[use]}
+        for numbers in chain.from_iterable(map(self._together, self._shared)):
+            firsts = {first_of(each) for each in numbers}
             first = None if None in firsts else firsts.pop()
             joined |= dict.fromkeys(firsts - {first}, first)
         for root in roots:
@@ -188,13 +260,6 @@ class Filling:
                 yield from ((frozenset((node,)), True) for node in nodes)
             else:
                 yield frozenset(nodes), False
-
-
-def _form(user: Expr) -> int:
-    """A hash of the structure of an expression, whatever the order of its operands is if that does not matter."""
-    if user.attr is not None:
-        return user.key
-    return hash((user.op, *[arg.key for arg in in_order(user.op, user.args)]))
 
 
 def _has(constant: Expr, known: bytes) -> bool:

@@ -146,13 +146,13 @@ def lower(
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
     if kept.current is not None:
-        return kept.filling.filled(kept.current)
+        return kept.filling.filled(kept.current, contexts[subgraph.context])
     lowered = None
     try:
         lowered = _Lowering(patch, graph, subgraph, contexts, kept).lowered()
     finally:
         kept.keep(patch, subgraph, lowered)
-    return kept.filling.filled(lowered)
+    return kept.filling.filled(lowered, contexts[subgraph.context])
 
 
 @dataclass
