@@ -147,7 +147,7 @@ QUESTIONS = {
     "a factor that is pi": ("sin(me@x * {})", "3.25", "3.141592653589793"),
     "a product that is there already": ("sin((me@x + me@y) * 4.75) + cos((me@x + me@y) * {})", "3.25", "4.75"),
     "a product that is there twice": ("sin((me@x + me@y) * 4.75) + cos((me@x + me@y) * {})", "4.75", "3.25"),
-    "an expression of a library": ("fract((a + b) * 2.25) + floor((a + b) * 2.25) + ((a + b) * {} - 1)", "3.25", "2.25"),
+    "an expression of a library": ("fract(a * b * 2.25) + floor(a * b * 2.25) + (a * b * {} - 1)", "3.25", "2.25"),
     "a constant that is computed": ("me@x * ({} - 2.25)", "4.75", "3.25"),
 }
 
