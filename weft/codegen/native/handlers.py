@@ -90,6 +90,7 @@ FUSIONS: tuple[Pattern, ...] = (
     ("add", ("mul", _corner(3, 4), 5), _WEIGHED),
     ("add", _WEIGHED, 3),
     _WEIGHED,
+    # A whole cell, whose x is either operand of the first corner; two corners; one.
     _cell(_corner(0, 1)),
     _cell(_corner(1, 0)),
     _lerp(_CORNER, _corner(2, 3), 4),

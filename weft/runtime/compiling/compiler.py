@@ -141,7 +141,7 @@ def _tried(
 
 
 def _listening(play: Callable[[], _SoundTrial]) -> Listening:
-    # What was heard in a trial costs less to play again than to keep.
+    """How to listen to a sound. What was heard of it in a trial costs less to play again than to keep."""
     return lambda: play().steady()
 
 
