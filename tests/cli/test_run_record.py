@@ -69,12 +69,12 @@ def check_sync(path):
     is_new &= (shown > 0.05) & (shown < 0.95)
     nearest = np.abs(began[:, np.newaxis] - (times - shown)).argmin(axis=0)
     late = ((began[nearest] + shown - times + 0.5) % 1 - 0.5)[is_new] * FPS
-    # A second in which the sound has skipped lasts longer, and its later pictures are with the sound that follows.
-    skipped = np.abs(np.diff(began, append=began[-1] + 1) - 1)[nearest][is_new] * FPS
+    # A second in which the sound skips is shorter or longer by that, and its later pictures are with what follows.
+    shorter = (1 - np.diff(began, append=began[-1] + 1))[nearest][is_new] * FPS
     assert np.count_nonzero(is_new) > 5
     tolerance = (READ + HEARD) * FPS
-    assert (late + skipped).min() >= EARLY - tolerance
-    assert (late - skipped).max() <= LATE + tolerance
+    assert (late - np.minimum(shorter, 0)).min() >= EARLY - tolerance
+    assert (late - np.maximum(shorter, 0)).max() <= LATE + tolerance
     return len(times), len(samples) / rate
 
 
