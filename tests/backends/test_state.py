@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import MACHINES, compiled, launch_of
-from weft.backends.launch import Launch, StateMemory, aligned_zeros, bytes_needed, ticks_back
+from weft.backends.launch import Launch, StateMemory, aligned_zeros, bytes_needed, slot_bytes, ticks_back
 from weft.codegen.compilation import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
@@ -228,6 +230,35 @@ def test_a_reload_starts_anew_what_is_not_the_same(other):
     memory = StateMemory([other])
     assert memory.adopt(written(number_slot("n"), 7)) == []
     assert not memory.ring(other.key).any()
+
+
+def made(work):
+    """How many bytes of memory some work makes and keeps."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_will_be_taken_over_is_not_made_before():
+    shape, kept, longer, new = (90, 160), image_slot("kept"), image_slot("longer", 3), image_slot("new")
+    old = StateMemory([kept, image_slot("longer")], shape)
+    old.allocate()
+    memory = StateMemory([kept, longer, new], shape)
+    needed = sum(slot_bytes(slot, shape) for slot in (longer, new))
+    assert needed <= made(lambda: memory.allocate([old])) < needed + slot_bytes(kept, shape)
+    assert made(lambda: memory.adopt(old)) < slot_bytes(kept, shape)
+    assert memory.ring("kept") is old.ring("kept")
+    assert made(lambda: [memory.ring(key) for key in memory.slots]) < slot_bytes(kept, shape)
+
+
+def test_what_another_memory_owns_is_not_made():
+    slot = image_slot("i")
+    owner, reader = StateMemory([slot], (90, 160)), StateMemory([slot], (90, 160), borrowed=frozenset({"i"}))
+    assert made(lambda: [reader.allocate(), owner.allocate(), reader.follow(owner)]) < 2 * slot_bytes(slot, (90, 160))
+    assert reader.ring("i") is owner.ring("i")
 
 
 def test_a_resize_resamples():

@@ -406,6 +406,10 @@ class DeviceMemory:
         subgraphs may run again only if this is a `copy`."""
         return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
+    def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        """Makes the memory of a subgraph, except for what it will share with `old` ones when it adopts their state."""
+        compiled.memory.allocate([other.memory for other in old])
+
     def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
         """Does the slow part of an `adopt` with `copy` early. The `old` subgraphs may be running, and any thread may
         call this."""

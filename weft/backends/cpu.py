@@ -300,6 +300,11 @@ class CpuAudio(CpuBackend):
             kept += found if channel == 0 else []
         return kept
 
+    def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        super().allocate(compiled, old)
+        for memory in _memories(compiled)[1:]:
+            memory.allocate()
+
     def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
         for _, memory, source, _ in _pairs(compiled, old):
             memory.copy_ahead(source)

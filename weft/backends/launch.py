@@ -302,18 +302,16 @@ class StateMemory:
         borrowed: frozenset[str] = frozenset(),
     ) -> None:
         """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles. `borrowed`
-        are the keys of slots that another memory owns, see `follow`."""
+        are the keys of slots that another memory owns, see `follow`. A ring is made when it is first needed: see
+        `allocate`."""
         self.shape = shape
         self.slots = {slot.key: slot for slot in slots}
         self.ticks = 0
         """How many ticks have been finished."""
         self.takeovers = 0
         """How often it took over the state of another memory."""
-        self._rings: dict[str, Floats] = {
-            slot.key: aligned_zeros(_shape(slot, shape), _dtype(slot, dtype))
-            for slot in self.slots.values()
-            if self._is_here(slot)
-        }
+        self._dtype = dtype
+        self._rings: dict[str, Floats] = {}
         # A ring that was taken over continues at its own position, not at the one for this memory's count of ticks.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
         self.borrowed = borrowed
@@ -324,7 +322,26 @@ class StateMemory:
 
     def ring(self, key: str) -> Floats:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
-        return self._rings[key]
+        found = self._rings.get(key)
+        # Another thread may have made it in the meantime.
+        return self._rings.setdefault(key, aligned_zeros(*self._form(key))) if found is None else found
+
+    def _form(self, key: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """The shape and the type of a ring."""
+        slot = self.slots[key]
+        return _shape(slot, self.shape), _dtype(slot, self._dtype)
+
+    def allocate(self, old: Iterable[StateMemory] = ()) -> None:
+        """Makes all rings that are not there yet, unless an `adopt` of one of the `old` memories would replace them.
+        To make one of images takes milliseconds, for which the first tick would have to wait."""
+        shared = {key for each in old for key in self._continued(each) if self._can_share(key, each)}
+        for key, slot in self.slots.items():
+            if self._is_here(slot) and key not in shared | self.borrowed:
+                self.ring(key)
+
+    def _can_share(self, key: str, old: StateMemory) -> bool:
+        """Whether the ring of `old` can go on as that of this memory."""
+        return old._is_here(old.slots[key]) and self._form(key) == old._form(key)
 
     def cell(self, key: str, ticks_ago: Any = 0) -> Any:
         """The cell of a ring that was written `ticks_ago` ticks ago; 0 is the cell that this tick writes. Between
@@ -358,7 +375,7 @@ class StateMemory:
         rest to do."""
         for key in self._continued(old):
             if not self.slots[key].image:
-                self._ahead[key] = (old._rings[key], old.ticks)
+                self._ahead[key] = (old.ring(key), old.ticks)
                 self._copy_latest(key, old, self._common(key, old))
 
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
@@ -383,12 +400,13 @@ class StateMemory:
         """Reads the borrowed slots of which a memory is the owner as that has read them in its last tick. Images of
         another size are resampled."""
         for key in self.borrowed & owner.slots.keys() - owner.borrowed:
-            mine, its = self._rings[key], owner.ring(key)
+            its = owner.ring(key)
             # Between its ticks, one more tick can be read than in them. The places in both rings are the same.
             self._offsets[key] = owner.ticks + owner._offsets[key] - 1 - self.ticks
-            if (mine.shape, mine.dtype) == (its.shape, its.dtype):
+            if self._form(key) == (its.shape, its.dtype):
                 self._rings[key] = its
                 continue
+            mine = self.ring(key)
             ring, ticks = self._followed.get(key, (None, 0))
             since = owner.ticks - ticks if ring is its else -1
             count = since if 0 <= since <= 1 else self.slots[key].depth
@@ -402,13 +420,14 @@ class StateMemory:
         return True
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
-        mine, its = self._rings[key], old.ring(key)
-        if not copy and (mine.shape, mine.dtype) == (its.shape, its.dtype):
+        its = old.ring(key)
+        if not copy and self._form(key) == (its.shape, its.dtype):
             self._rings[key] = its
             self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
         elif its.ndim == 2:
             self._copy_rest(key, old)
         else:
+            mine = self.ring(key)
             for ticks_ago in range(1, 1 + self._common(key, old)):
                 mine[self.cell(key, ticks_ago)] = in_size(its[old.cell(key, ticks_ago)], self.shape)
 
@@ -416,13 +435,13 @@ class StateMemory:
         return 1 + min(self.slots[key].depth, old.slots[key].depth)
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
-        if self._rings[key] is old._rings[key]:
+        if self.ring(key) is old.ring(key):
             # It was taken over in the other direction earlier.
-            self._rings[key] = np.zeros_like(old._rings[key])
+            del self._rings[key]
         count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
         since = old.ticks - ticks
-        if copied is old._rings[key] and 0 <= since < count:
+        if copied is old.ring(key) and 0 <= since < count:
             self._offsets[key] += since
             # One tick more, which may have been written while it was copied.
             count = min(since + 1, count)
@@ -430,7 +449,7 @@ class StateMemory:
 
     def _copy_latest(self, key: str, old: StateMemory, count: int) -> None:
         """Copies the `count` latest ticks, in runs of cells that are contiguous in both rings."""
-        mine, its = self._rings[key], old._rings[key]
+        mine, its = self.ring(key), old.ring(key)
         to, of = self.cell(key, 1), old.cell(key, 1)
         while count > 0:
             length = min(count, to + 1, of + 1)

@@ -282,6 +282,10 @@ class ProgramLoader:
             parts.append(part)
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, part.backend, part.compiled)
+        for part, previous in _heirs(parts, before.runner.parts if before is not None else ()):
+            # The state of a stream is always copied.
+            shared = () if compiled.contexts[part.unit.subgraph.context].streams else previous
+            part.backend.allocate(part.compiled, [other.compiled for other in shared])
         runner.parts = tuple(parts)
         runner.views = compiled.views if self.stream_getter is not None else ()
         live = self._open_live(pictures)

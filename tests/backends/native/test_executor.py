@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from llvmlite.binding import ffi
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import agree, compiled, launch_of, run
@@ -448,6 +450,36 @@ def test_code_serves_again_for_other_constants():
         assert (drawn == alone).all()
         assert differ(drawn, pixels(ReferenceExecutor(), kernel, (9, 130))) <= LEVELS
     assert isinstance(executor.translate(kernel_of(TUNED.format("me@y")), True), TileProgram)
+
+
+@contextmanager
+def calls_of_llvm():
+    """Collects a mark for each call that this thread makes of LLVM. Each waits for those of other threads."""
+    calls, here = [], threading.get_ident()
+
+    def acquired():
+        if threading.get_ident() == here:
+            calls.append("call")
+
+    ffi.register_lock_callback(acquired, int)
+    try:
+        yield calls
+    finally:
+        ffi.unregister_lock_callback(acquired, int)
+
+
+def test_code_that_serves_again_does_not_wait_for_llvm():
+    executor = NativeExecutor()
+    executor.translate(kernel_of(TUNED.format(0.3)), True, 2)
+    kernel = kernel_of(TUNED.format(0.44))
+    with calls_of_llvm() as calls:
+        code = executor.translate(kernel, True)
+        pixels(executor, kernel, (9, 130), codes={True: code})
+    assert isinstance(code, NativeCode)
+    assert calls == []
+    with calls_of_llvm() as calls:
+        NativeExecutor().code(kernel_of("display(fract(me@x * 3.25 + me@y))"), True, 1)
+    assert calls
 
 
 class AlarmError(BaseException):

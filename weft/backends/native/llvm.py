@@ -13,7 +13,7 @@ import platform
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ class BegunCode:
     @classmethod
     def of(cls, text: str, layout: Layout, processor: Processor, level: int, tier: int) -> BegunCode:
         """Begins with the code for the text of a module; see `machine_code`."""
-        return cls(layout, tier, _aside().submit(machine_code, text, processor, level))
+        return cls(layout, tier, _aside().submit(_code_to_call, text, processor, level, layout.functions))
 
     @property
     def is_left_out(self) -> bool:
@@ -143,6 +143,14 @@ class BegunCode:
 @functools.cache
 def _aside() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "weft-llvm", hardware.give_way)
+
+
+def _code_to_call(text: str, processor: Processor, level: int, names: tuple[str, ...]) -> bytes:
+    """See `machine_code`. The code is linked, too: later, it would have to wait for what LLVM is at by then, since
+    llvmlite makes one call at a time."""
+    code = machine_code(text, processor, level)
+    _functions(code, names)
+    return code
 
 
 def assembly(text: str, processor: Processor, level: int) -> str:
@@ -173,10 +181,7 @@ class Functions:
 
     def __init__(self, code: NativeCode) -> None:
         self.layout, self.tier = code.layout, code.tier
-        self._engine = _engine(code.code)
-        # Functions of this type release Python's lock while they run.
-        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        self._functions = {name: prototype(self._engine.get_function_address(name)) for name in code.layout.functions}
+        self._engine, self._functions = _functions(code.code, code.layout.functions)
 
     def __contains__(self, name: str) -> bool:
         return name in self._functions
@@ -187,8 +192,17 @@ class Functions:
 
 
 @functools.lru_cache(maxsize=8)
+def _functions(code: bytes, names: tuple[str, ...]) -> tuple[Any, Mapping[str, Callable[[int], None]]]:
+    """The engine that holds the code of an object file, and its functions of these names. The same code with other
+    arguments has the same."""
+    engine = _engine(code)
+    # Functions of this type release Python's lock while they run.
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    return engine, {name: prototype(engine.get_function_address(name)) for name in names}
+
+
 def _engine(code: bytes) -> Any:
-    """The engine that holds the code of an object file. The same code with other arguments has the same."""
+    """The engine that holds the code of an object file."""
     llvm = _llvm()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

@@ -83,6 +83,7 @@ class Window(Screen):
         """The name of the monitor that it fills, or filled until that was unplugged."""
         self._was_filling = False
         """Whether it filled a monitor when monitors last changed."""
+        self._title = title
         self._picture_size = (width, height)
         self._requested_size: tuple[int, int] | None = None
         self._sized_by_user = False
@@ -217,7 +218,10 @@ class Window(Screen):
 
     def set_title(self, title: str) -> None:
         """Gives the window another title."""
-        glfw.set_window_title(self._handle, title)
+        # The display takes a moment to change it, even into the same.
+        if title != self._title:
+            glfw.set_window_title(self._handle, title)
+            self._title = title
 
     def toggle_fullscreen(self) -> None:
         """Fills the monitor given at the start, or else the one under most of the window; or leaves full screen."""
@@ -378,7 +382,6 @@ class Windows(Window):
         further window."""
         self._options = further
         self._on_change = on_change
-        self._title = title
         self._further: dict[str, Window] = {}
         self._shown_last: dict[str, Shown] = {}
         self._stays_closed: set[str] = set()
@@ -464,7 +467,6 @@ class Windows(Window):
 
     def set_title(self, title: str) -> None:
         super().set_title(title)
-        self._title = title
         for name, window in self._further.items():
             window.set_title(self._titled(name))
 
