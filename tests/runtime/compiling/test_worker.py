@@ -527,6 +527,45 @@ def test_a_compiler_that_is_gone_when_the_setup_changes_is_replaced(patch: Path)
         worker.close()
 
 
+def look_when_interrupted(descriptor: str, lifeline: str) -> None:
+    """A compile process that answers the first text, and then looks for messages only when a signal comes, as the real
+    one does in a pause in which it has much to do."""
+    interrupted = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
+        player.recv()
+        number = player.recv().number
+        player.send((number, "begun"))
+        player.send((number, CompileResult(None, ())))
+        while interrupted.wait(PATIENCE):
+            interrupted.clear()
+            while player.poll():
+                message = player.recv()
+                if message is None:
+                    player.send((number, "abandoned"))
+                else:
+                    number = message.number
+                    player.send((number, "begun"))
+
+
+def test_better_code_that_is_given_up_does_not_wait_for_what_is_done_in_a_pause(patch: Path) -> None:
+    """Otherwise the text for which it is given up would wait, too."""
+    process = CompileProcess(Setup(str(patch)))
+    process.ahead = Child(f"{__name__}:look_when_interrupted")
+    nothing = Compiler.of(Setup(str(patch))).compile(Saved(COUNTING.encode(), 0.0)).compiled
+    assert nothing is not None
+    try:
+        process.start()
+        process.ask(Saved(COUNTING.encode(), 0.0), Moment())
+        assert process.answer(CompileResult, lambda: False) is not None
+        given_up = threading.Thread(target=lambda: process.improve((), frozenset(), nothing, lambda: True))
+        given_up.start()
+        given_up.join(PATIENCE)
+        assert not given_up.is_alive()
+    finally:
+        process.end()
+
+
 def test_a_program_is_not_kept_after_a_change_of_the_setup(patch: Path) -> None:
     """What it has open, such as films, would stay open with it."""
     setup, wake = Setup(str(patch)).decided(), threading.Event()

@@ -13,6 +13,7 @@ twice the time that starting another one takes.
 from __future__ import annotations
 
 import gc
+import math
 import signal
 import subprocess
 import sys
@@ -160,9 +161,7 @@ class CompileProcess:
         """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
         CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment))
-        if self._process is not None and not self._is_new:
-            # In a pause, it may be at work for later texts, or listen.
-            self._process.send_signal(signal.SIGINT)
+        self._interrupt()  # in a pause, it may be at work for later texts, or listen
         return self._number
 
     def change(self, setup: Setup) -> None:
@@ -268,9 +267,14 @@ class CompileProcess:
             raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
 
     def _abandon(self) -> None:
-        """Asks the process to abandon the text. If it has not begun yet, it finds the message when it does."""
+        """Asks the process to abandon the request. If it has not begun yet, it finds the message when it does, and
+        leaves what it may be at in a pause."""
         self._open.send(None)
-        if self._began is not None and self._process is not None:
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Has the process look for messages. Before it has begun for the first time, it would not survive that."""
+        if self._process is not None and not self._is_new:
             self._process.send_signal(signal.SIGINT)
 
     def _note_begin(self) -> None:
@@ -342,9 +346,13 @@ _MOST_UNCOLLECTED = 24
 # The seconds of two frames.
 _FRAMES = 0.035
 
-# After so many seconds without a message, another one is not likely to come just now. All garbage is collected then, or
-# after more builds from nothing.
-_LONG_PAUSE, _MOST_LEFT = 2.0, 2
+# After so many seconds without a message, another one is not likely to come just now.
+_LONG_PAUSE = 2.0
+
+# To collect all garbage takes up to half a second, for which a message would have to wait. It is done in a long pause;
+# or at the beginning of any, after so many builds from nothing. While texts come in less than `_HURRY` seconds, the
+# next one would come too early, and it takes more of them.
+_MOST_LEFT, _MOST_LEFT_IN_HURRY, _HURRY = 2, 8, 0.8
 
 
 class _CompileServer:
@@ -360,6 +368,9 @@ class _CompileServer:
         """The messages that were answered since garbage was collected."""
         self._asked = time.monotonic()
         """When the last message came."""
+        self._text_came = -math.inf
+        self._interval = math.inf
+        """The seconds between the last two texts."""
         self._unheard: tuple[int, Listening] | None = None
         """How to listen to the sound of the last program that passed its trial, if that is still to be done, and the
         number of its request."""
@@ -378,6 +389,9 @@ class _CompileServer:
                 pause = BEAT
                 if isinstance(compiler, Compiler) and compiler.is_tuning:
                     self._improve(compiler)
+                elif isinstance(compiler, Compiler) and compiler.left > self._most_left:
+                    compiler.left = 0
+                    self._collect(everything=True)
                 elif self._unheard is not None:
                     self._listen(*self._unheard)
                     pause = 0.0
@@ -387,6 +401,8 @@ class _CompileServer:
                     self._prepare(compiler)
             message: Message = self._player.recv()
             self._asked = time.monotonic()
+            if isinstance(message, CompileRequest):
+                self._interval, self._text_came = self._asked - self._text_came, self._asked
             if isinstance(message, Setup):
                 compiler = _compiler(message)
                 if is_new:
@@ -416,14 +432,19 @@ class _CompileServer:
 
     def _prepare(self, compiler: Compiler) -> None:
         """Lets the compiler prepare for later texts, until one comes."""
-        is_long = time.monotonic() > self._asked + _LONG_PAUSE
-        try:
-            self._made(lambda: compiler.prepare(is_long))
-        except _Abandoned:
-            return
-        if compiler.left > (0 if is_long else _MOST_LEFT):
-            compiler.left = 0
-            self._collect(everything=True)
+        with suppress(_Abandoned):
+            self._made(lambda: compiler.prepare(self._is_long_pause))
+
+    @property
+    def _is_long_pause(self) -> bool:
+        return time.monotonic() > self._asked + _LONG_PAUSE
+
+    @property
+    def _most_left(self) -> int:
+        """How many builds from nothing may leave their garbage for now."""
+        if self._is_long_pause:
+            return 0
+        return _MOST_LEFT if self._interval > _HURRY else _MOST_LEFT_IN_HURRY
 
     def _listen(self, number: int, listening: Listening) -> None:
         """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""
