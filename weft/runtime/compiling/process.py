@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe, wait
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -111,8 +111,8 @@ Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeRes
 
 
 class CompileProcess:
-    """The player's side of the process, which is started when it is needed. All but `kill` and `keep_off` is for one
-    thread."""
+    """The player's side of the process, which is started when it is needed. All but `kill`, `keep_off` and `nudge` is
+    for one thread."""
 
     def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
         """`ended` is called by another thread whenever a process has ended."""
@@ -133,6 +133,7 @@ class CompileProcess:
         self._kept_off: tuple[int, int] | None = None
         """The core that a process is kept off, and its number."""
         self._start_costs = _START_COSTS
+        self._nudges, self._nudger = Pipe(duplex=False)
 
     def start(self) -> None:
         """Starts the process, unless it runs, without waiting until it is ready. Raises CompilerDiedError."""
@@ -208,7 +209,7 @@ class CompileProcess:
         abandoned: float | None = None
         with self._receiving():
             while True:
-                while not self._open.poll(GLANCE):
+                while not self._has_arrived():
                     if abandoned is None and give_up():
                         self._abandon()
                         abandoned = self.spent or 0.0
@@ -223,6 +224,17 @@ class CompileProcess:
                 self._note_begin()
                 if abandoned is not None:
                     self._abandon()
+
+    def _has_arrived(self) -> bool:
+        """Waits for a message, but not for long, and until `nudge` at most."""
+        ready = wait([self._open, self._nudges], GLANCE)
+        while self._nudges.poll():
+            self._nudges.recv_bytes()
+        return self._open in ready
+
+    def nudge(self) -> None:
+        """Has a wait for an answer find out at once whether to give up. For any thread."""
+        self._nudger.send_bytes(b"")
 
     def listens_to(self, number: int) -> bool:
         """Whether it listens to the sound of the program of a request, or will in its next pause, or `heard` has not

@@ -216,6 +216,7 @@ class CompileWorker:
         with self._condition:
             self._waiting = saved
             self._condition.notify()
+        self._process.nudge()
 
     def improve(self, text: str, loaded: LoadedProgram) -> None:
         """Makes better code for a program that plays, when there is time, and exchanges it. `text` is the hash of its
