@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from weft.errors import Span, did_you_mean, error, steps_of
+from weft.errors import Span, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.calls import bound_planes, is_heard, match_arguments, sizes_of, source_shape, without_size
-from weft.graph.domain import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinate, Field
+from weft.graph.domain import Coordinate
 from weft.graph.loops import check_bound_calls
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
 from weft.graph.resolve import (
-    MAX_COPIES, RESERVED, NameLookup, assigned_value, check_bound, check_copies, in_library, no_member, no_output,
+    MAX_COPIES, RESERVED, NameLookup, assigned_value, check_bound, check_copies, in_library, is_field, no_member,
     unnamed_cache
 )
 from weft.graph.scope import (
@@ -796,29 +796,3 @@ def _output(group: StrandGroup, plane: int) -> Member:
 def _is_plain(node: Expression) -> bool:
     """Whether an expression is one strand by its form alone."""
     return isinstance(node, Number) or (isinstance(node, Access) and not is_swizzle(node.output))
-
-
-def is_field(node: Access, scope: Scope) -> bool:
-    """Whether an access reads a field of `me`, `mouse` or `key`."""
-    return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
-
-
-def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
-    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
-    owner = target.base.id if isinstance(target.base, Name) else ""
-    if owner == "me" and target.output not in ALL_FIELDS and target.base.span == target.output_span:
-        raise error("bad-map-target", "the left side of `~` is a coordinate, such as me@x", target.span,
-                    did_you_mean(target.output, ALL_FIELDS))  # fmt: skip
-    if owner == "me" and target.output not in ALL_FIELDS:
-        raise no_output(owner, target, ALL_FIELDS)
-    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
-        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-    if owner == "me":
-        named = FIELDS.get(target.output)
-        return named, named.base if named else target.output
-    group = resolver.group(target.base, scope)
-    if group is None or target.output not in group.axes:
-        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
-    return None, group.axes[target.output]

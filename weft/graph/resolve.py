@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
 from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
 from weft.graph.calls import means_word
-from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, Coordinate, Field
+from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import Patch
 from weft.graph.scope import POSITIONS, Local, Scope, SourceMember, StrandGroup, instance_group, strands
 from weft.keys import KEYS, MOUSE
@@ -283,6 +283,33 @@ def no_member(group: StrandGroup | None, node: Access) -> WeftError:
 
 # The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
 Target: TypeAlias = tuple[Field | None, Coordinate, Expression]
+
+
+def is_field(node: Access, scope: Scope) -> bool:
+    """Whether an access reads a field of `me`, `mouse` or `key`."""
+    return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
+
+
+def map_target(target: Access, group_of: Callable[[Expression], StrandGroup | None]) -> tuple[Field | None, Coordinate]:
+    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves. `group_of`
+    gives the strands of an expression."""
+    owner = target.base.id if isinstance(target.base, Name) else ""
+    if owner == "me" and target.output not in ALL_FIELDS and target.base.span == target.output_span:
+        raise error("bad-map-target", "the left side of `~` is a coordinate, such as me@x", target.span,
+                    did_you_mean(target.output, ALL_FIELDS))  # fmt: skip
+    if owner == "me" and target.output not in ALL_FIELDS:
+        raise no_output(owner, target, ALL_FIELDS)
+    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
+        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
+                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
+    if owner == "me":
+        named = FIELDS.get(target.output)
+        return named, named.base if named else target.output
+    group = group_of(target.base)
+    if group is None or target.output not in group.axes:
+        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
+                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
+    return None, group.axes[target.output]
 
 
 def time_map(maps: Sequence[Map]) -> Span | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,16 @@ class TickResult:
     def array(self) -> npt.NDArray[Any]:
         """The values as an array; may wait for a device."""
         return as_array(self.values)
+
+
+class Sender(Protocol):
+    """Sends to others what the statements of a context compute."""
+
+    def send(self, result: TickResult, now: float) -> None:
+        """Sends the values of a subgraph in one frame, at a moment in seconds. It must not wait."""
+
+    def close(self) -> None:
+        """Sends nothing any more. May be called twice."""
 
 
 def pictures_of(results: Iterable[TickResult]) -> dict[str, TickResult]:

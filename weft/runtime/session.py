@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from weft.names import outlet_of, shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished, LoadResult
-from weft.runtime.coordinator import TickResult, pictures_of
+from weft.runtime.coordinator import Sender, TickResult, pictures_of
 from weft.runtime.events import FrameStats, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import FileState, SetList, read_text
@@ -42,6 +41,7 @@ from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
 from weft.runtime.start_values import NotWrittenError, rewritten, texts_of
+from weft.runtime.tempo import TextTempo
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 
@@ -112,16 +112,6 @@ LONG = 1.0
 """Seconds of waiting after which the user is told what is waited for."""
 
 NOTHING_YET = "nothing to show yet: fix the file and save it"
-
-
-class Sender(Protocol):
-    """Sends to others what the statements of a context compute."""
-
-    def send(self, result: TickResult, now: float) -> None:
-        """Sends the values of a subgraph in one frame, at a moment in seconds. It must not wait."""
-
-    def close(self) -> None:
-        """Sends nothing any more. May be called twice."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +185,7 @@ class Session:
         self._compute: list[float] = []
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
-        self._text_tempo = ("", 0.0)
+        self._text_tempo = TextTempo(self.clock.tempo)
         """The file of the program that plays, and the tempo in its text."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
@@ -464,7 +454,8 @@ class Session:
         self.reporter.begin()
         self.reporter.notices.set_problems(outcome.diagnostics)
         self._follow_program()
-        self._adopt_tempo()
+        if (running := self.programs.running) is not None:
+            self._text_tempo.follow(running.compiled.file, running.compiled.settings["bpm"])
         self._saves.answered(outcome)
 
     def _follow_program(self) -> None:
@@ -480,22 +471,9 @@ class Session:
 
     def _begin_tempo(self, loaded: LoadedProgram) -> None:
         """Begins to count beats: in the tempo of the first program, if no other one was asked for."""
-        compiled = loaded.compiled
-        self._text_tempo = (compiled.file, compiled.settings["bpm"])
-        if self.bpm is None:
-            self.clock.tempo.begin(compiled.settings["bpm"])
-        else:
+        self._text_tempo.begin(loaded.compiled.file, loaded.compiled.settings["bpm"])
+        if self.bpm is not None:
             self.clock.tempo.begin(self.bpm, "option")
-
-    def _adopt_tempo(self) -> None:
-        """Takes over the tempo of the text, if a save has changed it there. That of another patch gives way to one that
-        was set by hand or from outside."""
-        running, tempo, before = self.programs.running, self.clock.tempo, self._text_tempo
-        if running is None:
-            return
-        file, bpm = self._text_tempo = (running.compiled.file, running.compiled.settings["bpm"])
-        if bpm != before[1] and (file == before[0] or tempo.source == "text"):
-            tempo.set(bpm)
 
     def _follow_tempo(self) -> None:
         """Lets the tempo change, before a frame, and tells the sound and what waits for a beat."""

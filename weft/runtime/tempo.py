@@ -171,3 +171,24 @@ class Tempo:
 def _within(bpm: float) -> float:
     """A tempo within the range."""
     return min(max(bpm, LOWEST), HIGHEST)
+
+
+class TextTempo:
+    """The tempo of the text that plays, which is that of the performance until something else sets it."""
+
+    def __init__(self, tempo: Tempo) -> None:
+        """`tempo` is that of the performance."""
+        self._tempo = tempo
+        self._file, self._bpm = "", 0.0
+
+    def begin(self, file: str, bpm: float) -> None:
+        """Begins to count beats in the tempo of the first program, which is in a file."""
+        self._file, self._bpm = file, bpm
+        self._tempo.begin(bpm)
+
+    def follow(self, file: str, bpm: float) -> None:
+        """Takes over the tempo of another program, if a save has changed it there. That of another patch gives way to
+        one that was set by hand or from outside."""
+        is_same_file, before, self._file, self._bpm = file == self._file, self._bpm, file, bpm
+        if bpm != before and (is_same_file or self._tempo.source == "text"):
+            self._tempo.set(bpm)

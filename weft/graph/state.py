@@ -1,0 +1,177 @@
+"""Memory: the stateful builtins in terms of slots. Each keeps something of a tick, and reads what it kept earlier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from weft.errors import error
+from weft.graph.calls import match_arguments
+from weft.graph.domain import Coordinates, SlotKey, SlotRequest
+from weft.graph.loops import state_in_varying_loop
+from weft.graph.recursion import Eventual, Task
+from weft.graph.resolve import unnamed_cache
+from weft.graph.scope import CacheMember, Scope
+from weft.ops import BUILTINS, STATE
+from weft.syntax.ast import Call, Expression, Number
+
+if TYPE_CHECKING:
+    from weft.graph.elaborate import Elaborator
+
+V = TypeVar("V")
+
+# What reading between two ticks takes of the budget.
+_STEPS_OF_READING = 30
+
+# Ten minutes of audio at 96 kHz: more is probably a wrong unit.
+MAX_TICKS = 60_000_000
+
+
+def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+    """The value of a stateful call at coordinates."""
+    args = [a for a in match_arguments(call.name, STATE[call.name].params, call.args, call.span) if a is not None]
+    if scope.varying:
+        raise state_in_varying_loop(call.span)
+    key = SlotKey(scope.path, call.name, e.resolver.ordinals.of(call))
+    slot = SlotRequest(key, 1, 1, call.span)
+    match call.name:
+        case "prev":
+            return _previous(e, slot, lambda: e.value(args[0], scope.for_memory(), e.env.own), at)
+        case "integrate" | "phasor":
+            return _previous(e, slot, lambda: _integrated(e, slot, args[0], scope.for_memory()), at)
+        case "hold":
+            return _held(e, replace(slot, planes=3), args[0], args[1], scope, at)
+        case "delay":
+            return _delayed(e, key, call, args, scope, at)
+        case "image":
+            return _image(e, replace(slot, depth=0), args[0], scope, at)
+        case _:
+            raise unnamed_cache(call)
+
+
+def _previous(e: Elaborator[V], slot: SlotRequest, update: Callable[[], Eventual[V]], at: Coordinates[V]) -> V:
+    e.remember(slot, [update])
+    return e.domain.state(slot, 0, e.domain.const(1.0), at, slot.span)
+
+
+def _integrated(e: Elaborator[V], slot: SlotRequest, arg: Expression, scope: Scope) -> Task[V]:
+    speed: V = yield e.value(arg, scope, e.env.own)
+    before = e.domain.state(slot, 0, e.domain.const(1.0), e.env.own, slot.span)
+    after = e.domain.op("add", before, e.domain.op("mul", speed, e.domain.uniform("dt")))
+    # A wrapped phase keeps its precision however long it runs; a sum must not wrap.
+    return e.domain.op("fract", after) if slot.key.kind == "phasor" else after
+
+
+def _held(
+    e: Elaborator[V], slot: SlotRequest, held: Expression, trigger: Expression, scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    """Keeps a value, the trigger, and whether there was a tick before."""
+
+    def chosen(where: Coordinates[V]) -> Task[V]:
+        now: V = yield e.value(held, scope, where)
+        triggered: V = yield e.value(trigger, scope, where)
+        kept, before, started = (e.domain.state(slot, p, e.domain.const(1.0), where, slot.span) for p in range(3))
+        changed = e.domain.op("differs", triggered, before)
+        first = e.domain.op("eq", started, e.domain.const(0.0))
+        return e.domain.op("select", e.domain.op("or", first, changed), now, kept, span=slot.span)
+
+    own = e.env.own
+    e.remember(slot, [partial(chosen, own), partial(e.value, trigger, scope, own), partial(e.domain.const, 1.0)])
+    return chosen(at)
+
+
+def _delayed(
+    e: Elaborator[V], key: SlotKey, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    signal, ticks, most = args
+    longest = yield _constant_ticks(e, most, scope, "max", least=0)
+    slot = SlotRequest(key, max(math.ceil(longest), 1), 1, call.span)
+    age: V = yield e.value(ticks, scope, at)
+    constant = e.domain.nominal(age)
+    now: V | None = None
+    # Unknown ticks may turn out to be 1 or more where the spindle is called.
+    aged = e.domain.is_unknown(age) or _at_least_one(e, ticks, scope) if constant is None else constant >= 1
+    aged = aged and longest >= 1
+    e.remember(slot, [lambda: e.value(signal, scope.for_memory() if aged else scope, e.env.own)])
+    if not aged:
+        # Less than one tick ago is the signal itself, so this delay cannot be part of a cycle.
+        now = yield e.value(signal, scope, at)
+    return _interpolated(e, slot, 0, age, longest, now, at)
+
+
+def _image(e: Elaborator[V], image: SlotRequest, kept: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    own = partial(e.value, kept, scope, e.env.own)
+    if image.key not in e.slots and e.domain.may_keep(image):
+        # Evaluated at once, so that a cycle is found, and what it refers to belongs to this owner.
+        yield own()
+        e.keep_image(image, own)
+    found = e.domain.image(image, at)
+    if found is None:
+        found = yield e.value(kept, scope, at)
+    return found
+
+
+def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
+    """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp"):
+        return False
+    if e.resolver.called(ticks, scope) != "builtin":
+        return False
+    spec = BUILTINS[ticks.name]
+    args = match_arguments(ticks.name, spec.params, ticks.args, ticks.span, spec.variadic)
+    bounds = args[1:2] if ticks.name == "clamp" else args
+    return any(isinstance(bound, Number) and bound.value >= 1 for bound in bounds)
+
+
+def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
+    """An output of a cache at coordinates, its own axis included."""
+    call, scope = member.call, member.scope
+    _, count = (a for a in match_arguments("cache", STATE["cache"].params, call.args, call.span) if a is not None)
+    if scope.varying:
+        raise state_in_varying_loop(call.span)
+    depth = int((yield _constant_ticks(e, count, scope, "n")))
+    owner = member.axis.instance
+    key = SlotKey(owner, "cache", e.resolver.ordinals.of(call))
+    slot = SlotRequest(key, max(depth - 1, 1), member.planes, call.span)
+    group = e.resolver.cache_group(call, scope, owner)
+    members = [m.now for m in group.members if isinstance(m, CacheMember)]
+    e.remember(slot, [partial(e.member, m, e.env.own, call.span) for m in members])
+    now: V = yield e.member(member.now, at, call.span)
+    age = at.axis(member.axis) or e.domain.const(0.0)
+    return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at)
+
+
+def _constant_ticks(e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
+    value: V = yield e.value(node, scope, e.env.own)
+    ticks = e.domain.nominal(value)
+    if e.domain.is_unknown(value):
+        return 1.0
+    if ticks is None:
+        raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
+    if not least <= ticks <= MAX_TICKS:
+        raise error("ticks-out-of-range", f'"{name}" must be between {least} and {MAX_TICKS:,}', node.span)
+    return ticks
+
+
+def _interpolated(
+    e: Elaborator[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V]
+) -> V:
+    """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most, or to 1…most
+    without a current value."""
+    e.budget.spend(_STEPS_OF_READING)
+    op, const, span = e.domain.op, e.domain.const, slot.span
+    age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
+    whole = op("floor", age)
+    constant = e.domain.constant(age)
+
+    def tap(ticks: V) -> V:
+        deep = op("min", op("max", ticks, const(1.0)), const(float(slot.depth)))
+        old = e.domain.state(slot, plane, deep, at, span)
+        return old if now is None else op("select", op("lt", ticks, const(1.0)), now, old, span=span)
+
+    if constant is not None and constant == int(constant):
+        return now if now is not None and constant == 0 else tap(whole)
+    return op("mix", tap(whole), tap(op("add", whole, const(1.0))), op("sub", age, whole), span=span)
