@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
@@ -115,7 +115,8 @@ class _PortProcess:
             except OSError as failure:
                 self.notes.append(f"MIDI cannot be opened: {failure.strerror}")
                 return
-            with suppress(EOFError, OSError):
+            # A library that damages its memory may also send what cannot be read.
+            with suppress(Exception):
                 self._serve(child)
             self._ended()
             child.end()
@@ -124,7 +125,7 @@ class _PortProcess:
                 self._closing.wait(LOOK)
 
     def _serve(self, child: Child) -> None:
-        """Talks to the process until it ends. Raises EOFError or OSError then."""
+        """Talks to the process until it ends, and raises an exception then."""
 
     def _ended(self) -> None:
         """The process has ended."""
@@ -211,7 +212,7 @@ def _listed(names: Sequence[str]) -> str:
 # --- in the process with the ports ------------------------------------------------------------------------------------
 
 
-class _Library(Protocol):
+class Library(Protocol):
     """The library, bound to the first of the system's interfaces that answers."""
 
     def inputs(self) -> list[str]: ...
@@ -225,7 +226,7 @@ class _Library(Protocol):
         """Opens an output, which has `send_message` and `close_port`."""
 
 
-class _NoMidiError(Exception):
+class NoMidiError(Exception):
     """The system has no interface for MIDI that answers."""
 
 
@@ -239,7 +240,7 @@ class _PythonRtMidi:
                 self._api = api
                 self._in, self._out = rtmidi.MidiIn(api, _CLIENTS[0]), rtmidi.MidiOut(api, _CLIENTS[1])
                 return
-        raise _NoMidiError
+        raise NoMidiError
 
     def inputs(self) -> list[str]:
         return list(self._in.get_ports())
@@ -271,7 +272,7 @@ class _RtMidi2:
                 self._in = rtmidi2.MidiIn(_CLIENTS[0], api=api)
                 self._out = rtmidi2.MidiOut(_CLIENTS[1], api=api)
                 return
-        raise _NoMidiError
+        raise NoMidiError
 
     def inputs(self) -> list[str]:
         return [name or "?" for name in self._in.ports]
@@ -295,9 +296,8 @@ class _RtMidi2:
 _NO_MIDI = "this system has no MIDI: neither its sequencer nor JACK answers"
 
 
-def _library() -> _Library:
-    """Raises _NoMidiError."""
-    _suppress_output()
+def open_library() -> Library:
+    """Raises NoMidiError."""
     return _PythonRtMidi() if importlib.util.find_spec("rtmidi") is not None else _RtMidi2()
 
 
@@ -325,10 +325,11 @@ def _named(ports: Iterable[str]) -> dict[str, int]:
 
 def listing() -> None:
     """Prints all ports as JSON."""
+    _suppress_output()
     try:
-        library = _library()
+        library = open_library()
         found = MidiDevices(tuple(_named(library.inputs())), tuple(_named(library.outputs())))
-    except _NoMidiError:
+    except NoMidiError:
         found = MidiDevices(problem=_NO_MIDI)
     sys.stdout.write(json.dumps(asdict(found)))
 
@@ -336,20 +337,24 @@ def listing() -> None:
 def main(descriptor: str, lifeline: str, role: str, look: str = "") -> None:
     """Opens ports until the process is ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _suppress_output()
     parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     with suppress(EOFError, OSError):
-        _listen(parent, pulse, float(look)) if role == "in" else _Speaker(parent, pulse).serve()
+        if role == "in":
+            Listener(parent, _connected(parent, pulse)).serve(pulse, float(look))
+        else:
+            _Speaker(parent, pulse).serve()
     os._exit(0)
 
 
-def _connected(parent: Connection, pulse: Pulse) -> _Library:
+def _connected(parent: Connection, pulse: Pulse) -> Library:
     """Waits for an interface."""
     is_told = False
     while True:
         pulse.allow(_PATIENCE)
         try:
-            return _library()
-        except _NoMidiError:
+            return open_library()
+        except NoMidiError:
             if not is_told:
                 parent.send(("problem", f"{_NO_MIDI}; it is looked for every {LOOK:g} s"))
                 parent.send(("devices", ()))
@@ -360,46 +365,62 @@ def _connected(parent: Connection, pulse: Pulse) -> _Library:
             time.sleep(BEAT)
 
 
-def _listen(parent: Connection, pulse: Pulse, look: float) -> None:
-    library = _connected(parent, pulse)
-    received: queue.SimpleQueue[tuple[float, str, bytes]] = queue.SimpleQueue()
-    opened: dict[str, Any] = {}
-    told: tuple[str, ...] | None = None
-    failed: set[str] = set()
-    due = 0.0
+class Listener:
+    """Opens all inputs as they come, and passes on what they receive: `("messages", …)` with their moments and devices,
+    `("devices", …)` with the names of all that are open, and `("problem", …)` with words."""
 
-    def hear(name: str) -> Callable[[Sequence[int]], None]:
-        def heard(data: Sequence[int]) -> None:
-            if received.qsize() < _MOST:
-                received.put((time.monotonic(), name, bytes(data)))
+    def __init__(self, parent: Connection, library: Library) -> None:
+        self.received: queue.SimpleQueue[tuple[float, str, bytes]] = queue.SimpleQueue()
+        """What has come and is not passed on yet."""
+        self._parent = parent
+        self._library = library
+        self._opened: dict[str, Any] = {}
+        self._failed: set[str] = set()
+        self._told: tuple[str, ...] | None = None
 
-        return heard
+    def serve(self, pulse: Pulse, look: float) -> None:
+        """Looks for inputs every `look` seconds, until there is nobody to pass anything on to, which raises EOFError or
+        OSError."""
+        due = 0.0
+        while True:
+            if time.monotonic() >= due:
+                pulse.allow(_PATIENCE)
+                self.look()
+                due = time.monotonic() + look
+            pulse.beat()
+            self.pass_on(min(BEAT, look))
 
-    while True:
-        if time.monotonic() >= due:
-            pulse.allow(_PATIENCE)
-            ports = _named(library.inputs())
-            for name in opened.keys() - ports.keys():
-                opened.pop(name).close_port()
-            failed &= ports.keys()
-            for name in ports.keys() - opened.keys():
-                try:
-                    opened[name] = library.listen(ports[name], hear(name))
-                except Exception as failure:
-                    if name not in failed:
-                        parent.send(("problem", f"MIDI: {name} cannot be opened: {failure}"))
-                    failed.add(name)
-            names = tuple(name for name in ports if name in opened)
-            if names != told:
-                told = names
-                parent.send(("devices", names))
-            due = time.monotonic() + look
-        pulse.beat()
+    def look(self) -> None:
+        """Opens the inputs that are new, and closes those that are gone."""
+        ports = _named(self._library.inputs())
+        for name in self._opened.keys() - ports.keys():
+            self._opened.pop(name).close_port()
+        self._failed &= ports.keys()
+        for name in ports.keys() - self._opened.keys():
+            try:
+                self._opened[name] = self._library.listen(ports[name], partial(self._heard, name))
+            except Exception as failure:
+                if name not in self._failed:
+                    self._parent.send(("problem", f"MIDI: {name} cannot be opened: {failure}"))
+                self._failed.add(name)
+        names = tuple(name for name in ports if name in self._opened)
+        if names != self._told:
+            self._told = names
+            self._parent.send(("devices", names))
+
+    def pass_on(self, patience: float) -> None:
+        """Passes on what was received, and waits for it for so many seconds."""
         with suppress(queue.Empty):
-            batch = [received.get(timeout=min(BEAT, look))]
-            while not received.empty():
-                batch.append(received.get())
-            parent.send(("messages", batch))
+            batch = [self.received.get(timeout=patience)]
+            while not self.received.empty():
+                batch.append(self.received.get())
+            # The notes of a device end when it is gone. One that began after that would never end.
+            if here := [each for each in batch if each[1] in self._opened]:
+                self._parent.send(("messages", here))
+
+    def _heard(self, name: str, data: Sequence[int]) -> None:
+        if self.received.qsize() < _MOST:
+            self.received.put((time.monotonic(), name, bytes(data)))
 
 
 class _Speaker:
@@ -416,7 +437,7 @@ class _Speaker:
         """The channels and keys of the notes that have begun."""
 
     def serve(self) -> None:
-        library: _Library | None = None
+        library: Library | None = None
         while True:
             if not self._parent.poll(BEAT):
                 self._pulse.beat()
@@ -427,8 +448,8 @@ class _Speaker:
             self._pulse.allow(_PATIENCE)
             if library is None:
                 try:
-                    library = _library()
-                except _NoMidiError:
+                    library = open_library()
+                except NoMidiError:
                     self._parent.send(_NO_MIDI)
                     return self._idle()
             self._send(library, *wanted)
@@ -447,7 +468,7 @@ class _Speaker:
             if self._parent.poll(BEAT) and self._parent.recv() is None:
                 return
 
-    def _send(self, library: _Library, part: str, messages: Sequence[bytes]) -> None:
+    def _send(self, library: Library, part: str, messages: Sequence[bytes]) -> None:
         if part not in self._ports and not self._open(library, part):
             return
         try:
@@ -458,7 +479,7 @@ class _Speaker:
             self._ports.pop(part)
             self._parent.send(f"MIDI does not reach {part or 'its output'}: {failure}")
 
-    def _open(self, library: _Library, part: str) -> bool:
+    def _open(self, library: Library, part: str) -> bool:
         now = time.monotonic()
         if now < self._missing.get(part, now):
             return False
