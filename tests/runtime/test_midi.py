@@ -23,7 +23,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Report, Source, WeftError
 from weft.media.midi import MidiMessage, Moved, decode
-from weft.media.midi_ports import Listener, MidiEvent, MidiInput, MidiOutput, default_output, list_devices, open_library
+from weft.media.midi_ports import (
+    MidiEvent, MidiInput, MidiOutput, MidiReceiver, default_output, list_devices, open_library
+)
 from weft.names import SentName
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
@@ -335,15 +337,15 @@ def test_messages_come_from_a_port_that_comes_and_goes(panel: Any) -> None:
 def test_nothing_comes_from_a_device_after_it_is_gone(panel: Any) -> None:
     """Or a note that has ended would begin again, and never end."""
     messages, theirs = Pipe(duplex=False)
-    listener = Listener(theirs, open_library())
-    listener.look()
+    receiver = MidiReceiver(theirs, open_library())
+    receiver.look()
     assert messages.recv() == ("devices", ("panel:knobs",))
     panel.send_message((0x90, 60, 100))
-    _wait(lambda: not listener.received.empty())
+    _wait(lambda: not receiver.received.empty())
     panel.close_port()
     _wait(lambda: not list_devices().inputs)
-    listener.look()
-    listener.pass_on(0.0)
+    receiver.look()
+    receiver.pass_on(0.0)
     assert messages.recv() == ("devices", ())
     assert not messages.poll()
 

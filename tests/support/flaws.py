@@ -87,7 +87,8 @@ class Flaw:
 
     def __str__(self) -> str:
         still = f"the machine stood still for {self.lost * 1e3:.1f} ms around it"
-        return f"{self.kind} of {self.lasts * 1e3:.1f} ms at {self.at:.3f} s: {still}"
+        kind = f"inserted {self.kind}" if self.is_inserted else self.kind
+        return f"{kind} of {self.lasts * 1e3:.1f} ms at {self.at:.3f} s: {still}"
 
 
 class Listening:

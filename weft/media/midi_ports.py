@@ -341,7 +341,7 @@ def main(descriptor: str, lifeline: str, role: str, look: str = "") -> None:
     parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     with suppress(EOFError, OSError):
         if role == "in":
-            Listener(parent, _connected(parent, pulse)).serve(pulse, float(look))
+            MidiReceiver(parent, _connected(parent, pulse)).serve(pulse, float(look))
         else:
             _Speaker(parent, pulse).serve()
     os._exit(0)
@@ -365,7 +365,7 @@ def _connected(parent: Connection, pulse: Pulse) -> Library:
             time.sleep(BEAT)
 
 
-class Listener:
+class MidiReceiver:
     """Opens all inputs as they come, and passes on what they receive: `("messages", …)` with their moments and devices,
     `("devices", …)` with the names of all that are open, and `("problem", …)` with words."""
 

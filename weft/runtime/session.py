@@ -186,7 +186,6 @@ class Session:
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
         self._text_tempo = TextTempo(self.clock.tempo)
-        """The file of the program that plays, and the tempo in its text."""
         self._reported: Mapping[str, float] = {}
         """The values of parameters that were reported."""
         self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
