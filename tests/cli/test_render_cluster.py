@@ -101,6 +101,7 @@ def test_a_sequence_has_the_same_bytes_and_the_path_of_the_patch_may_be_absolute
         assert one == two
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_costs_its_task_only(weft, cluster):
     span = "--duration", "60"
     weft("render", "a.weft", "-o", "long.mp4", *span)
@@ -117,6 +118,7 @@ def test_a_worker_that_is_killed_costs_its_task_only(weft, cluster):
     assert (weft.folder / "killed.mp4").read_bytes() == (weft.folder / "long.mp4").read_bytes()
 
 
+@pytest.mark.long
 def test_workers_of_another_version_are_refused(weft, cluster, tmp_path):
     installed = tmp_path / "weft-0.0.0.dist-info"
     installed.mkdir()
@@ -129,6 +131,7 @@ def test_workers_of_another_version_are_refused(weft, cluster, tmp_path):
     assert not (weft.folder / "v.mp4").exists()
 
 
+@pytest.mark.long
 def test_processors_of_another_kind_are_named_unless_it_is_exact(weft, cluster, tmp_path):
     preload = tmp_path / "older.py"
     preload.write_text(

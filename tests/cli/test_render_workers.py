@@ -90,6 +90,7 @@ def test_a_sequence_of_two_workers_has_the_same_bytes(weft):
     assert (weft.folder / "frame2-03.png").read_bytes() == (weft.folder / "frame1-03.png").read_bytes()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_costs_its_task_only(weft, film):
     with start(weft, "killed.mp4") as process:
         wait_for_a_segment(weft, process, "killed.mp4")

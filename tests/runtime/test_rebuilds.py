@@ -74,7 +74,7 @@ def check_texts(texts: Iterable[str]) -> None:
 
 def test_edits() -> None:
     """Over some sessions, since in one that begins badly nothing may be left to compare."""
-    assert sum(check_session(seed, 8) for seed in range(3)) > 6
+    assert sum(check_session(seed, 8) for seed in range(2)) > 4
 
 
 @pytest.mark.long

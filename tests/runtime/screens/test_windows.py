@@ -280,7 +280,7 @@ def test_what_a_card_has_drawn_is_shown_in_all_windows(changes: Changes, command
 
     made = build(Source("test.weft", FEEDBACK), ContextTable()).compiled
     shown: dict[str, dict[str, Picture]] = {}
-    for backend in ("vm", "gl"):
+    for backend in ("vector", "gl"):
         shared = Display()
         loader = ProgramLoader(choose(load_registry(), ["visual"], backend))
         if backend == "gl":
@@ -296,6 +296,6 @@ def test_what_a_card_has_drawn_is_shown_in_all_windows(changes: Changes, command
                 windows.present(first)
             shown[backend] = {"": windows.read_back(), "side": window_of(windows, "side").read_back()}
         shared.close()
-    for name, expected in shown["vm"].items():
+    for name, expected in shown["vector"].items():
         assert np.abs(shown["gl"][name].astype(int) - expected).max() <= 1
-    assert np.abs(shown["vm"][""].astype(int) - shown["vm"]["side"]).max() > 100
+    assert np.abs(shown["vector"][""].astype(int) - shown["vector"]["side"]).max() > 100
