@@ -234,7 +234,8 @@ class CompileProcess:
 
     def nudge(self) -> None:
         """Has a wait for an answer find out at once whether to give up. For any thread."""
-        self._nudger.send_bytes(b"")
+        if not self._nudges.poll():  # or it is about to find out
+            self._nudger.send_bytes(b"")
 
     def listens_to(self, number: int) -> bool:
         """Whether it listens to the sound of the program of a request, or will in its next pause, or `heard` has not
