@@ -92,6 +92,7 @@ def test_a_film_has_the_same_bytes(weft, cluster):
     assert not list((cluster / "scratch").rglob("weft-*"))
 
 
+@pytest.mark.long
 def test_a_sequence_has_the_same_bytes_and_the_path_of_the_patch_may_be_absolute(weft, cluster):
     span = "--duration", "4"
     weft("render", "a.weft", "-o", "one-%02d.png", *span)

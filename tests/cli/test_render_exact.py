@@ -106,6 +106,7 @@ def weft(tmp_path_factory: pytest.TempPathFactory) -> Weft:
     return found
 
 
+@pytest.mark.long
 def test_films_and_sequences_of_several_processes_are_exact_too(weft: Weft) -> None:
     for count in "1", "2":
         run = "--duration", "4.5", "--exact", "--workers", count

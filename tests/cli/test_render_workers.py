@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
+from tests.support.together import all_but
 from weft.backends.registry import load_registry
 
 GL = any(device.available for device in load_registry().backend("gl_visual").probe())
@@ -172,7 +173,7 @@ def test_workers_are_for_sequences_and_films(weft):
 
 
 @pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
-@pytest.mark.parametrize("devices", [("gl:0,gl:0",), ("gl:0", "--workers", "2")])
+@pytest.mark.parametrize("devices", all_but(1, [(("gl:0,gl:0",),), (("gl:0", "--workers", "2"),)]))
 def test_several_processes_share_a_device(weft, devices):
     span = "--duration", "1"
     weft("render", "a.weft", "-o", "d1-%02d.png", *span, "--backend", "visual=gl:0")
