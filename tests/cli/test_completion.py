@@ -93,10 +93,6 @@ def shell(request, tmp_path_factory):
         ("weft check sub/", ["check", "sub/deep.weft"]),
         ("weft help me@abst", ["help", "me@abstime"]),
         ("weft che", ["check"]),
-        ("weft help smoothst", ["help", "smoothstep"]),
-        ("weft examples gradi", ["examples", "gradient"]),
-        ("weft compile x.weft --context vis", ["compile", "x.weft", "--context", "visual"]),
-        ("weft eval x.weft v --backend vec", ["eval", "x.weft", "v", "--backend", "vector"]),
     ]),
 )  # fmt: skip
 def test_tab(shell, typed, called):
@@ -117,8 +113,9 @@ def test_tab_where_bash_splits_words(shell, typed, called):
 
 
 def listed(weft, line, **more):
-    """What bash is offered for a line."""
-    environment = {"_WEFT_COMPLETE": "bash_complete", "COMP_LINE": line, "COMP_POINT": str(len(line)), **more}
+    """What bash is offered for a line, of which it completes the last word if it does not split that further."""
+    environment = {"_WEFT_COMPLETE": "bash_complete", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    environment |= {"COMP_PIECE": line.rpartition(" ")[2], **more}
     return [item.partition(",")[2] for item in weft(**environment).stdout.splitlines()]
 
 
@@ -129,8 +126,12 @@ def test_everything_is_listed(weft):
     assert listed(weft, "weft completion ") == list(SHELLS)
     names = {"sin", "pi", "load", "display", "time", "slider", "width", "prev", "std.noise", "perlin", "run"}
     assert names <= {*listed(weft, "weft help ")}
+    assert listed(weft, "weft help smoothst") == ["smoothstep"]
+    assert listed(weft, "weft examples gradi") == ["gradient"]
+    assert listed(weft, "weft compile x.weft --context vis") == ["visual"]
+    assert listed(weft, "weft eval x.weft v --backend vec") == ["vector"]
     assert listed(weft, "weft help mouse@", COMP_PIECE="@")[0].startswith("@")
-    assert listed(weft, "weft new pl") == [""]  # folders only: what is there already cannot be made
+    assert listed(weft, "weft new pl") == ["pl"]  # folders only: what is there already cannot be made
 
 
 def test_a_list_of_commands_imports_none_of_them():
