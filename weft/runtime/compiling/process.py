@@ -362,9 +362,9 @@ _FRAMES = 0.035
 # After so many seconds without a message, another one is not likely to come just now.
 _LONG_PAUSE = 2.0
 
-# To collect all garbage takes up to half a second, for which a message would have to wait. It is done in a long pause;
-# or at the beginning of any, after so many builds from nothing. While texts come in less than `_HURRY` seconds, the
-# next one would come too early, and it takes more of them.
+# To collect all garbage takes a tenth of a second or more, for which a message would have to wait. It is done in a long
+# pause; or at the beginning of any, after so many builds from nothing. While texts come in less than `_HURRY` seconds,
+# the next one would come too early, and it takes more of them.
 _MOST_LEFT, _MOST_LEFT_IN_HURRY, _HURRY = 2, 8, 0.8
 
 
@@ -431,11 +431,9 @@ class _CompileServer:
                     self._collect()
 
     def _collect(self, everything: bool = False) -> None:
-        """Collects garbage among what was made since the last time, or among `everything`, which takes long."""
-        if everything:
-            gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        """Collects garbage among what was made since the last time, or among `everything`, which takes long. What is
+        left is in the oldest generation."""
+        gc.collect(2 if everything else 1)
         self._uncollected = 0
 
     def _improve(self, compiler: Compiler) -> None:
