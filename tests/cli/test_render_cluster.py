@@ -17,10 +17,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
+from tests.support.choices import on_processor
 from weft.backends.native import llvm
+from weft.backends.registry import load_registry
 from weft.codegen.native.target import ISAS
+from weft.errors import Source
+from weft.runtime.build import build
+from weft.runtime.offline import Offline
+from weft.runtime.workers import RenderJob, WorkerError
 
 pytest.importorskip("distributed")
+from weft.runtime.cluster import ClusterPool
 
 FPS = 12
 CLOTH = Path(__file__).parents[2] / "patches" / "media" / "cloth.png"
@@ -192,6 +199,19 @@ def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kep
     assert "frames are kept, and the same command goes on from there" in words
     assert not (weft.folder / "silent.mp4").exists()
     shutil.rmtree(parts)
+
+
+@pytest.mark.long
+def test_a_connection_that_dask_has_given_up_is_told(cluster):
+    """In place of an error, Dask says then that there is nothing."""
+    made = build(Source("a.weft", "display(me@x)\n"), load_registry().contexts)
+    backend = "vector"
+    job = RenderJob(made, backend, None, 1, "", 1, Offline(made, on_processor(backend)).fingerprint)
+    pool = ClusterPool(address_of(cluster), job)
+    pool._client.sync(pool._client._close)  # as it does by itself
+    with pytest.raises(WorkerError, match="has gone"):
+        pool._workers()
+    pool.close()
 
 
 def test_an_address_is_checked(weft):

@@ -240,8 +240,11 @@ class ClusterPool(RenderPool):
 
     def _workers(self) -> Mapping[str, Any]:
         """The workers that there are now."""
-        found: Mapping[str, Any] = self._ask(lambda: self._client.scheduler_info(n_workers=-1))["workers"]
-        return found
+        found = self._ask(lambda: self._client.scheduler_info(n_workers=-1))
+        if "workers" not in found:  # Dask has given the connection up, or is about to
+            raise self._gone
+        workers: Mapping[str, Any] = found["workers"]
+        return workers
 
     def _ask(self, question: Callable[[], T]) -> T:
         """What the cluster answers. Raises WorkerError if it takes too long."""
