@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from tests.support.performance import Event, Performance
+from weft.osc import message
 
 TWO = """\
 me<width> = 64
@@ -154,6 +157,30 @@ def test_what_a_refused_text_names_is_watched_so_that_mending_it_is_enough(patch
         performance.wait_for("error", 2)
         Image.new("RGB", (4, 4), (255, 0, 0)).save(picture)
         performance.wait_for("swap", 2)
+
+
+def test_while_a_version_waits_for_its_beat_all_that_texts_name_is_watched(patch: Path) -> None:
+    head = "me<width> = 8\nme<height> = 8\n"
+    waits, broken = patch.with_name("waits.weft"), patch.with_name("broken.weft")
+    patch.write_text(f"{head}display(0)\n")
+    with Performance(patch, "--headless", "--quantize", "1024", "--osc", "0") as performance:
+        port = int(performance.wait_for("started")["osc"].rpartition(":")[2])
+        waits.write_text("level = 0.25\n")
+        performance.save(f'{head}#include "waits.weft"\ndisplay(level)\n')
+        performance.wait_for("saved")
+        for attempt in count():  # the compile may have read what the first of them writes
+            waits.write_text(f"level = 0.5 // {attempt}\n")
+            if performance.happens("saved", 2, seconds=1.0):
+                break
+            assert attempt < 10, "what waits is not watched"
+        broken.write_text("other = nois\n")
+        performance.save(f'{head}#include "broken.weft"\ndisplay(other)\n')
+        performance.wait_for("error")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as phone:
+            phone.sendto(message("/weft/pause", [1]), ("127.0.0.1", port))  # a pause waits for no beat
+        performance.wait_for("swap")
+        broken.write_text("other = 0.5\n")
+        assert performance.wait_for("swap", 2)["hash"] == performance.hash
 
 
 def test_a_session_ends_with_its_limits_and_signals(patch: Path) -> None:

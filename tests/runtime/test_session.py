@@ -99,6 +99,37 @@ def test_what_is_heard_of_a_program_is_said_over_its_picture(tmp_path: Path, wai
     assert session.reporter.notices.overlay().errors == tuple(told)
 
 
+class BreakingScreen(SavingScreen):
+    """Saves a text, a broken one as soon as the first waits for its beat, and ends when the first plays and the mistake
+    is told."""
+
+    def __init__(self, path: Path, text: str, broken: str, session: Session, told: list[Diagnostic]) -> None:
+        super().__init__(path, text)
+        self._broken, self._session, self._told = broken, session, told
+        self._before = session.programs.running
+
+    def poll(self) -> None:
+        super().poll()
+        if self._session._transitions._waiting is not None and self._text != self._broken:
+            self._text = self._broken
+            self._path.write_text(self._text)
+        if self._session.programs.running is not self._before and self._told:
+            self._session.stop("it plays")
+
+
+def test_a_version_that_waited_does_not_hide_the_errors_of_a_later_save(tmp_path: Path) -> None:
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    head = "me<bpm> = 240\n#quantize 8\n"
+    path.write_text(head + TEXT)
+    session = _session(path, told)
+    session.begin()
+    screen = BreakingScreen(path, f"{head}{TEXT}// changed\n", f"{head}display(zz)\n", session, told)
+    session.run(screen)
+    assert session.stopping == "it plays"
+    assert [d.code for d in told] == ["unknown-strand"]
+    assert [d.code for d in session.reporter.notices.overlay().errors] == ["unknown-strand"]
+
+
 @pytest.fixture
 def failing_b(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that read `key@b` fail when they run."""

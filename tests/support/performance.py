@@ -90,6 +90,13 @@ class Performance:
             time.sleep(0.005)
         raise AssertionError(f"no event {name!r} in time; events: {self.events}\n{self.stderr}")
 
+    def happens(self, name: str, count: int, seconds: float) -> bool:
+        """Whether there is the `count`-th event of a name within some seconds."""
+        deadline = time.monotonic() + seconds
+        while self.count(name) < count and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.count(name) >= count
+
     def latest(self, name: str) -> Event:
         """The last event of a name; there has to be one."""
         return next(event for event in reversed(self.events) if event["event"] == name)

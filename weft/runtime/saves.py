@@ -270,8 +270,8 @@ class Saves:
         self._events = events
         self._fits = fits
         self._lock = threading.Lock()
-        self._playing = b""
-        """The text of the program that plays."""
+        self._accepted = b""
+        """The last text that was not refused: that of the program that plays, or waits for its moment."""
         self._room: tuple[int, int] | None = None
         self._room_since = 0.0
         self._files: Mapping[Path, FileState] = {}
@@ -331,7 +331,7 @@ class Saves:
                 return
             self.last = replace(self.last, moment=now, room=room)
             # A text that was refused waits for the next save.
-            if self.last.data == self._playing:
+            if self.last.data == self._accepted:
                 self._worker.submit(self.last)
 
     def answered(self, outcome: LoadResult) -> None:
@@ -339,7 +339,7 @@ class Saves:
         if outcome.saved.name != str(self._path):
             return  # another patch has been asked for
         if outcome.loaded is not None:
-            self._playing = outcome.saved.data
+            self._accepted = outcome.saved.data
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
 
@@ -351,7 +351,7 @@ class Saves:
             self._watcher.replace(asides, texts)
             data = texts.get(self._path)
             if data is not None:
-                self.last, self._playing = replace(self.last, data=data), data
+                self.last, self._accepted = replace(self.last, data=data), data
             written = {path: FileState("text", data) for path, data in texts.items() if path in self._files}
             self._files = {**self._files, **written}
 

@@ -170,6 +170,8 @@ class Session:
         """The pictures for other programs, by the names of their outlets."""
         self._entered: LoadResult | None = None
         """The result of the program that plays."""
+        self._refused: LoadResult | None = None
+        """The last result of a text that was refused."""
         self._previous: LoadResult | None = None
         """The result of the program to go back to."""
         self._afterthought: Afterthought | None = None
@@ -249,6 +251,7 @@ class Session:
         gc.freeze()
         try:
             assert self._entered is not None, "it has begun"
+            self._saves.answered(self._entered)
             self._enter(self._entered)
             if self.record is not None:
                 self._recorder.start(*self._recorded)
@@ -378,6 +381,8 @@ class Session:
                     self._transitions.offer(outcome)
                 except WeftError as failure:
                     self._refuse(outcome, failure.diagnostics)
+                else:
+                    self._saves.answered(outcome)
         due = self._transitions.due()
         if due is not None:
             self._refuse(due, due.diagnostics) if due.loaded is None else self._swap(due, due.loaded)
@@ -424,6 +429,7 @@ class Session:
 
     def _refuse(self, outcome: LoadResult, problems: tuple[Diagnostic, ...]) -> None:
         outcome = replace(outcome, loaded=None)
+        self._refused = replace(outcome, diagnostics=problems)
         self._saves.answered(outcome)
         self.reporter.problems(outcome.saved.hash, problems, outcome.saved.moment)
         self.reporter.echo("the last good version goes on" if self.programs.running else NOTHING_YET)
@@ -451,11 +457,12 @@ class Session:
         self._failure = ()
         self._outlets.retry()
         self.reporter.begin()
-        self.reporter.notices.set_problems(outcome.diagnostics)
+        # What has waited for its moment does not hide what is wrong with a later save.
+        latest = max(outcome, self._refused or outcome, key=lambda each: each.saved.moment)
+        self.reporter.notices.set_problems(latest.diagnostics)
         self._follow_program()
         if (running := self.programs.running) is not None:
             self._text_tempo.follow(running.compiled.file, running.compiled.settings["bpm"])
-        self._saves.answered(outcome)
 
     def _follow_program(self) -> None:
         """Takes over the keys, the name and the parameters of the program that plays."""
