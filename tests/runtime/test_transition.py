@@ -339,6 +339,16 @@ def test_only_the_program_that_plays_has_effects(tmp_path: Path, monkeypatch: py
     assert felt == sorted(felt), "the one that leaves is felt no more"
 
 
+def test_in_a_pause_what_is_saved_is_seen_at_once() -> None:
+    performance = Performance(grey(200))
+    performance.frames(3)
+    performance.save(f"#fade {FADE}\n{grey(40)}")
+    performance.frames(2)
+    performance.clock.pause()
+    performance.save(f"#fade {FADE}\n{grey(90)}")
+    assert performance.frame()[0, 0, 0] == 90
+
+
 # --- waiting ----------------------------------------------------------------------------------------------------------
 
 TO_THE_BEAT = f"me<bpm> = 120\n#quantize 1\n{grey(10)}"

@@ -736,11 +736,7 @@ class Session:
             case "leave":
                 self.stop("closed")
             case "pause":
-                if self.clock.paused:
-                    self.clock.resume()
-                else:
-                    self.clock.pause()
-                self.reporter.paused(self.clock.paused)
+                self.reporter.paused(self._transitions.toggle_pause())
             case "restart":
                 self.clock.restart()
                 self.sound.restart()

@@ -238,7 +238,8 @@ class TransitionScheduler:
         """Makes this the program that plays; `shown` are the visible pictures, by their windows. Raises any error of
         that."""
         before = self._programs.running
-        fade = self._policy.requested_fade(loaded.compiled)
+        # In a pause a fade would stand still with the rest, and what is saved is to be seen.
+        fade = None if self._clock.paused else self._policy.requested_fade(loaded.compiled)
         if not fade or before is None or not shown:
             self._programs.enter(loaded)
             self._fading = None
@@ -282,11 +283,22 @@ class TransitionScheduler:
             for window, result in shown.items()
         }
 
+    def toggle_pause(self) -> bool:
+        """Pauses the performance or lets it go on; whether it is paused now. One that waits for its sound has begun
+        as far as its player can tell."""
+        if self._held_until is not None:
+            self._held_until = None
+        elif self._clock.paused:
+            self._clock.resume()
+        else:
+            self._clock.pause()
+        return self._clock.paused
+
     def _release(self) -> None:
-        """Lets the clock go on when there is sound, or when it was resumed."""
+        """Lets the clock go on when there is sound."""
         if self._held_until is None:
             return
-        if self._clock.paused and self._sound.is_starting and time.monotonic() < self._held_until:
+        if self._sound.is_starting and time.monotonic() < self._held_until:
             return
         self._held_until = None
         self._clock.resume()

@@ -180,6 +180,24 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     assert anew[0] == pytest.approx(0, abs=step / 2)
 
 
+def test_a_pause_before_there_is_sound_is_one(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + "audio(sin(me@time * 440 * tau) * 0.1)\n")
+    setup, said = Setup(str(patch)), list[str]()
+    sound = Sound(setup, SoundOptions(frames=LONG))
+    session = Session(
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None), echo=said.append), Inputs(), limits=Limits(2.0),
+        sound=sound,
+    )  # fmt: skip
+    session.begin()
+    assert sound.is_starting
+    session.command("pause")
+    session.run(Screen())
+    assert "paused" in said
+    assert not sound.is_starting
+    assert session.clock.now() == 0
+
+
 @pytest.mark.long
 def test_a_tapped_tempo_is_heard_without_a_jump_and_seen_at_the_same_beat(
     loudspeaker: SoundServer, tmp_path: Path
