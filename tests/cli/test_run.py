@@ -43,6 +43,8 @@ def test_a_window_that_no_picture_is_for(weft):
 
 
 def test_what_is_missing_is_one_line(weft):
+    (weft.folder / "empty").mkdir()
+    assert "there is no patch in empty" in weft("run", "--watch-dir", "empty", "--headless", code=3).stderr
     done = weft("run", "nope.weft", code=3)
     assert done.stderr.startswith("weft: nope.weft cannot be read: there is no such file (")
     assert "weft new nope.weft writes a patch to begin with" in done.stderr

@@ -465,6 +465,12 @@ def test_a_film_whose_file_is_gone_goes_on_with_a_warning(tmp_path: Path, opened
     path = gray_film(tmp_path / "film.mp4", COUNT, RATE)
     film = open_film(path, opened)
     assert film.problem() is None
+    aside = path.rename(tmp_path / "aside.mp4")
+    assert "gone" in str(film.problem())
+    path.write_bytes(b"no film" * 100)
+    assert "gone" in str(film.problem())
+    aside.replace(path)
+    assert film.problem() is None
     path.unlink()
     assert "gone" in str(film.problem())
     assert shown(film.exactly(1.0)) == RATE

@@ -133,6 +133,10 @@ def test_a_file_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
     made.set("on@v", 1)
     assert file.close() == "patch.weft.values cannot be written (No such file or directory)"
     assert file.close() is None
+    # Once it can be written again, it is.
+    file.path.parent.mkdir()
+    assert file.close() is None
+    assert json.loads(file.path.read_text())["parameters"]["on@v"]["value"] == 1
 
 
 def _computed(performance: Performance) -> list[float]:

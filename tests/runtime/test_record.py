@@ -28,7 +28,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
         sound = Sound(Setup("patch.weft"), SoundOptions(is_silent=True))
-        self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), sound, folder, "take")
+        self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), sound, folder / "take")
         self.clock = Clock()
 
     def follow(self) -> None:

@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from weft.backends.base import Env, as_array
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker
 from weft.runtime.coordinator import ProgramRunner, TickResult
-from weft.runtime.events import EventLog, Reporter
+from weft.runtime.events import EventLog, Reporter, Screenshots
 from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
@@ -49,7 +51,7 @@ def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> S
     setup = Setup(str(path))
     sound = Sound(setup, SoundOptions(is_silent=True))
     return Session(SetList([path]), Compiler.of(setup), Reporter(EventLog(None), told.extend), Inputs(), sound,
-                   folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
+                   limits=Limits(20.0, frames))  # fmt: skip
 
 
 def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
@@ -261,6 +263,23 @@ def test_a_duration_is_that_of_the_performance_also_in_a_pause(tmp_path: Path) -
     session.begin()
     session.run(screen)
     assert session.stopping == "duration"
+
+
+def test_screenshots_of_two_performances_have_names_of_their_own(tmp_path: Path) -> None:
+    said, pictures = list[str](), np.random.default_rng(7).integers(0, 256, (8, 72, 128, 4), np.uint8)
+    reporter = Reporter(EventLog(None), echo=said.append)
+    both = [Screenshots(tmp_path / "patch", reporter) for _ in range(2)]
+    for picture in pictures:
+        for each in both:
+            each.take(picture)
+    for thread in threading.enumerate():
+        if thread.name == "weft-screenshot":
+            thread.join()
+    names = sorted(f"patch-{number:03}.png" for number in range(1, 17))
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert all(line.startswith("screenshot: ") for line in said)
+    found = sorted(np.asarray(Image.open(path))[..., :3].tobytes() for path in tmp_path.iterdir())
+    assert found == sorted(picture[..., :3].tobytes() for picture in pictures for _ in both)
 
 
 def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -157,6 +157,42 @@ def test_a_patch_that_cannot_play_leaves_the_other_one_and_is_watched(tmp_path: 
     assert session.stopping == "closed"
 
 
+def test_what_is_written_goes_beside_the_patch_that_plays(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.weft", tmp_path / "sub" / "b.weft"]
+    for number, path in enumerate(paths):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(TEXT.format(number=number, start=1) + "display(me@x)\n")
+    session = _session(SetList(paths), [])
+    screenshots = [path.with_name(f"{path.stem}-001.png") for path in paths]
+
+    def plays(number: int) -> Callable[[], bool]:
+        return lambda: bool(session._compute) and session._compute[2] == number
+
+    screen = Player([
+        (plays(0), lambda: session.command("screenshot")), (screenshots[0].exists, lambda: session.command("next")),
+        (plays(1), lambda: session.command("screenshot")), (screenshots[1].exists, lambda: session.command("leave")),
+    ])  # fmt: skip
+    session.begin()
+    session.run(screen)
+    assert session.stopping == "closed"
+
+
+@pytest.mark.parametrize("name", ["../b", "../b.weft", "/{folder}/b.weft"])
+def test_a_name_leads_to_no_other_folder(tmp_path: Path, name: str) -> None:
+    """It may come from another machine."""
+    a, said = tmp_path / "sub" / "a.weft", list[str]()
+    a.parent.mkdir()
+    for path in (a, tmp_path / "b.weft"):
+        path.write_text(TEXT.format(number=0, start=1))
+    session = _session(SetList([a]), [])
+    session.reporter.echo = said.append
+    session.begin()
+    session.command("load", name.format(folder=tmp_path))
+    session.close()
+    assert session.path == a
+    assert said[-1].endswith("cannot be played: it is not beside the patch that plays")
+
+
 def test_another_file_may_be_asked_for(tmp_path: Path) -> None:
     a, b = tmp_path / "a.weft", tmp_path / "b.weft"
     a.write_text(TEXT.format(number=0, start=1))

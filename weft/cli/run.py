@@ -213,7 +213,7 @@ class _RunOptions:
                 patches, Compiler.of(setup), reporter, inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
-                folder=Path.cwd() if comes_with_weft(path) else path.parent, record=self.record,
+                folder=lambda path: Path.cwd() if comes_with_weft(path) else path.parent, record=self.record,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
                 senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},

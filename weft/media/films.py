@@ -184,6 +184,7 @@ class FilmPicture(LivePicture):
         self._shown: tuple[int, Frame] | None = None
         """The number of the frame that was given last, and the frame."""
         self._lasts = 0.0, 0.0
+        self._is_gone = False
         """From when to when it is shown."""
         self._buffers = FloatBuffers()
         self._black: Frame | None = None
@@ -228,9 +229,11 @@ class FilmPicture(LivePicture):
         if film is None:
             return None
         problem = film.problem()
-        if problem is None and not film.path.exists():
-            return "the file is gone"
-        return problem
+        if not film.path.exists():
+            self._is_gone = True
+        elif self._is_gone:  # until it is there again; another one comes with another program, if it is a film
+            self._is_gone = not self.is_current()
+        return "the file is gone" if problem is None and self._is_gone else problem
 
     def close(self) -> None:
         film, self._film = self._film, None

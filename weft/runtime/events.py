@@ -22,6 +22,7 @@ from weft.media.pictures import save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
+from weft.runtime.files import claim
 from weft.runtime.findings import loop_of
 from weft.runtime.program import LoadedProgram
 from weft.runtime.screens.screen import Overlay, Picture
@@ -243,13 +244,12 @@ class Notices:
 
 
 class Screenshots:
-    """Writes pictures into a folder as NAME-001.png and so on, in the background, and never over an existing file."""
+    """Writes pictures in the background, never over an existing file: as NAME-001.png and so on, where `base` is NAME
+    in its folder."""
 
-    def __init__(self, folder: Path, name: str, reporter: Reporter) -> None:
-        self._folder = folder
-        self.name = name
+    def __init__(self, base: Path, reporter: Reporter) -> None:
+        self.base = base
         self._reporter = reporter
-        self._lock = threading.Lock()
 
     def take(self, picture: Values | None) -> None:
         """Writes a copy of the picture, if there is one. The process does not end until it is written."""
@@ -260,16 +260,20 @@ class Screenshots:
             threading.Thread(target=self._write, args=(pixels,), name="weft-screenshot").start()
 
     def _write(self, pixels: Picture) -> None:
-        with self._lock:
-            paths = (self._folder / f"{self.name}-{number:03}.png" for number in count(1))
+        base = self.base
+        paths = (base.with_name(f"{base.name}-{number:03}.png") for number in count(1))
+        try:
+            path = next(path for path in paths if claim(path))
             try:
-                path = next(path for path in paths if not path.exists())
                 save_picture(path, pixels)
-            except OSError as failure:
-                self._reporter.mention(f"no screenshot: {self._folder} cannot be written to ({failure.strerror})")
-            else:
-                height, width = pixels.shape[:2]
-                self._reporter.mention(f"screenshot: {path}, {width}×{height}")
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+        except OSError as failure:
+            self._reporter.mention(f"no screenshot: {base.parent} cannot be written to ({failure.strerror})")
+        else:
+            height, width = pixels.shape[:2]
+            self._reporter.mention(f"screenshot: {path}, {width}×{height}")
 
 
 # The words before the name of a device.

@@ -95,6 +95,15 @@ def _judge(found: os.stat_result, kind: Kind) -> FileState:
     return FileState(kind, None, stamp, problem)
 
 
+def claim(path: Path) -> bool:
+    """Takes a name by an empty file; whether it was free. Raises OSError."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        return False
+    return True
+
+
 class SetList:
     """The patches of a performance, one of which plays: those that were named, in this order, and then those in a
     folder, by their names. The folder is looked at whenever another patch is asked for."""

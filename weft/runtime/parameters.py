@@ -233,6 +233,8 @@ class ValuesFile:
         self._seen = self._changes
         self._writer: threading.Thread | None = None
         self._problem: str | None = None
+        self._told: str | None = None
+        """The problem that was told last, until the file is written."""
 
     def read(self) -> str | None:
         """Restores the values; returns a note about a file that is damaged, which is set aside."""
@@ -269,7 +271,7 @@ class ValuesFile:
         return problem
 
     def close(self) -> str | None:
-        """Writes the values if they have changed, and returns a note if that fails. May be called twice."""
+        """Writes the values if they have changed; returns a note if that fails, once. May be called twice."""
         if self._writer is not None:
             self._writer.join()
         self._write()
@@ -277,22 +279,28 @@ class ValuesFile:
         return problem
 
     def _write(self) -> None:
-        if self._seen == self._changes:
+        changes = self._changes
+        if self._seen == changes:
             return
-        self._seen = self._changes
         text = self._to_text()
-        if text == self._kept:
-            return
+        if text != self._kept and (failure := self._written(text)) is not None:
+            problem = f"{self.path.name} cannot be written ({failure.strerror})"
+            if problem != self._told:
+                self._problem = self._told = problem
+            return  # it is tried again
+        self._seen, self._kept, self._told = changes, text, None
+
+    def _written(self, text: str) -> OSError | None:
+        """Writes the file; what went wrong, if something did."""
         aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             aside.write_text(text, encoding="utf-8")
             os.replace(aside, self.path)
         except OSError as failure:
-            self._problem = f"{self.path.name} cannot be written ({failure.strerror})"
             with suppress(OSError):
                 aside.unlink()
-        else:
-            self._kept = text
+            return failure
+        return None
 
     @property
     def _changes(self) -> int:

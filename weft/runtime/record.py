@@ -7,7 +7,6 @@ the sound device and of the computer differ. Without sound, the computer's clock
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -26,6 +25,7 @@ from weft.media.encoding import EncodingError, missing_encoder
 from weft.media.recording import LEAD, LiveEncoder, recording_spec
 from weft.runtime.clock import Clock
 from weft.runtime.events import Reporter
+from weft.runtime.files import claim
 from weft.runtime.sound.player import Sound, Stream
 from weft.runtime.sound.shared import SoundState, SoundTape
 
@@ -185,14 +185,13 @@ class _Take:
 class Recorder:
     """Records what a session plays. For the thread that draws, which waits here only in `begin` and `close`."""
 
-    def __init__(self, reporter: Reporter, sound: Sound, folder: Path, name: str, out: Path | None = None) -> None:
-        """Films are written to `out`, or to `folder` as NAME-001.mp4 and so on."""
-        self.name = name
+    def __init__(self, reporter: Reporter, sound: Sound, base: Path, out: Path | None = None) -> None:
+        """Films are written to `out`, or as NAME-001.mp4 and so on, where `base` is NAME in its folder."""
+        self.base = base
         self.written: list[str] = []
         """What is to be said about films that have ended."""
         self._reporter = reporter
         self._sound = sound
-        self._folder = folder
         self._out = out
         self._take: _Take | None = None
         self._ending: list[_Take] = []
@@ -210,9 +209,9 @@ class Recorder:
         """Begins a film for pictures of this size. Its first frame comes when the encoder has started."""
         missing = missing_encoder()
         if missing is not None:
-            self._fail(self._out or self._folder, f"no recording: {missing}", {})
+            self._fail(self._out or self.base.parent, f"no recording: {missing}", {})
             return
-        path, partial = self._out or self._folder, None
+        path, partial = self._out or self.base.parent, None
         try:
             path, partial = self._names()
             spec = recording_spec(partial, size, fps, rate)
@@ -369,8 +368,7 @@ class Recorder:
         is overwritten. Raises OSError."""
         for path in self._free_names():
             partial = path.with_name(f"{path.stem}.part{path.suffix}")
-            with suppress(FileExistsError):
-                os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            if claim(partial):
                 return path, partial
         raise AssertionError("the names never end")
 
@@ -378,8 +376,8 @@ class Recorder:
         out = self._out
         if out is not None and not out.exists():
             yield out
-        folder, stem, ending = (self._folder, self.name, ENDING) if out is None else (out.parent, out.stem, out.suffix)
-        numbered = (folder / f"{stem}-{number:03}{ending}" for number in count(1))
+        base, ending = (self.base, ENDING) if out is None else (out.with_suffix(""), out.suffix)
+        numbered = (base.with_name(f"{base.name}-{number:03}{ending}") for number in count(1))
         yield from (path for path in numbered if not path.exists())
 
     def _named(self, take: _Take) -> Path:

@@ -13,6 +13,7 @@ new file over the old one, write in place, truncate first, or move the old file 
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import threading
@@ -208,6 +209,7 @@ class _Folders(FileSystemEventHandler):
         # By the directory's path, with its inode: a directory may be replaced by another of the same name.
         self._watches: dict[str, tuple[int, ObservedWatch]] = {}
         self._observer: BaseObserver | None = None
+        logging.getLogger("watchdog").setLevel(logging.CRITICAL)  # which tells when a watch ends while it is at work
         try:
             observer = Observer()
             observer.start()

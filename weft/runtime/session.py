@@ -124,10 +124,10 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots go
-    and recordings go to `folder`, and the first recording to `record`, if that is given. `keeper` gives the file that
-    keeps what the parameters of a patch are set to, if there is one. The text of a patch is changed only if it is
-    `is_writable`. `senders` send the values of contexts, by their names."""
+    """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots and
+    recordings of a patch go to its `folder`, and the first recording to `record`, if that is given. `keeper` gives the
+    file that keeps what the parameters of a patch are set to, if there is one. The text of a patch is changed only if
+    it is `is_writable`. `senders` send the values of contexts, by their names."""
 
     patches: SetList
     compiler: Compiler
@@ -136,7 +136,7 @@ class Session:
     sound: Sound
     threads: int = 1
     fits: bool = True
-    folder: Path = Path()
+    folder: Callable[[Path], Path] = lambda patch: patch.parent
     record: Path | None = None
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     is_writable: Callable[[Path], bool] = lambda path: True
@@ -158,9 +158,9 @@ class Session:
         self._saves = Saves(self.path, self._worker, self.programs, self.reporter.events, self.fits)
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
-        self._screenshots = Screenshots(self.folder, self.path.stem, self.reporter)
+        self._screenshots = Screenshots(self._base, self.reporter)
         self._outlets = Outlets(self.reporter)
-        self._recorder = Recorder(self.reporter, self.sound, self.folder, self.path.stem, self.record)
+        self._recorder = Recorder(self.reporter, self.sound, self._base, self.record)
         self._screen = Screen()
         self._picture: Values | None = None
         """The picture of the first window."""
@@ -277,6 +277,11 @@ class Session:
         return self.patches.current
 
     @property
+    def _base(self) -> Path:
+        """What the names of screenshots and recordings begin with."""
+        return self.folder(self.path) / self.path.stem
+
+    @property
     def loader(self) -> ProgramLoader:
         return self.compiler.loader
 
@@ -333,7 +338,9 @@ class Session:
         """Plays the patch with this name: one of the set list, or a file beside the one that plays."""
         listed = next((path for path in self.patches.patches if name in (path.name, path.stem)), None)
         path = listed or self.path.parent / (name if name.endswith(".weft") else f"{name}.weft")
-        problem = read_text(path).problem
+        # Whoever sends names may be on another machine.
+        is_beside = listed is not None or Path(name).name == name
+        problem = read_text(path).problem if is_beside else "it is not beside the patch that plays"
         if problem is None:
             self.load(path)
         else:
@@ -350,7 +357,7 @@ class Session:
     def _open(self, path: Path) -> None:
         self._read_values()
         self._saves.open(path)
-        self._screenshots.name = self._recorder.name = path.stem
+        self._screenshots.base = self._recorder.base = self._base
         self.reporter.events.emit("patch", file=str(path))
         self.reporter.mention(f"{path.name} · {self.patches.place}")
 

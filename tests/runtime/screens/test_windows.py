@@ -157,6 +157,7 @@ def test_without_the_first_window_the_next_one_tells(windows: Windows, changes: 
     assert np.array_equal(window_of(windows, "a").read_back(), pictures["a"])
     windows.show_others({})
     assert not windows.should_close, "it is there again when there is no other"
+    assert changes[3:] == [("a", "closed", ""), ("b", "closed", ""), ("", "opened", "")]
     for name in ("c", ""):
         windows.show_others({"c": noise(4)})
         close(windows if name == "" else window_of(windows, "c"))

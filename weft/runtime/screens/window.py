@@ -410,6 +410,7 @@ class Windows(Window):
             if self._is_hidden and not self._further:
                 self._is_hidden = False
                 glfw.show_window(self._handle)
+                self._on_change("", "opened", "")
         for name, picture in pictures.items():
             if name in self._stays_closed or self._shown_last.get(name) is picture:
                 continue
