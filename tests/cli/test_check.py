@@ -105,6 +105,24 @@ def test_what_is_known_for_sure_is_mended(weft):
     assert "needs the name of one" in weft("check", "--fix", "-", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a<t, u> = <0.1, 0.2>\ndisplay(a.t, a.u, Math.PI)\n", "a<t, u> = <0.1, 0.2>\ndisplay(a@t, a@u, pi)\n"),
+        ("display(hsv(me@x))\n#use std.noise", "display(hsv(me@x))\n#use std.color\n#use std.noise"),
+        ("/*\n#use std.ease\n*/\ndisplay(hsv(me@x))\n", "#use std.color\n/*\n#use std.ease\n*/\ndisplay(hsv(me@x))\n"),
+        ("#use std.ease /* a\nb */\ndisplay(hsv(me@x))\n",
+         "#use std.ease /* a\nb */\n#use std.color\ndisplay(hsv(me@x))\n"),
+    ],
+)  # fmt: skip
+def test_what_is_mended_means_what_was_meant(weft, before, after):
+    path = weft.file("wrong.weft", before)
+    path.chmod(0o640)
+    weft("check", "--fix", "wrong.weft")
+    assert path.read_text() == after
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_pipe_in_the_place_of_a_file_is_an_error_at_once(weft):
     os.mkfifo(weft.folder / "pipe.weft")
     assert "it is not a file with contents" in weft("check", "pipe.weft", code=3).stderr

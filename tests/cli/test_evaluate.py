@@ -47,6 +47,14 @@ def test_a_strand_that_is_not_there(weft, strand, words):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("backend", ["vm", "vector", "native"])
+def test_an_analysis_hears_what_came_before(weft, backend):
+    weft.file("heard.weft", "s = sin(phasor(440) * tau) * 0.5\nlevel = rms(s)\nm = mic()@l + 0.25\n")
+    found = weft.json("eval", "heard.weft", "level", "--at", "time=1", "--backend", backend)["values"]
+    assert found == pytest.approx([0.5 / math.sqrt(2)], rel=0.01)
+    assert weft.json("eval", "heard.weft", "m", "--backend", backend)["values"] == [0.25]
+
+
 def test_the_patch_needs_no_output_statement(weft):
     weft.file("bare.weft", "a<v> = me@x + me@y\n")
     assert weft.json("eval", "bare.weft", "a", "--at", "x=1,y=2")["values"] == [3]

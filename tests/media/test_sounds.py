@@ -395,6 +395,7 @@ def test_between_samples_a_sine_is_nearly_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [('load("a.wav", loop: me@x)::k<l, r>\nplay(k@l)', "needs-a-number"),
+     ('load("a.wav", loop: 2)::k<l, r>\nplay(k@l)', "needs-a-number"),
      ('load("a.wav")::k<l, r, x>\nplay(k@l)', "too-many-outputs"),
      ('load("a.mid")::k<l, r>\nplay(k@l)', "unknown-media")],
 )  # fmt: skip

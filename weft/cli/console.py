@@ -125,16 +125,22 @@ def replacing_file(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        # The permissions of an ordinary file; those of a temporary one are closed to others.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        os.chmod(temporary, _mode_of(path))  # those of a temporary file are closed to others
         os.replace(temporary, path)
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def _mode_of(path: Path) -> int:
+    """The permissions of a file, or those that a new one would have."""
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def write_file(path: Path, data: bytes) -> None:

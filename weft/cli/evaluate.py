@@ -274,8 +274,8 @@ class _QueryRunner:
         return self._evaluations[axes]
 
     def _before(self, alone: Alone) -> SoundBefore | None:
-        """What plays the sounds that the strand analyses."""
-        if not alone.whole.heard:
+        """What plays the sounds that the strand reads or analyses."""
+        if not alone.whole.heard and not any(kernel.strands for kernel in alone.unit.kernels):
             return None
         streams = [spec.name for spec in self._contexts if spec.streams]
         return SoundBefore(alone.whole, ProgramLoader(choose(load_registry(), streams), offline=True))

@@ -212,7 +212,7 @@ def _loops(call: Call, spec: SourceSpec, usually: bool, hint: str) -> bool:
     given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
     loop = next(value for param, value in given.items() if param.name == "loop")
     number = float(usually) if loop is None else literal_number(loop)
-    if number is None:
+    if number not in (0.0, 1.0):
         raise error("needs-a-number", '"loop" is 0 or 1, as a plain number', (loop or call).span, hint)
     return number != 0
 

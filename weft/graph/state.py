@@ -132,7 +132,7 @@ def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> T
     _, count = (a for a in match_arguments("cache", STATE["cache"].params, call.args, call.span) if a is not None)
     if scope.varying:
         raise state_in_varying_loop(call.span)
-    depth = int((yield _constant_ticks(e, count, scope, "n")))
+    depth = int((yield _constant_ticks(e, count, scope, "n", is_whole=True)))
     owner = member.axis.instance
     key = SlotKey(owner, "cache", e.resolver.ordinals.of(call))
     slot = SlotRequest(key, max(depth - 1, 1), member.planes, call.span)
@@ -144,15 +144,18 @@ def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> T
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at)
 
 
-def _constant_ticks(e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
+def _constant_ticks(
+    e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
+) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
     ticks = e.domain.nominal(value)
     if e.domain.is_unknown(value):
         return 1.0
     if ticks is None:
         raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
-    if not least <= ticks <= MAX_TICKS:
-        raise error("ticks-out-of-range", f'"{name}" must be between {least} and {MAX_TICKS:,}', node.span)
+    if not least <= ticks <= MAX_TICKS or (is_whole and ticks != int(ticks)):
+        kind = "a whole number " if is_whole else ""
+        raise error("ticks-out-of-range", f'"{name}" must be {kind}between {least} and {MAX_TICKS:,}', node.span)
     return ticks
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from weft.ir.pixels import filter_shrunk, take_samples
 from weft.ir.rates import PassContext, PlanarSlots, Rate
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
-from weft.ops.ieee import below_in_single
+from weft.ops.ieee import below_in_single, single
 
 
 class Pass(NamedTuple):
@@ -161,6 +162,8 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
         rest, period = Term(builder.at(node.span), made), args[1]
         # The number before the period in single precision, or a slightly smaller one.
         if period.op == "const":
+            if math.isinf(single(value_of(known_of(period)))):
+                return made  # which may well be infinite
             limit = rest.const(below_in_single(value_of(known_of(period))))
         else:
             limit = Term(builder, period) * (1 - 2.0**-22)

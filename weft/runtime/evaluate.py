@@ -117,7 +117,7 @@ _LISTENED = 8.0
 
 
 class SoundBefore:
-    """The sounds that are analysed in a program, played for some seconds up to a moment."""
+    """The sounds that are read or analysed in a program, played for some seconds up to a moment."""
 
     def __init__(self, program: CompiledProgram, loader: ProgramLoader) -> None:
         self._program = program
@@ -243,8 +243,9 @@ class Evaluation:
             strands = self._before.strands(kernel, moment)
         if kernel.sweep == "grid":
             heard = self._before.strands(self._unit.films, moment) if self._before and self._unit.films else {}
-            self._pictures |= self._films.pictures(memory, replace(env, pictures=pictures), heard)
-            pictures = {**pictures, **self._pictures}
+            films = self._films.pictures(memory, replace(env, pictures=pictures), heard)
+            self._pictures |= films
+            pictures = {**pictures, **films}
         return Launch(shape, given, uniforms, strands, pictures, loop_stopped=self._loop_stopped)
 
 

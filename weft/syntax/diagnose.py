@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span, did_you_mean
-from weft.syntax.foreign import CALLS, FORMS, FUNCTION_WORDS, METHODS, STRANDS, VARIABLE_WORDS, hint_for
+from weft.syntax.foreign import CALLS, FORMS, FUNCTION_WORDS, METHODS, NAMESPACES, STRANDS, VARIABLE_WORDS, hint_for
 from weft.syntax.scanner import (
     BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPENING, OPERAND_ENDS,
     OPERATOR, PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
@@ -333,7 +333,7 @@ def _dot(failure: ParseFailure) -> Diagnostic:
     if failure.tokens.kinds[failure.at + 2] == "(":
         hint = hint_for(before) if before in CALLS else FORMS.get(name)
         return failure.error("dot", "a call follows no dot", hint or f"write … |> {METHODS.get(name, name)}(…)")
-    if failure.before in (NAME, "M") and name in STRANDS:
+    if (before in NAMESPACES or failure.before == "M") and name in STRANDS:
         place = failure.tokens.span(failure.at - 1, failure.at + 1)
         written = failure.error("dot", "nothing is picked with a dot", f"write {STRANDS[name]}", place)
         return replace(written, fix=(place, STRANDS[name]))

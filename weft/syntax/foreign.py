@@ -27,6 +27,9 @@ STRANDS: Final[Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 """Strands of other tools, as weft writes them."""
 
+NAMESPACES: Final = frozenset({"Math", "math", "np", "numpy", "p5", "window", "THREE", "gl"})
+"""What other languages write before a dot, with no meaning here."""
+
 CALLS: Final[Mapping[str, str]] = MappingProxyType({
     "turn": "turned", "zoom": "zoomed", "repeat": "tiled", "scroll": "moved", "modulateRotate": "modulate_rotate",
     "modulateScale": "modulate_scale", "thresh": "threshold", "luma": "luma_key", "hue": "hue_shift",

@@ -135,16 +135,21 @@ def libraries_with(name: str) -> tuple[str, ...]:
     return _library_spindles().get(name, ())
 
 
-# The end of the last line that inserts something; and the comment at the top of a text.
-_LAST_USE = re.compile(r"[\s\S]*^[ \t]*#(?:use|include)\b.*\n?", re.MULTILINE)
-_HEAD = re.compile(r"(?:[ \t]*//(?!/).*\n)*")
+# Lines that insert something, which block comments may make longer; and the comment at the top of a text.
+_USE = re.compile(r"^[ \t]*#(?:use|include)\b[^\n]*(?P<end>\n?)", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")
+_HEAD = re.compile(r"\ufeff?(?:[ \t]*//(?!/).*\n)*")
 
 
 def place_for_use(source: Source) -> Span:
-    """The empty place in a text at which a line with `#use` is best inserted: below others, otherwise below the comment
-    at its top."""
-    found = _LAST_USE.match(source.text) or _HEAD.match(source.text)
-    at = found.end() if found else 0
+    """The empty place in a text at which a line with `#use` is best inserted: below others, or above one that ends the
+    text; otherwise below the comment at its top."""
+    text = _COMMENT.sub(lambda comment: " " * len(comment[0]), source.text)
+    if uses := [*_USE.finditer(text)]:
+        at = uses[-1].end() if uses[-1]["end"] else uses[-1].start()
+    else:
+        head = _HEAD.match(source.text)
+        at = head.end() if head else 0
     return Span(source, at, at)
 
 
