@@ -150,6 +150,9 @@ MAY = {
     "remaps in a row": f"a = sin(me@x) display(a{'(me@x ~ me@x + 0.1)' * 2000})",
     "positional remaps in a row": f"a = sin(me@x) display(a{'(me@x + 0.1)' * 2000})",
     "memory in 4,096 steps": loops(1, "v += prev(x * i0)", "1 to 4096"),
+    "a bundle of thousands": f"c = <{', '.join(['me@x'] * 4000)}>\ndisplay(c[0] + sum(c))",
+    "bundles of bundles": "b = <sin(me@x * i) for i in (1 to 64)>\ns0 = b\n"
+    + "\n".join(f"s{k} = s{k - 1} * b" for k in range(1, 60)) + "\ndisplay(sum(s59))",
     "powers": f"display({'2^' * 5000}me@x)",
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ from weft.graph.resolve import RESERVED_FIELDS, Target, map_target, no_member, n
 from weft.graph.sampling import analysis_value, heard_strand, letters_value, sound_value
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, WordMember, positional_axes
+    SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
 )
 from weft.graph.state import cached_value, stateful_value
 from weft.names import LiveName, SentName, SoundFile, StrandRef
@@ -128,6 +128,9 @@ class Elaborator(Generic[V]):
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
+        self._firsts: dict[tuple[str, Expression, str], Scope] = {}
+        """For each expression over bundles that outputs are parts of, the scope of the first of them."""
+        self._parts: dict[StrandRef, Member] = {}
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, PatternCall] = {}
         self._retained_slots: Container[SlotKey] = ()
@@ -211,6 +214,8 @@ class Elaborator(Generic[V]):
             self._strands = {key: value for key, value in self._strands.items() if key[0].instance not in lost}
             forgotten = {name for name in lost if name not in resolved}
             self._scopes = {ref: scope for ref, scope in self._scopes.items() if ref.instance not in forgotten}
+            self._firsts = {key: scope for key, scope in self._firsts.items() if key[0] not in forgotten}
+            self._parts = {ref: member for ref, member in self._parts.items() if ref.instance not in forgotten}
         self._retained_slots = frozenset(self.slots)
         self._owners, self._open, self._poisoned = [], set(), set()
         self._pending.clear()
@@ -527,12 +532,20 @@ class Elaborator(Generic[V]):
             case BundlePart(expression, index, path):
                 # One for each output: values that are known already would not be recorded for the next owner.
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
-                group = self.resolver.group(expression, scope)
+                first = self._firsts.setdefault((ref.instance, expression, path), scope)
+                group = self.resolver.group(expression, first)
                 if index >= (1 if group is None else len(group)):
                     raise too_many_outputs(1 if group is None else len(group), ref.output, output.span)
                 if group is None:
                     return self.value(expression, scope, at)
-                return self.member(group.members[index], at, expression.span)
+                member = self._parts.get(ref) or in_scope(group.members[index], first, scope)
+                if member is None:
+                    group = self.resolver.group(expression, scope)
+                    assert group is not None
+                    member = group.members[index]
+                elif self.resolver.is_known(expression, first):
+                    self._parts[ref] = member
+                return self.member(member, at, expression.span)
             case FromSource(call, _, plane):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
                 return self._source(call, plane, at, StrandRef(ref.instance, "k"), scope)

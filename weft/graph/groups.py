@@ -97,6 +97,10 @@ class Resolver(NameLookup):
             return run(task)
         return self._groups[key]
 
+    def is_known(self, expression: Expression, scope: Scope) -> bool:
+        """Whether the strands of an expression are known for good, and not only as far as others are."""
+        return (expression, scope) in self._groups
+
     def several(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands of a bundle: of an expression that has more than one."""
         group = self.group(expression, scope)

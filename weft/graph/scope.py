@@ -339,6 +339,19 @@ def source_coordinates(axes: Iterable[str], own: Mapping[str, StrandRef]) -> tup
     return tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
 
 
+def in_scope(member: Member, before: Scope, after: Scope) -> Member | None:
+    """A member of the strands of an expression in one scope as it is in another one that is alike. None if it has to be
+    found there."""
+    match member:
+        case StrandMember():
+            return member
+        case Closure(value, scope, name) if scope is before:
+            return Closure(value, after, name)
+        case Closure(value, scope, name) if scope.whole is before and scope.bindings is before.bindings:
+            return Closure(value, replace(scope, whole=after), name)
+    return None
+
+
 def remapped(group: StrandGroup, wrapper: Remap | Call, scope: Scope) -> StrandGroup:
     """The strands of a group at other coordinates: those of a remap or positional remap written in `scope`."""
     if isinstance(wrapper, Remap):
