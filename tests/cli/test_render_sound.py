@@ -45,6 +45,16 @@ def test_a_sound(sounding, ending, backend):
     assert (heard[:, 1] == 0.25).all()
 
 
+def test_a_long_wav_counts_in_larger_numbers(sounding):
+    """What is too long for a WAV takes minutes to write, so the limit is another one here."""
+    code = "import weft.cli.render as render; render._MOST_OF_WAV = 20_000; from weft.cli import main; main()"
+    for seconds, form in ((0.25, "WAV"), (0.5, "RF64")):
+        run = [sys.executable, "-c", code, "render", "tone.weft", "-o", "a.wav", "--duration", str(seconds)]
+        subprocess.run(run, cwd=sounding.folder, check=True, timeout=60)
+        info = soundfile.info(sounding.folder / "a.wav")
+        assert (info.format, info.subtype, info.frames) == (form, "PCM_24", seconds * RATE)
+
+
 def test_a_sound_by_opengl(sounding, opengl):
     sounding.file("sine.weft", f"{HEAD}audio(sin(me@time * 440 * tau) * 0.5, 0.25)\n")
     sounding("render", "sine.weft", "-o", "a.wav", "--duration", "0.5", "--backend", "audio=gl")

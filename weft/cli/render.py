@@ -49,7 +49,9 @@ T = TypeVar("T")
 _VISUAL, _AUDIO = VISUAL.name, AUDIO.name
 _SOUNDS = (".wav", ".flac")
 # Finer than anyone can hear, and read by every program.
-_SAMPLE_FORMAT = "PCM_24"
+_SAMPLE_FORMAT, _SAMPLE_BYTES = "PCM_24", 3
+# The most bytes of samples that a WAV file can count. A longer one is RF64, the same with larger numbers.
+_MOST_OF_WAV = 2**32 - 2**16
 _Y4M = "y4m"
 _RAW = (_Y4M, "rgba")
 # More processes are started only if they are asked for, and only if there are so many seconds of film for each.
@@ -568,6 +570,8 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
             raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
         blocks = _heard(offline, span, rate)
         first, kind = next(blocks), path.suffix.removeprefix(".").upper()
+        if kind == "WAV" and _count(span, rate) * first.shape[1] * _SAMPLE_BYTES > _MOST_OF_WAV:
+            kind = "RF64"
         with _ReportingFile(temporary, "wb+") as raw:
             try:
                 form = round(rate), first.shape[1], _SAMPLE_FORMAT
@@ -613,12 +617,16 @@ def _write_samples(offline: Offline, span: _RenderSpan, rate: float, path: Path)
 
 def _heard(offline: Offline, span: _RenderSpan, rate: float) -> Iterator[Samples]:
     """The sound of the span, with a progress bar."""
-    count = round(span.end * rate) - round(span.start * rate)
-    if count < 1:
+    if _count(span, rate) < 1:
         raise click.UsageError("there is no sample between --from and --to")
     blocks = offline.samples(span.start, span.end)
     first = next(blocks)  # raises if there is nothing to hear, before a bar appears
-    yield from _progress(chain([first], blocks), -(-count // len(first)))
+    yield from _progress(chain([first], blocks), -(-_count(span, rate) // len(first)))
+
+
+def _count(span: _RenderSpan, rate: float) -> int:
+    """The number of samples in a span."""
+    return round(span.end * rate) - round(span.start * rate)
 
 
 @contextmanager
