@@ -184,8 +184,8 @@ class FilmPicture(LivePicture):
         self._shown: tuple[int, Frame] | None = None
         """The number of the frame that was given last, and the frame."""
         self._lasts = 0.0, 0.0
-        self._is_gone = False
         """From when to when it is shown."""
+        self._is_gone = False
         self._buffers = FloatBuffers()
         self._black: Frame | None = None
         self._lock = threading.Lock()
