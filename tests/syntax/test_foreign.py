@@ -26,6 +26,10 @@ TEXTS = {
         [("vec3(1, 0.5, me@x)", "<1, 0.5, me@x>", "write <a, b, c>")],
     ),
     "GLSL: components": ("c = <me@x, 1, 0>\ndisplay(c.rgb * 0.5)\n", [("c.rgb", "c@rgb", "write c@rgb")]),
+    "GLSL: components elsewhere": (
+        "c<r, g> = <me@x, 1>\ndisplay(c.r(me@x ~ 1 - me@x), hsv(0, 1, 1).r, 0)\n#use std.color\n",
+        [("c.r", "c@r", "write c@r"), (").r", ")@r", "write …@r")],
+    ),
     "GLSL: the place in pixels": (
         "a = gl_FragCoord@x / width\ndisplay(a)\n",
         [("gl_FragCoord", "(me@px, me@py)", "write (me@px, me@py)"), ("width", "me@width", "write me@width")],
@@ -98,7 +102,7 @@ TEXTS = {
     ),
     "an output before a remap": (
         "a<v> = me@x\ndisplay(a.v(x ~ me@y))\n",
-        [("a.v", "a@v", "a call follows no dot")],
+        [("a.v", "a@v", "write a@v")],
     ),
 }  # fmt: skip
 

@@ -328,16 +328,19 @@ def _misplaced(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _dot(failure: ParseFailure) -> Diagnostic:
-    """`img.r`, `Math.PI`, `a.kaleid(5)`, `SinOsc.ar(440)`"""
+    """`img.r`, `img.r(me@x ~ 1 - me@x)`, `Math.PI`, `a.kaleid(5)`, `SinOsc.ar(440)`"""
     name, before = shorten(failure.tokens.text(failure.at + 1)), failure.text_before
-    if failure.tokens.kinds[failure.at + 2] == "(":
+    after = failure.at + 2
+    is_remap = "~" in failure.tokens.kinds[after : failure.tokens.partners.get(after, after)]
+    if failure.tokens.kinds[after] == "(" and not is_remap:
         hint = hint_for(before) if before in CALLS else FORMS.get(name)
         return failure.error("dot", "a call follows no dot", hint or f"write … |> {METHODS.get(name, name)}(…)")
     if (before in NAMESPACES or failure.before == "M") and name in STRANDS:
         place = failure.tokens.span(failure.at - 1, failure.at + 1)
         written = failure.error("dot", "nothing is picked with a dot", f"write {STRANDS[name]}", place)
         return replace(written, fix=(place, STRANDS[name]))
-    found = failure.error("dot", "an output is picked with `@`, not with a dot", f"write {before}@{name}")
+    picked = before if failure.before in (NAME, "M") else "…"
+    found = failure.error("dot", "an output is picked with `@`, not with a dot", f"write {picked}@{name}")
     return replace(found, fix=(failure.place, "@"))
 
 
