@@ -155,13 +155,18 @@ def origin_of(path: Path) -> str | None:
         return found if isinstance(found, str) else None
 
 
+def partial_of(path: Path) -> Path:
+    """The name of a picture until it is complete."""
+    return path.with_name(f".{path.name}.part")
+
+
 def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None) -> None:
     """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of what they were drawn from.
     Raises OSError if it cannot be written."""
     notes = PngInfo()
     if origin is not None:
         notes.add_text(_ORIGIN, origin)
-    partial = path.with_name(f".{path.name}.part")
+    partial = partial_of(path)
     try:
         Image.fromarray(pixels).save(partial, format="PNG", pnginfo=notes)
         partial.replace(path)

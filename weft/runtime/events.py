@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from weft.backends.base import Values, as_array
 from weft.errors import Diagnostic, error, event_fields, foremost, visible
-from weft.media.pictures import save_picture
+from weft.media.pictures import partial_of, save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
@@ -263,17 +263,23 @@ class Screenshots:
         base = self.base
         paths = (base.with_name(f"{base.name}-{number:03}.png") for number in count(1))
         try:
-            path = next(path for path in paths if claim(path))
-            try:
-                save_picture(path, pixels)
-            except OSError:
-                path.unlink(missing_ok=True)
-                raise
+            path = next(path for path in paths if _is_free(path))
+            save_picture(path, pixels)
         except OSError as failure:
             self._reporter.mention(f"no screenshot: {base.parent} cannot be written to ({failure.strerror})")
         else:
             height, width = pixels.shape[:2]
             self._reporter.mention(f"screenshot: {path}, {width}×{height}")
+
+
+def _is_free(path: Path) -> bool:
+    """Whether a picture can have a name, which nobody else can take then until it is complete. Raises OSError."""
+    if path.exists() or not claim(partial_of(path)):
+        return False
+    if path.exists():  # by now
+        partial_of(path).unlink(missing_ok=True)
+        return False
+    return True
 
 
 # The words before the name of a device.
