@@ -469,6 +469,10 @@ def test_a_film_whose_file_is_gone_goes_on_with_a_warning(tmp_path: Path, opened
     assert "gone" in str(film.problem())
     path.write_bytes(b"no film" * 100)
     assert "gone" in str(film.problem())
+    path.unlink()
+    path.mkdir()
+    assert "gone" in str(film.problem())
+    path.rmdir()
     aside.replace(path)
     assert film.problem() is None
     path.unlink()

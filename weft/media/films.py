@@ -229,7 +229,7 @@ class FilmPicture(LivePicture):
         if film is None:
             return None
         problem = film.problem()
-        if not film.path.exists():
+        if not film.path.is_file():
             self._is_gone = True
         elif self._is_gone:  # until it is there again; another one comes with another program, if it is a film
             self._is_gone = not self.is_current()
