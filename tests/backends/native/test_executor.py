@@ -565,3 +565,25 @@ def test_without_llvm_machine_code_that_is_asked_for_is_missing(tmp_path):
                 ["run", "a.weft", "--headless", "--frames", "1", "--backend", "visual=native"])  # fmt: skip
     for arguments, (code, _, told) in zip(commands, weft_without_llvm(*commands, cwd=tmp_path), strict=True):
         assert (code, "llvmlite" in told) == (3, True), arguments
+
+
+# --- as on another processor ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", HERE, ids=lambda isa: isa.name)
+def test_code_is_made_as_for_the_family_that_is_asked_for(isa, monkeypatch):
+    narrower = HERE[HERE.index(isa) :]
+    monkeypatch.setenv(llvm.VARIABLE, isa.name)
+    assert llvm.problem() is None
+    assert llvm.host() == llvm.plainest(isa)
+    assert [each for each in ISAS.values() if llvm.runs_here(each)] == narrower
+
+
+def test_a_family_that_this_processor_lacks_is_named(monkeypatch):
+    lacking = [name for name, isa in ISAS.items() if isa not in HERE]
+    for name in ["avx1024", *lacking]:
+        monkeypatch.setenv(llvm.VARIABLE, name)
+        assert llvm.host() is None
+        assert llvm.problem() == f"WEFT_ISA is {name}, but this processor runs code for " + ", ".join(
+            isa.name for isa in HERE
+        )

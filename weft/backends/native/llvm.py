@@ -45,10 +45,14 @@ def problem() -> str | None:
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed (pip install llvmlite)"
     try:
-        found = host()
+        found = _processor()
     except Exception as failure:
         return f"llvmlite does not work: {failure}"
-    return None if found is not None else f"no code for {platform.machine()} processors"
+    if found is None:
+        return f"no code for {platform.machine()} processors"
+    if (asked := os.environ.get(VARIABLE)) and asked not in _families(found):
+        return f"{VARIABLE} is {asked}, but this processor runs code for {', '.join(_families(found))}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,21 @@ def plainest(isa: Isa) -> Processor:
     return Processor(isa, isa.triple, isa.cpu)
 
 
-@functools.cache
+VARIABLE = "WEFT_ISA"
+"""This environment variable asks for code as for the plainest processor of a family, by a name of `ISAS`."""
+
+
 def host() -> Processor | None:
-    """The processor of this machine; None if there is no code generator for its family. Raises what llvmlite raises."""
+    """The processor for which code is generated: that of this machine, or the one that `WEFT_ISA` asks for. None if
+    there is no code generator for its family. Raises what llvmlite raises."""
+    found, asked = _processor(), os.environ.get(VARIABLE)
+    if found is None or not asked:
+        return found
+    return plainest(ISAS[asked]) if asked in _families(found) else None
+
+
+@functools.cache
+def _processor() -> Processor | None:
     llvm = _llvm()
     features, triple = llvm.get_host_cpu_features(), llvm.get_process_triple()
     for isa in ISAS.values():
@@ -82,13 +98,16 @@ def _architecture(triple: str) -> str:
     return "aarch64" if name == "arm64" else name
 
 
+def _families(processor: Processor) -> list[str]:
+    """The families whose code a processor runs, the widest first."""
+    names = list(ISAS)
+    return [name for name in names[names.index(processor.isa.name) :] if ISAS[name].triple == processor.isa.triple]
+
+
 def runs_here(isa: Isa) -> bool:
-    """Whether this machine can run code for a family of processors."""
+    """Whether the processor for which code is generated runs that for a family of processors."""
     here = host()
-    if here is None:
-        return False
-    order = list(ISAS.values())
-    return isa.triple == here.isa.triple and order.index(isa) >= order.index(here.isa)
+    return here is not None and isa.name in _families(here)
 
 
 @dataclass(frozen=True, slots=True)
