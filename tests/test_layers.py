@@ -122,6 +122,18 @@ def test_what_reads_files_is_for_media_alone(library):
     assert {package_of(path) for path in users_of(library)} == {"media"}
 
 
+def test_media_are_opened_in_one_place():
+    """Where they are read, that is: each option of FFmpeg's readers counts for all of them."""
+    readers = {
+        path.relative_to(ROOT).as_posix()
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "av.open"
+        and not any(isinstance(each, ast.Constant) and each.value == "w" for each in node.args)
+    }
+    assert readers == {"media/containers.py"}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_only_what_starts_late_imports_weft_late(path):
     where = path.relative_to(ROOT).as_posix()

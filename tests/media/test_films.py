@@ -165,7 +165,7 @@ def test_what_is_no_film_is_told_by_its_header(folder: Path, tmp_path: Path) -> 
     (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
     assert "it is incomplete or damaged (is it still being written?" in told("cut.mp4")
     (tmp_path / "empty.mp4").write_bytes(b"")
-    assert "damaged" in told("empty.mp4")
+    assert "it is empty" in told("empty.mp4")
     (tmp_path / "text.mp4").write_text("nothing but words\n" * 100)
     assert "damaged" in told("text.mp4")
     (tmp_path / "folder.mp4").mkdir()

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from weft.child import Child
+from weft.media.containers import opened_address, reason_of
 from weft.media.films import missing_library
 from weft.media.frames import FloatBuffers, Frame, serve, shared_file
 from weft.media.source import Arguments, LivePicture, LiveSource, PictureError
@@ -93,7 +94,7 @@ class GeneratedPicture(LivePicture):
         try:
             self._next = next(self._frames)
         except (OSError, ValueError, av.error.FFmpegError) as failure:
-            raise PictureError(_words(failure)) from failure
+            raise PictureError(reason_of(failure)) from failure
 
     def at(self, seconds: float) -> Picture:
         if self._shown is not None and seconds < self._shown[0]:
@@ -261,15 +262,11 @@ def _capture(memory: _PictureMemory, address: str, parent: Connection) -> None:
                     said = None
             words = "it has ended"
         except (OSError, ValueError, av.error.FFmpegError) as failure:
-            words = _words(failure)
+            words = reason_of(failure)
         if words != said:
             said = words
             parent.send(words)
         time.sleep(_AGAIN)
-
-
-def _words(failure: Exception) -> str:
-    return getattr(failure, "strerror", None) or str(failure)
 
 
 def _pictures(address: str) -> Iterator[NDArray[np.uint8]]:
@@ -285,10 +282,7 @@ def _pictures(address: str) -> Iterator[NDArray[np.uint8]]:
 
 def _frames(address: str) -> Iterator[tuple[float, NDArray[np.uint8]]]:
     """Pictures with their times in seconds, as fast as they can be read."""
-    import av
-
-    place, form = _opened(address)
-    with av.open(place, format=form) as container:
+    with opened_address(*_opened(address)) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         for frame in container.decode(stream):

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.media.containers import A_FILM, opened_file, reason_of
 from weft.media.frames import FrameMemory, Pixels, frames_kept, serve
-from weft.media.source import PictureError, require_file
+from weft.media.source import PictureError
 
 MAX_PIXELS = 3840 * 2160
 """The most pixels of a frame; larger ones are made smaller."""
@@ -49,7 +50,7 @@ class FilmHeader(NamedTuple):
 
 def probe(path: Path) -> FilmHeader:
     """Reads the header of a film, and its first frame, which alone says whether it is turned. Raises PictureError."""
-    with opened(path) as container:
+    with opened_file(path, A_FILM) as container:
         stream = _stream(container)
         known = [entry for entry in stream.index_entries if entry.size]
         there = path.stat().st_size
@@ -65,33 +66,6 @@ def probe(path: Path) -> FilmHeader:
             seconds = _exact(stream.frames, rate, seconds, stream.time_base)
         sound = container.streams.audio
         return FilmHeader(*_size(first, stream), seconds, frames, sound[0].codec_context.channels if sound else 0)
-
-
-@contextlib.contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """A film, opened by PyAV. Its failures become a PictureError."""
-    import av
-
-    require_file(path)
-    try:
-        # A name must not be taken for a protocol.
-        with av.open(f"file:{path}", metadata_errors="ignore") as container:
-            yield container
-    except PictureError:
-        raise
-    except (OSError, ValueError, av.error.FFmpegError) as failure:
-        if _is_begun(path):
-            raise PictureError("it is incomplete or damaged", "is it still being written? else copy it again") from None
-        reason = getattr(failure, "strerror", None) or str(failure)
-        raise PictureError(f"it is no film, or a damaged one ({reason})", "weft reads what FFmpeg reads") from None
-
-
-def _is_begun(path: Path) -> bool:
-    """Whether a file begins as films in mp4, mov and mkv do."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        head = file.read(8)
-        return head[4:8] == b"ftyp" or head[:4] == b"\x1aE\xdf\xa3"
-    return False
 
 
 def _stream(container: Any) -> Any:
@@ -137,7 +111,7 @@ def _exact(frames: int, rate: Fraction, seconds: float, unit: Fraction) -> float
 def times_of(path: Path) -> tuple[float, float]:
     """Where the time of a film begins, on the clock of its file, and how long the film is, in seconds. Reads through
     the file. Raises PictureError."""
-    with opened(path) as container:
+    with opened_file(path, A_FILM) as container:
         index = FilmIndex(container)
     index.measure(path)
     return index.origin, index.seconds
@@ -158,7 +132,7 @@ def _decode(memory: FrameMemory, path: Path, parent: Connection) -> None:
     said: str | None = None
     while True:
         try:
-            with opened(path) as container:
+            with opened_file(path, A_FILM) as container:
                 index = FilmIndex(container)
             threading.Thread(target=index.read, args=(path, memory), daemon=True).start()
             decoder = FilmDecoder(memory, path, index)
@@ -169,7 +143,7 @@ def _decode(memory: FrameMemory, path: Path, parent: Connection) -> None:
                     parent.send(None)
                     said = None
         except Exception as failure:  # FFmpeg has many, and none may end this thread
-            reason = getattr(failure, "reason", None) or getattr(failure, "strerror", None) or str(failure)
+            reason = reason_of(failure)
             if reason != said:
                 said = reason
                 parent.send(said)
@@ -225,7 +199,7 @@ class FilmIndex:
 
     def _read(self, path: Path) -> None:
         keys, count, end = [], 0, 0.0
-        with opened(path) as container:
+        with opened_file(path, A_FILM) as container:
             stream = _stream(container)
             for packet in container.demux(stream):
                 if packet.pts is None or not packet.size:
@@ -264,7 +238,7 @@ class _Reader:
         self._first = self.position
 
     def _open(self) -> None:
-        self._context = opened(self._path)
+        self._context = opened_file(self._path, A_FILM)
         self._container = self._context.__enter__()
         self.stream = _stream(self._container)
         self._frames, self._pending = None, None

@@ -19,6 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.media.containers import A_SOUND, opened_file
 from weft.media.source import PictureError, require_file
 from weft.sources import FILM, ends_as
 
@@ -361,32 +362,15 @@ class _Resampler:
 
 # Opening.
 
-_READABLE = "weft reads wav, flac, ogg, mp3 and others that PyAV decodes"
-
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """A container and its first stream of sound. Any failure of PyAV in the block becomes a `PictureError`."""
-    require_file(path)
-    if not path.stat().st_size:
-        raise PictureError("it is empty")
-    try:
-        import av
-    except ImportError:
-        raise PictureError("sounds are read by PyAV, which is not installed", "pip install 'weft[media]'") from None
-    try:
-        # No name of a file may be taken for another protocol, and no playlist may lead to other files.
-        with av.open(f"file:{path}", options={"protocol_whitelist": "file"}) as container:
-            if not container.streams.audio:
-                beside = ", only pictures" if container.streams.video else ""
-                raise PictureError(f"there is no sound in it{beside}", _READABLE)
-            yield container, container.streams.audio[0]
-    except PermissionError:
-        raise PictureError("it cannot be read (Permission denied)") from None
-    except MemoryError:
-        raise PictureError("there is not enough memory for it") from None
-    except av.error.FFmpegError as problem:
-        raise PictureError("it is not a sound, or a damaged one", _READABLE) from problem
+    """A container and its first stream of sound. Any failure in the block becomes a `PictureError`."""
+    with opened_file(path, A_SOUND) as container:
+        if not container.streams.audio:
+            beside = ", only pictures" if container.streams.video else ""
+            raise PictureError(f"there is no sound in it{beside}", A_SOUND.readable)
+        yield container, container.streams.audio[0]
 
 
 def _seconds(container: Any, stream: Any) -> float:
