@@ -134,16 +134,6 @@ def test_a_title_in_any_encoding_is_no_matter(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_sound(tmp_path / "a.wav", RATE)[0], stored)
 
 
-def test_a_title_in_any_encoding_is_no_matter(tmp_path: Path) -> None:
-    """Old editors write titles in Latin-1."""
-    stored = write_wav(tmp_path / "a.wav", NOISE)
-    title = b"INFOINAM\x06\x00\x00\x00Caf\xe9 \x00"
-    whole = (tmp_path / "a.wav").read_bytes() + b"LIST" + len(title).to_bytes(4, "little") + title
-    (tmp_path / "a.wav").write_bytes(whole[:4] + (len(whole) - 8).to_bytes(4, "little") + whole[8:])
-    assert probe_sound(tmp_path / "a.wav").channels == 2
-    np.testing.assert_array_equal(load_sound(tmp_path / "a.wav", RATE)[0], stored)
-
-
 def test_what_is_no_number_in_a_file_is_silent(tmp_path: Path) -> None:
     given = np.array([[0.5, np.nan], [np.inf, -0.5], [-np.inf, 0.25]])
     write_coded(tmp_path / "a.wav", given, RATE, "pcm_f32le")
