@@ -587,3 +587,32 @@ def test_a_family_that_this_processor_lacks_is_named(monkeypatch):
         assert llvm.problem() == f"WEFT_ISA is {name}, but this processor runs code for " + ", ".join(
             isa.name for isa in HERE
         )
+
+
+SCATTERED = """
+import ctypes
+from weft.backends.native import llvm
+from weft.codegen.native.target import SINGLE
+
+libc = ctypes.CDLL(None)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+
+def reserved(size):
+    NOWHERE, PRIVATE_ANONYMOUS_NORESERVE = 0, 0x4022
+    return libc.mmap(None, size, NOWHERE, PRIVATE_ANONYMOUS_NORESERVE, -1, 0)
+
+llvm._linker()
+code = llvm.machine_code(llvm.handlers(llvm.host().isa, SINGLE), llvm.host(), 1)
+far = reserved(6 << 30)
+while reserved(len(code) // 2) > far:
+    pass
+llvm._library(code, ["tile_run"])
+print("linked")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for places")
+def test_code_is_linked_if_gigabytes_lie_between_the_places_that_are_free() -> None:
+    """Small ones, for constants, are nearby, but those that take code are all beyond gigabytes of other memory."""
+    found = subprocess.run([sys.executable, "-c", SCATTERED], capture_output=True, text=True, check=False)
+    assert (found.stdout, found.stderr) == ("linked\n", "")

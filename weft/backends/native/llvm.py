@@ -7,6 +7,7 @@ import ctypes
 import functools
 import hashlib
 import importlib.util
+import itertools
 import math
 import os
 import platform
@@ -200,7 +201,7 @@ class Functions:
 
     def __init__(self, code: NativeCode) -> None:
         self.layout, self.tier = code.layout, code.tier
-        self._engine, self._functions = _functions(code.code, code.layout.functions)
+        self._library, self._functions = _functions(code.code, code.layout.functions)
 
     def __contains__(self, name: str) -> bool:
         return name in self._functions
@@ -212,22 +213,32 @@ class Functions:
 
 @functools.lru_cache(maxsize=8)
 def _functions(code: bytes, names: tuple[str, ...]) -> tuple[Any, Mapping[str, Callable[[int], None]]]:
-    """The engine that holds the code of an object file, and its functions of these names. The same code with other
-    arguments has the same."""
-    engine = _engine(code)
+    """What holds the code of an object file, and its functions of these names. The same code with other arguments has
+    the same."""
+    library = _library(code, names)
     # Functions of this type release Python's lock while they run.
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    return engine, {name: prototype(engine.get_function_address(name)) for name in names}
+    return library, {name: prototype(library[name]) for name in names}
 
 
-def _engine(code: bytes) -> Any:
-    """The engine that holds the code of an object file."""
-    llvm = _llvm()
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
+# All libraries of a process need names of their own, and a name cannot be used again.
+_numbers = itertools.count()
+
+
+@functools.cache
+def _linker() -> Any:
+    """The linker of this process. It places all of an object file in one block. LLVM's older one asks for a block for
+    code and one for constants, and ends the process if the system can only give places that are gigabytes apart."""
+    return _llvm().create_lljit_compiler(use_jit_link=True)
+
+
+def _library(code: bytes, names: Iterable[str]) -> Any:
+    """A library of the code of an object file. It has the addresses of functions by their names, which are valid as
+    long as it exists."""
+    builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in names:
+        builder.export_symbol(name)
+    return builder.link(_linker(), str(next(_numbers)))
 
 
 class TileFunctions:
@@ -235,7 +246,7 @@ class TileFunctions:
 
     def __init__(self, code: TileProgram, processor: Processor) -> None:
         self.layout, self.tier = code.layout, code.tier
-        self._engine, self._run, places = _handlers(processor, code.floats)
+        self._library, self._run, places = _handlers(processor, code.floats)
         self._programs = {name: _linked(words, places) for name, words in code.programs}
 
     def __contains__(self, name: str) -> bool:
@@ -261,11 +272,11 @@ def linked(code: NativeCode | TileProgram, processor: Processor) -> Functions | 
 
 @functools.cache
 def _handlers(processor: Processor, floats: Precision) -> tuple[Any, Any, npt.NDArray[np.int64]]:
-    """The engine that holds those of a precision, the function that runs programs, and the addresses of all."""
-    engine = _engine(handlers_object(processor, floats, cache_folder() / "code"))
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("tile_run"))
-    addresses = [engine.get_function_address(f"tile{name}") for name in handler_names(floats)]
-    return engine, run, np.array(addresses, np.int64)
+    """The library of those of a precision, the function that runs programs, and the addresses of all."""
+    names = [f"tile{name}" for name in handler_names(floats)]
+    library = _library(handlers_object(processor, floats, cache_folder() / "code"), ["tile_run", *names])
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library["tile_run"])
+    return library, run, np.array([library[name] for name in names], np.int64)
 
 
 # The handlers of a processor are kept as an object file, after its digest.
