@@ -595,7 +595,8 @@ from weft.backends.native import llvm
 from weft.codegen.native.target import SINGLE
 
 libc = ctypes.CDLL(None)
-libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 
 def reserved(size):
     NOWHERE, PRIVATE_ANONYMOUS_NORESERVE = 0, 0x4022
