@@ -175,8 +175,10 @@ _ROWS = (
                facts=(
                    ("of words", "for each word in it, such as bd: bd, its gate, and bd_since"),
                    ("of voices", "value2, gate2, … for what stands behind the first comma, and so on"),
-                   ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, [0 7] group, <0 7> one a cycle"),
+                   ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, 0 .. 3 run"),
+                   ("groups", "[0 7] in one step, <0 7> one a cycle, [0|7] one by chance, {0 3 7}%4 four a cycle"),
                    ("suffixes", "0*2 faster, 0/2 slower, 0@3 longer, 0!2 twice, 0(3,8) Euclidean, 0?0.3 left out"),
+                   ("by cycle", "a number of a suffix may take turns: 0*<2 3>, 0(<3 5>,8)"),
                )),
     SourceSpec("camera", (SourceParam("index", "text or number", 0),), ("r", "g", "b"), ("x", "y"),
                "the picture of a camera, by its number, or of anything that PyAV opens, by its address",

@@ -1,10 +1,10 @@
-"""Patterns are what their notation says on every machine: held against a model that looks at one moment at a time."""
+"""Patterns are what their notation says on every machine: held against a reference of it."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +15,7 @@ from tests.support.beats import given_beats
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
+from tests.support.notation import MODELS, Faster, Leaf, Model, Now, Steps, Together, Turns, events, whole
 from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
 from tests.support.together import examples
@@ -25,143 +26,12 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
-from weft.errors import Source, WeftError
+from weft.errors import Source, Span, WeftError
+from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
 from weft.runtime.build import build
+from weft.syntax.ast import Text
 
 __all__ = ["device", "graphics"]
-
-# --- a model: what is there at a moment, or just before it ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Now:
-    """The event, or the rest, at a moment: from when to when, and its value."""
-
-    begin: Fraction
-    end: Fraction
-    value: float | None
-
-    def moved(self, by: Fraction, scale: Fraction = Fraction(1)) -> Now:
-        return Now(self.begin * scale + by, self.end * scale + by, self.value)
-
-    def within(self, begin: Fraction, end: Fraction) -> Now:
-        """What is left of it in a slot: nothing of an event that began earlier."""
-        is_late = self.begin < begin
-        return Now(max(self.begin, begin), min(self.end, end), None if is_late else self.value)
-
-
-def cycle_of(time: Fraction, before: bool) -> int:
-    return math.ceil(time) - 1 if before else math.floor(time)
-
-
-@dataclass(frozen=True)
-class Leaf:
-    text: str
-    value: float | None
-    voices = 1
-
-    def at(self, time: Fraction, before: bool, voice: int) -> Now:
-        cycle = Fraction(cycle_of(time, before))
-        return Now(cycle, cycle + 1, self.value if voice == 0 else None)
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Nodes with weights and numbers of repetitions."""
-
-    steps: tuple[tuple[Model, int, int], ...]
-
-    @property
-    def text(self) -> str:
-        written = (node.text + f"@{weight}" * (weight > 1) + f"!{times}" * (times > 1)
-                   for node, weight, times in self.steps)  # fmt: skip
-        return "[" + " ".join(written) + "]"
-
-    @property
-    def voices(self) -> int:
-        return max(node.voices for node, _, _ in self.steps)
-
-    def at(self, time: Fraction, before: bool, voice: int) -> Now:
-        nodes = [(node, weight) for node, weight, times in self.steps for _ in range(times)]
-        if len(nodes) == 1:
-            return nodes[0][0].at(time, before, voice)
-        cycle, begin = cycle_of(time, before), Fraction(0)
-        for node, weight in nodes:
-            length = Fraction(weight, sum(weight for _, weight in nodes))
-            start = cycle + begin
-            if time < start + length or (before and time == start + length):
-                inner = node.at(cycle + (time - start) / length, before, voice)
-                return inner.moved(Fraction(-cycle)).moved(start, length).within(start, start + length)
-            begin += length
-        raise AssertionError("a cycle has an end")
-
-
-@dataclass(frozen=True)
-class Turns:
-    """Nodes of which each cycle has one."""
-
-    nodes: tuple[Model, ...]
-
-    @property
-    def text(self) -> str:
-        return "<" + " ".join(node.text for node in self.nodes) + ">"
-
-    @property
-    def voices(self) -> int:
-        return max(node.voices for node in self.nodes)
-
-    def at(self, time: Fraction, before: bool, voice: int) -> Now:
-        if len(self.nodes) == 1:
-            return self.nodes[0].at(time, before, voice)
-        cycle = cycle_of(time, before)
-        turn, place = divmod(cycle, len(self.nodes))
-        inner = self.nodes[place].at(time - cycle + turn, before, voice)
-        return inner.moved(Fraction(cycle - turn)).within(Fraction(cycle), Fraction(cycle + 1))
-
-
-@dataclass(frozen=True)
-class Faster:
-    node: Model
-    suffix: str
-
-    @property
-    def text(self) -> str:
-        inner = f"[{self.node.text}]" if isinstance(self.node, Faster) else self.node.text
-        return inner + self.suffix
-
-    @property
-    def voices(self) -> int:
-        return self.node.voices
-
-    def at(self, time: Fraction, before: bool, voice: int) -> Now:
-        number = Fraction(self.suffix[1:])
-        factor = number if self.suffix[0] == "*" else 1 / number
-        return self.node.at(time * factor, before, voice).moved(Fraction(0), 1 / factor)
-
-
-@dataclass(frozen=True)
-class Together:
-    parts: tuple[Model, ...]
-
-    @property
-    def text(self) -> str:
-        return "[" + ", ".join(part.text for part in self.parts) + "]"
-
-    @property
-    def voices(self) -> int:
-        return sum(part.voices for part in self.parts)
-
-    def at(self, time: Fraction, before: bool, voice: int) -> Now:
-        for part in self.parts:
-            if voice < part.voices:
-                return part.at(time, before, voice)
-            voice -= part.voices
-        cycle = Fraction(cycle_of(time, before))
-        return Now(cycle, cycle + 1, None)
-
-
-Model = Leaf | Steps | Turns | Faster | Together
-
 
 def euclid_model(node: Model, hits: str) -> Steps:
     """A rhythm, written out: `x..x..x.`."""
@@ -211,32 +81,10 @@ def onsets(model: Model, begin: Fraction, end: Fraction, voice: int) -> int:
 
 # --- patterns of all kinds --------------------------------------------------------------------------------------------
 
-LEAVES = st.one_of(
-    st.integers(-9, 99).map(lambda n: Leaf(str(n), float(n))),
-    st.sampled_from([Leaf("c4", 60), Leaf("eb3", 51), Leaf("f#5", 78), Leaf("0.25", 0.25)]),
-    st.just(Leaf("~", None)),
-)
-SUFFIXES = st.sampled_from(["*2", "*3", "*1.5", "/2", "/3", "/1.5"])
-
-
-def larger(nodes: st.SearchStrategy[Model]) -> st.SearchStrategy[Model]:
-    steps = st.tuples(nodes, st.sampled_from([1, 1, 1, 2, 3]), st.sampled_from([1, 1, 1, 2]))
-    return st.one_of(
-        st.lists(steps, min_size=1, max_size=4).map(lambda found: Steps(tuple(found))),
-        st.lists(nodes, min_size=1, max_size=3).map(lambda found: Turns(tuple(found))),
-        st.builds(Faster, nodes, SUFFIXES),
-        st.lists(nodes, min_size=2, max_size=2).map(lambda found: Together(tuple(found))),
-    )
-
-
-MODELS = st.recursive(LEAVES, larger, max_leaves=8)
-
-
 def kernel_of(model: Model, per: str, voice: int) -> Kernel | None:
     """A sound of the outputs of a voice; None if the pattern has too many events, which other tests are about."""
-    text = model.text[1:-1] if isinstance(model, Steps) else model.text
     names = [f"p@{name}{voice + 1 if voice else ''}" for name in OUTPUTS]
-    source = f'me<bpm> = {BPM}\np<{", ".join(n[2:] for n in names)}> = pattern("{text}", per: {per})\n'
+    source = f'me<bpm> = {BPM}\np<{", ".join(n[2:] for n in names)}> = pattern("{whole(model)}", per: {per})\n'
     try:
         (unit,) = build(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable()).units
     except WeftError as failure:
@@ -277,6 +125,77 @@ def assert_sounds(model: Model, per: str, voice: int, candidates: Sequence[Fract
                 assert (got[0, place], got[1, place], got[2, place] > 1e6) == (0, 0, True), model.text
             else:
                 assert SERIES.agreement(got[:, place], numbers).all(), (model.text, per, voice, times[place], machine)
+
+
+# --- the tables of events, in exact fractions -------------------------------------------------------------------------
+
+CYCLES_COMPARED = 8
+
+
+def tracks_of(text: str) -> PatternTracks | None:
+    """The tables of a pattern; None if it has too many events."""
+    source = Source("test.weft", f'"{text}"')
+    try:
+        tracks = pattern_of(Text(text, Span(source, 0, len(text) + 2)), Fraction(4), 0.0).tracks
+    except WeftError as failure:
+        if {d.code for d in failure.diagnostics} != {"pattern-too-large"}:
+            raise
+        return None
+    return tracks if tracks.failure is None else None
+
+
+def hits_of(tracks: PatternTracks, voice: int) -> list[PatternHit]:
+    """The events of a voice in the first cycles."""
+    track = tracks.by_source[voice]
+    moves = range(0, CYCLES_COMPARED, track.cycles)
+    hits = (hit._replace(begin=hit.begin + by, end=hit.end + by) for by in moves for hit in track.hits)
+    return [hit for hit in hits if hit.begin < CYCLES_COMPARED]
+
+
+def now_of(hit: PatternHit) -> Now:
+    return Now(hit.begin, hit.end, hit.value)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
+@given(MODELS)
+def test_events_are_where_the_reference_has_them(model: Model) -> None:
+    assert_has_events(model)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(MODELS)
+def test_events_of_a_thousand_patterns_are_where_the_reference_has_them(model: Model) -> None:
+    assert_has_events(model)
+
+
+def assert_has_events(model: Model) -> None:
+    tracks = tracks_of(whole(model))
+    for voice in range(model.voices) if tracks is not None else ():
+        assert tracks is not None
+        assert [*map(now_of, hits_of(tracks, voice))] == [*events(model, voice, 0, CYCLES_COMPARED)], whole(model)
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(MODELS, min_size=2, max_size=4))
+def test_a_choice_has_the_events_of_its_parts_each_under_its_share_of_one_draw(parts: list[Model]) -> None:
+    text = "|".join(map(whole, parts))
+    tracks = tracks_of(f"[{text}]")
+    for voice in range(max(part.voices for part in parts)) if tracks is not None else ():
+        assert tracks is not None
+        found: dict[int, list[Now]] = defaultdict(list)
+        draws: dict[int, set[int]] = defaultdict(set)
+        for hit in hits_of(tracks, voice):
+            (share,) = hit.shares
+            number = round(share.low * len(parts))
+            assert (share.low, share.high) == (number / len(parts), (number + 1) / len(parts))
+            found[number].append(now_of(hit))
+            draws[math.floor(hit.begin)].add(share.draw)
+        assert all(len(each) == 1 for each in draws.values()), "a cycle has one draw"
+        for number, part in enumerate(parts):
+            wanted = [now for cycle in range(CYCLES_COMPARED) for now in events(part, voice, cycle, cycle + 1)]
+            ends = [min(now.end, Fraction(math.floor(now.begin) + 1)) for now in wanted]
+            assert found[number] == [Now(now.begin, e, now.value) for now, e in zip(wanted, ends, strict=True)], text
 
 
 # Some cycles from the start, before the start, and after a long performance.
@@ -382,6 +301,53 @@ def test_where_all_is_left_to_chance_it_is_known_for_long_what_sounded_last() ->
     assert (since[far] > 1e6).all()
 
 
+def test_a_choice_draws_one_of_its_sequences_in_each_cycle() -> None:
+    times = np.arange(-8 * CYCLES, 8 * CYCLES) / 8 + 0.03
+    gate, value, step = sampled("[1|2 3|~] [4*2|[5|6]]", "gate value step", times)
+    by_slot = np.where(gate > 0, value, 0).reshape(-1, 8)
+    first, second = by_slot[:, :4], by_slot[:, 4:]
+    assert {tuple(row) for row in first} == {(1, 1, 1, 1), (2, 2, 3, 3), (0, 0, 0, 0)}
+    assert {tuple(row) for row in second} == {(4, 4, 4, 4), (5, 5, 5, 5), (6, 6, 6, 6)}
+    for column, shares in ((first[:, 0], {1: 1 / 3, 2: 1 / 3, 0: 1 / 3}), (second[:, 0], {4: 0.5, 5: 0.25, 6: 0.25})):
+        for number, share in shares.items():
+            assert abs((column == number).mean() - share) < 0.03
+    # Two choices draw independently of each other, and so do two cycles.
+    assert abs(((first[:, 0] == 1) & (second[:, 0] == 4)).mean() - 1 / 6) < 0.03
+    assert abs((second[1:, 0] == second[:-1, 0]).mean() - 0.375) < 0.03
+    assert np.all(np.diff(step) >= 0)
+    assert len(np.unique(step[gate > 0])) == sum({1: 1, 2: 2, 0: 0}[n] for n in first[:, 0]) + 2 * np.sum(
+        second[:, 0] == 4) + np.sum(second[:, 0] != 4)  # fmt: skip
+
+
+def test_a_choice_that_comes_four_times_draws_four_times() -> None:
+    times = np.arange(4 * CYCLES) / 4 + 0.03
+    for text in ("[1|2]*4", "[1|2]!4", "{[1|2] [1|2] [1|2]}%4", "[1|2]! . [1|2] !"):
+        (value,) = sampled(text, "value", times)
+        rows = {tuple(row) for row in value.reshape(-1, 4)}
+        assert len(rows) == 16, text
+
+
+def test_voices_and_words_of_a_choice_agree() -> None:
+    times = np.arange(4000) / 4 + 0.01
+    value, value2, gate, gate2, bd, sn = sampled("[[1, 5]|[2, 6]] [bd|sn ~]", "value value2 gate gate2 bd sn", times)
+    early = np.arange(4000) % 4 < 2
+    assert np.array_equal(value[early] + 4, value2[early])
+    assert set(value[early]) == {1, 2}
+    assert not gate2[~early].any()
+    assert np.array_equal((bd + sn)[~early], gate[~early])
+    assert {(b, s) for b, s in zip(bd[~early], sn[~early], strict=True)} == {(1, 0), (0, 1), (0, 0)}
+
+
+def test_the_gate_of_an_event_does_not_fall_for_one_that_was_not_drawn() -> None:
+    times = np.arange(0, 400, 0.05) + 0.001
+    gate, value = sampled("1|2 3", "gate value", times)
+    whole_cycles = value.reshape(-1, 20)[:, 10] == 1
+    assert 0.3 < whole_cycles.mean() < 0.7
+    assert gate.reshape(-1, 20)[whole_cycles, :19].all()
+    (others,) = sampled("1|2 3", "gate", np.arange(400) + 0.49)
+    assert np.array_equal(others > 0, whole_cycles)
+
+
 def test_what_is_always_left_out_never_was() -> None:
     assert sampled("5?1", "value gate", np.array([0.5, 7.5])).tolist() == [[0, 0], [0, 0]]
     assert (sampled("~", "since", np.array([0.5, 7.5])) > 1e6).all()
@@ -392,7 +358,7 @@ def test_what_is_always_left_out_never_was() -> None:
 # Four cycles from left to right, and a tenth of a cycle from top to bottom.
 PICTURE = """\
 me<bpm> = 60
-pattern("0 [3 7]*1.5 ~ <5 8? 11>!2 x(3,8), bd sn?", per: 1)::p<value, gate, since, bd, value2>
+p<value, gate, since, bd, value2> = pattern("0 [3 7]*1.5 <5 8?>!2 x(<3 -5>,8) [1|4 .. 6], {bd sn? ff2}%<2 4>", per: 1)
 there = me@time + me@x * 4 + me@y * 0.1
 display(p@value(there) / 12, p@gate(there), min(p@since(there), 1), p@bd(there) * 0.5 + p@value2(there) * 0.1)
 """
@@ -419,6 +385,7 @@ def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, reques
 @pytest.mark.parametrize(
     "text",
     ["x*1000", "[[x*64]*64]*64", "[[[[x!64]!64]!64]!64]!64", "<0 1 2 3 4 5 6 7>*1.001", "[[[x*1000]*1000]*1000]/7",
+     "[0|1 .. 4]*64", "{<0 1!58> 2 3, <0!60 1>}%<2 3 5>", "x*<1 900>",
      "<0!7> <0!11 1> <0!17 1>", "0, 1, 2, 3, 4, 5, 6, 7, 8", "<0 1 2 3 4 5 6> <0 1!10> <0 1!16>",
      "<x!63> <x!62>, <x!61> <x!59>"],
 )  # fmt: skip

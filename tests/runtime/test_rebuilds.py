@@ -428,6 +428,13 @@ def test_a_definition_becomes_another_one(one: str, other: str) -> None:
     assert unlike(alone, found) == ""
 
 
+def test_a_pattern_is_written_otherwise() -> None:
+    """Its events, voices and words are those of the text of now."""
+    texts = ("0 3 7", "c4 ef4 bf3", "{0 3 7}%<2 4>", "0 3|7", "0 3|7 9", "0 3, 7", "t f", "0 .. 7", "0 . 3! 7",
+             "x(<3 -5>,8)", "bd [sn|hh]*<2 3>", "bd [sn|hh]*<2 4>", "0 3 7")  # fmt: skip
+    check_texts(f'p<value, gate> = pattern("{text}")\ndisplay(p@value, p@gate, 0)\naudio(p@gate)\n' for text in texts)
+
+
 @pytest.mark.parametrize("mistake", ["nine", "9 9"])
 def test_a_fix_starts_from_the_last_good_build(mistake: str) -> None:
     """But for what the mistake affected."""

@@ -20,8 +20,8 @@ from weft.graph.budget import Budget
 from weft.graph.domain import Coordinates, Environment
 from weft.syntax.ast import Text
 from weft.syntax.patterns import (
-    PatternChance, PatternEvent, PatternNode, PatternRest, PatternSequence, PatternSpeed, PatternStack, PatternText,
-    parse_pattern, voices_of
+    PatternChance, PatternChoice, PatternEvent, PatternNode, PatternRest, PatternSequence, PatternSpeed, PatternStack,
+    PatternText, PatternTurns, parse_pattern, voices_of
 )
 
 V = TypeVar("V")
@@ -118,19 +118,40 @@ def pattern_of(text: Text, per: Fraction, seed: float) -> PatternCall:
 # --- tables of events ---
 
 
+class PatternShare(NamedTuple):
+    """The part of a draw, from `low` up to `high`, at which one of several sequences is played."""
+
+    draw: int
+    low: float
+    high: float
+
+
 class PatternHit(NamedTuple):
-    """An event of a table: from `begin` to `end`, in cycles. It is number `place` in its cycle, and is left out with a
-    probability. Whether it is left out in round n of its table is decided by draw `scale` · n + `offset` of `draw`."""
+    """An event of a table: from `begin` to `end`, in cycles. It is number `place` in its cycle. It sounds if each of
+    its shares was drawn, and if it is not left out, which it is with a probability. Draw `scale` · n + `offset` of
+    `draw`, and of those of the shares, decides this in round n of its table."""
 
     begin: Fraction
     end: Fraction
     value: float
     word: str | None
     left_out: float
+    shares: tuple[PatternShare, ...] = ()
     place: int = 0
     draw: int = 0
     scale: int = 1
     offset: int = 0
+
+    @property
+    def is_certain(self) -> bool:
+        return self.left_out == 0 and not self.shares
+
+    def excludes(self, other: PatternHit) -> bool:
+        """Whether the two never sound in the same round, because each is of another sequence of one choice."""
+        if (self.scale, self.offset) != (other.scale, other.offset):
+            return False
+        low_by_draw = {share.draw: share.low for share in self.shares}
+        return any(low_by_draw.get(share.draw, share.low) != share.low for share in other.shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,6 +189,14 @@ def _too_large(span: Span, message: str, hint: str | None = None) -> WeftError:
     return error("pattern-too-large", message, span, hint)
 
 
+class _Drawn(NamedTuple):
+    """That a choice plays one of its parts in its cycle that begins at a time."""
+
+    choice: PatternChoice
+    part: int
+    begin: Fraction
+
+
 class _Fragment(NamedTuple):
     """A part of an event that is within the time that was asked for; `begins` if the event begins there."""
 
@@ -175,8 +204,14 @@ class _Fragment(NamedTuple):
     end: Fraction
     begins: bool
     event: PatternEvent
-    left_out: float
-    voice: int
+    left_out: float = 0.0
+    drawn: tuple[_Drawn, ...] = ()
+    voice: int = 0
+
+    def moved(self, scale: Fraction, by: Fraction = Fraction(0)) -> _Fragment:
+        """The same in another time, which is `scale` times this one, and `by` more."""
+        drawn = tuple(each._replace(begin=each.begin * scale + by) for each in self.drawn)
+        return self._replace(begin=self.begin * scale + by, end=self.end * scale + by, drawn=drawn)
 
 
 class _Expansion:
@@ -186,6 +221,8 @@ class _Expansion:
         self._span = span
         self.visited = 0
         self._draws = 0
+        self._choices: dict[tuple[PatternChoice, Fraction], int] = {}
+        self._periods: dict[PatternNode, int] = {}
 
     def tracks(self, node: PatternNode) -> list[PatternTrack]:
         """The tables of the voices of one sequence."""
@@ -193,7 +230,24 @@ class _Expansion:
         found: list[list[_Fragment]] = [[] for _ in range(voices_of(node))]
         for fragment in self._between(node, Fraction(0), Fraction(cycles)):
             found[fragment.voice].append(fragment)
-        return [PatternTrack(cycles, tuple(self._numbered(_joined(voice)))) for voice in found]
+        return [PatternTrack(cycles, tuple(self._numbered(self._hits(voice)))) for voice in found]
+
+    def _hits(self, fragments: Sequence[_Fragment]) -> list[PatternHit]:
+        """The events of a voice. A fragment that goes on where one left off makes it longer; otherwise it is a rest."""
+        hits: list[PatternHit] = []
+        for each in sorted(fragments, key=lambda fragment: fragment.begin):
+            if each.begins:
+                shares = tuple(map(self._share, each.drawn))
+                hits.append(PatternHit(each.begin, each.end, each.event.value, each.event.word, each.left_out, shares))
+            elif hits and hits[-1].end == each.begin:
+                hits[-1] = hits[-1]._replace(end=each.end)
+        return hits
+
+    def _share(self, drawn: _Drawn) -> PatternShare:
+        """What has to be drawn. Events have the numbers from 0 on as their draws, and choices those below."""
+        draw = self._choices.setdefault((drawn.choice, drawn.begin), -1 - len(self._choices))
+        parts = len(drawn.choice.parts)
+        return PatternShare(draw, drawn.part / parts, (drawn.part + 1) / parts)
 
     def _numbered(self, hits: Sequence[PatternHit]) -> Iterator[PatternHit]:
         if len(hits) > MAX_EVENTS:
@@ -208,11 +262,18 @@ class _Expansion:
 
     def _period(self, node: PatternNode) -> int:
         """The number of cycles after which a node comes again."""
+        if node not in self._periods:
+            self._periods[node] = self._found_period(node)
+        return self._periods[node]
+
+    def _found_period(self, node: PatternNode) -> int:
         match node:
             case PatternSequence(steps):
                 period = math.lcm(*map(self._period, {step for step, _ in steps}))
-            case PatternStack(parts):
+            case PatternStack(parts) | PatternChoice(parts):
                 period = math.lcm(*map(self._period, parts))
+            case PatternTurns(parts):
+                period = math.lcm(len(parts), *map(self._period, parts))
             case PatternSpeed(inner, factor):
                 period = (self._period(inner) / factor).numerator
             case PatternChance(node=inner):
@@ -229,8 +290,7 @@ class _Expansion:
         match node:
             case PatternEvent():
                 for cycle in self._cycles(begin, end):
-                    yield _Fragment(max(begin, Fraction(cycle)), min(end, Fraction(cycle + 1)), cycle >= begin, node,
-                                    0.0, 0)  # fmt: skip
+                    yield _Fragment(max(begin, Fraction(cycle)), min(end, Fraction(cycle + 1)), cycle >= begin, node)
             case PatternSequence():
                 for cycle in self._cycles(begin, end):
                     yield from self._of_sequence(node, cycle, max(begin - cycle, _START), min(end - cycle, _END))
@@ -242,7 +302,16 @@ class _Expansion:
                     first += voices_of(part)
             case PatternSpeed(inner, factor):
                 for found in self._between(inner, begin * factor, end * factor):
-                    yield found._replace(begin=found.begin / factor, end=found.end / factor)
+                    yield found.moved(1 / factor)
+            case PatternTurns(parts):
+                for cycle in self._cycles(begin, end):
+                    yield from self._of_cycle(parts[cycle % len(parts)], cycle, begin, end)
+            case PatternChoice(parts):
+                for cycle in self._cycles(begin, end):
+                    for number, part in enumerate(parts):
+                        drawn = _Drawn(node, number, Fraction(cycle))
+                        for found in self._of_cycle(part, cycle, begin, end):
+                            yield found._replace(drawn=(drawn, *found.drawn))
             case PatternChance(inner, left_out):
                 for found in self._between(inner, begin, end):
                     yield found._replace(left_out=1 - (1 - left_out) * (1 - found.left_out))
@@ -261,6 +330,12 @@ class _Expansion:
             raise _too_large(self._span, f"this pattern has more than {_MOST_VISITED:,} steps until it comes again",
                              _SHORTER)  # fmt: skip
 
+    def _of_cycle(self, node: PatternNode, cycle: int, begin: Fraction, end: Fraction) -> Iterator[_Fragment]:
+        """The fragments between two times of what begins in a cycle."""
+        for found in self._between(node, max(begin, Fraction(cycle)), min(end, Fraction(cycle + 1))):
+            if found.begins or found.begin > cycle:
+                yield found
+
     def _of_sequence(self, node: PatternSequence, cycle: int, first: Fraction, last: Fraction) -> Iterator[_Fragment]:
         """The fragments of one cycle of a sequence, between two places in that cycle."""
         place = bisect_right(node.ends, first)
@@ -273,20 +348,8 @@ class _Expansion:
             for found in self._between(step, *inner):
                 if not found.begins and found.begin == cycle:
                     continue  # the rest of an event that began before this step
-                yield found._replace(begin=offset + (found.begin - cycle) * length,
-                                     end=offset + (found.end - cycle) * length)  # fmt: skip
+                yield found.moved(length, offset - cycle * length)
             place, begin = place + 1, end
-
-
-def _joined(fragments: Sequence[_Fragment]) -> list[PatternHit]:
-    """The events of a voice. A fragment that goes on where one left off makes it longer; otherwise it is a rest."""
-    hits: list[PatternHit] = []
-    for each in sorted(fragments, key=lambda fragment: fragment.begin):
-        if each.begins:
-            hits.append(PatternHit(each.begin, each.end, each.event.value, each.event.word, each.left_out))
-        elif hits and hits[-1].end == each.begin:
-            hits[-1] = hits[-1]._replace(end=each.end)
-    return hits
 
 
 def _repeated(track: PatternTrack, times: int) -> PatternTrack:
@@ -314,14 +377,14 @@ def _of_word(word: str, voices: Sequence[PatternTrack], span: Span) -> PatternTr
 
 def _searchable(track: PatternTrack) -> PatternTrack:
     """A table in which a search finds an event that was not left out, or almost certainly so."""
-    if not track.hits or any(hit.left_out == 0 for hit in track.hits):
+    if not track.hits or any(hit.is_certain for hit in track.hits):
         return track
     return _repeated(track, -(-_LEAST_SEARCHED // len(track.hits)))
 
 
 def _shortest(track: PatternTrack) -> PatternTrack:
     """The shortest table of the same events; where some are left to chance, their draws differ from cycle to cycle."""
-    if any(hit.left_out for hit in track.hits):
+    if not all(hit.is_certain for hit in track.hits):
         return track
     hits = [hit._replace(draw=0) for hit in track.hits]
     for cycles in range(1, track.cycles):
@@ -342,7 +405,7 @@ def pattern_value(pattern: PatternCall, plane: int, env: Environment[V], at: Coo
     if pattern.tracks.failure is not None:
         raise pattern.tracks.failure
     track = pattern.tracks.by_source[output.of]
-    budget.spend(_STEPS_OF_AN_EVENT * len(track.hits))
+    budget.spend(_STEPS_OF_AN_EVENT * sum(1 + len(hit.shares) for hit in track.hits))
     return _TrackReading(pattern, track, env, at).fact(output.fact)
 
 
@@ -381,21 +444,27 @@ class _TrackReading(Generic[V]):
 
     def _ends(self) -> list[float]:
         """Where the gate of each event falls, in beats."""
-        onsets = sorted({hit.begin for hit in self._hits})
-        following = dict(zip(onsets, [*onsets[1:], *(first + self._cycles for first in onsets[:1])], strict=True))
         ends: list[float] = []
-        for hit in self._hits:
-            begin, end, until = (float(t * self._per) for t in (hit.begin, hit.end, following[hit.begin]))
+        for place, hit in enumerate(self._hits):
+            begin, end, until = (float(t * self._per) for t in (hit.begin, hit.end, self._following(place)))
             gap = min(_GAP / (60 / self._env.settings["bpm"]), (until - begin) / 2)
             ends.append(end if end < until else until - gap)
         return ends
+
+    def _following(self, place: int) -> Fraction:
+        """The next onset after that of an event, of one that may sound with it."""
+        hit = self._hits[place]
+        for other in self._hits[place + 1 :]:
+            if other.begin > hit.begin and not hit.excludes(other):
+                return other.begin
+        return self._hits[0].begin + self._cycles
 
     def _latest(self, facts: Sequence[float], turn: float, none: float) -> V:
         """The fact of the latest event that was not left out. `turn` is how much less it is for an event of the round
         before, and `none` what there is if none is found there."""
         const = self._env.algebra.const
         hits = self._hits
-        certain = max((place for place, hit in enumerate(hits) if hit.left_out == 0), default=None)
+        certain = max((place for place, hit in enumerate(hits) if hit.is_certain), default=None)
         latest = const(none if certain is None else facts[certain] - turn)
         for place in range(0 if certain is None else certain + 1, len(hits)):
             latest = self._unless_left_out(hits[place], -1, facts[place] - turn, latest)
@@ -411,12 +480,21 @@ class _TrackReading(Generic[V]):
 
     def _unless_left_out(self, hit: PatternHit, turn: int, fact: float, before: V) -> V:
         """The fact of an event of this round, or of one `turn` later; what was before if it is left out."""
-        ops = self._env.ops
-        if hit.left_out == 0:
+        if hit.is_certain:
             return self._env.algebra.const(fact)
+        ops = self._env.ops
         number = ops("add", ops("mul", self._round, float(hit.scale)), float(hit.offset + turn * hit.scale))
-        drawn = ops("hash", float(hit.draw), number, self._seed)
-        return ops("select", ops("ge", drawn, hit.left_out), fact, before)
+        value = self._env.algebra.const(fact)
+        if hit.left_out:
+            drawn = ops("hash", float(hit.draw), number, self._seed)
+            value = ops("select", ops("ge", drawn, hit.left_out), value, before)
+        for draw, low, high in hit.shares:
+            drawn = ops("hash", float(draw), number, self._seed)
+            if high < 1:
+                value = ops("select", ops("lt", drawn, high), value, before)
+            if low > 0:
+                value = ops("select", ops("ge", drawn, low), value, before)
+        return value
 
     def _search(self, onsets: Sequence[float], found: Sequence[V]) -> V:
         """The value of the last onset that is not after the place, by halves."""
