@@ -55,6 +55,23 @@ def test_a_folder_is_looked_at_again_and_again(tmp_path: Path) -> None:
     assert patches.move(1) == tmp_path / "b.weft"
 
 
+def test_a_folder_counts_and_leaves_hidden_files_alone(tmp_path: Path) -> None:
+    in_order = [
+        "1-scene.weft", "2-scene.weft", "10-scene.weft", "Act 1 b.weft", "act 2 a.weft", "act 10.weft", "b.weft",
+        "b1.weft",
+    ]  # fmt: skip
+    for name in (*reversed(in_order), "._1-scene.weft", ".hidden.weft", ".weft"):
+        (tmp_path / name).touch()
+    patches = SetList([], tmp_path)
+    assert [path.name for path in patches.patches] == in_order
+    assert patches.current.name == in_order[0]
+    patches.move(1)
+    patches.current.unlink()
+    moved = patches.move(1)
+    assert moved is not None
+    assert moved.name == in_order[2]
+
+
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(WeftError, match="there is no patch in"):
         SetList([], tmp_path)

@@ -19,7 +19,7 @@ from weft.contexts import context_table
 from weft.errors import did_you_mean, visible, visible_lines
 from weft.syntax.docs import first_sentence, opening_line
 from weft.syntax.includes import open_source
-from weft.syntax.scanner import ENDING
+from weft.syntax.scanner import ENDING, is_patch_name
 
 # Folders of patches that are measured or included, not played.
 _NOT_TO_PLAY = ("bench", "lib")
@@ -28,7 +28,7 @@ _NOT_TO_PLAY = ("bench", "lib")
 def shipped() -> Mapping[str, Path]:
     """The patches to play by name, in alphabetical order. Raises Missing if none are installed."""
     folder = shipped_patches()
-    paths = [path.relative_to(folder) for path in folder.rglob("*" + ENDING)]
+    paths = [path.relative_to(folder) for path in folder.rglob("*" + ENDING) if is_patch_name(path.name)]
     return {p.with_suffix("").as_posix(): folder / p for p in sorted(paths) if p.parts[0] not in _NOT_TO_PLAY}
 
 

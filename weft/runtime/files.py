@@ -4,6 +4,7 @@ set list of its patches."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from weft.errors import error
-from weft.syntax.scanner import MAX_BYTES, why_not_plain
+from weft.syntax.scanner import MAX_BYTES, is_patch_name, why_not_plain
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: no patch is larger."""
@@ -104,9 +105,17 @@ def claim(path: Path) -> bool:
     return True
 
 
+def natural_order(path: Path) -> tuple[tuple[str | int, ...], Path]:
+    """What to sort paths by so that numbers in their names count: 1, 2, 10. Capitals make no difference."""
+    # Of the parts, each second one is a number.
+    parts = re.split(r"([0-9]+)", path.stem.casefold())
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(parts)), path
+
+
 class SetList:
     """The patches of a performance, one of which plays: those that were named, in this order, and then those in a
-    folder, by their names. The folder is looked at whenever another patch is asked for."""
+    folder, by their names in natural order, without hidden files. The folder is looked at whenever another patch is
+    asked for."""
 
     def __init__(self, patches: Sequence[Path], folder: Path | None = None) -> None:
         """Raises WeftError if there is none."""
@@ -122,7 +131,8 @@ class SetList:
         found: list[Path] = []
         if self._folder is not None:
             with suppress(OSError):
-                found = sorted(path for path in self._folder.iterdir() if path.suffix == ".weft" and path.is_file())
+                found = [path for path in self._folder.iterdir() if is_patch_name(path.name) and path.is_file()]
+                found.sort(key=natural_order)
         return list(dict.fromkeys([*self._patches, *found]))
 
     @property
@@ -136,7 +146,7 @@ class SetList:
         patches = self.patches
         if self.current not in patches:
             # It was deleted: the next one has moved up.
-            patches = sorted([*patches, self.current])
+            patches = sorted([*patches, self.current], key=natural_order)
         if len(patches) < 2:
             return None
         self.current = patches[(patches.index(self.current) + step) % len(patches)]

@@ -14,7 +14,7 @@ from typing import Final
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean, steps_of
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
-from weft.syntax.scanner import ENDING, UnreadableError, read_stream, read_text
+from weft.syntax.scanner import ENDING, UnreadableError, is_patch_name, read_stream, read_text
 
 MAX_INCLUDES: Final = 64
 """How deep files include each other."""
@@ -116,7 +116,7 @@ def libraries() -> Mapping[str, str]:
     folder = resources.files("weft").joinpath("std")
     if not folder.is_dir():
         return MappingProxyType({})
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(ENDING)), key=lambda f: f.name)
+    files = sorted((f for f in folder.iterdir() if is_patch_name(f.name)), key=lambda f: f.name)
     texts = {f"std.{f.name.removesuffix(ENDING)}": f.read_text(encoding="utf-8") for f in files}
     return MappingProxyType(texts)
 

@@ -79,6 +79,12 @@ def read_stream(descriptor: int) -> str:
 _FOLDER: Final = "it is a folder"
 
 
+def is_patch_name(name: str) -> bool:
+    """Whether a file that was found in a folder is a patch or a library, by its name. Hidden files are not, among them
+    those (`._a.weft`) in which a Mac keeps what other file systems have no room for."""
+    return name.endswith(ENDING) and not name.startswith(".")
+
+
 def why_not_plain(mode: int) -> str | None:
     """Why a file with this mode cannot be read; None for a plain file."""
     if stat.S_ISDIR(mode):
