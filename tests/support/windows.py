@@ -94,17 +94,49 @@ def private_display() -> Iterator[None]:
 _REPLACE = 0
 
 
+class _CursorImage(ctypes.Structure):
+    """`XFixesCursorImage`, up to its pixels."""
+
+    _fields_ = [
+        *((name, ctypes.c_short) for name in ("x", "y")),
+        *((name, ctypes.c_ushort) for name in ("width", "height", "xhot", "yhot")),
+        ("serial", ctypes.c_ulong),
+        ("pixels", ctypes.POINTER(ctypes.c_ulong)),
+    ]
+
+
+@contextmanager
+def _x11() -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p]]:
+    """Xlib, and a connection of its own to the display that the environment names."""
+    x11 = ctypes.CDLL(find_library("X11") or "libX11.so.6")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    display = ctypes.c_void_p(x11.XOpenDisplay(None))
+    assert display, "no display"
+    try:
+        yield x11, display
+    finally:
+        x11.XCloseDisplay(display)
+
+
+def pointer_is_seen() -> bool:
+    """Whether the display shows a pointer where it is now."""
+    fixes = ctypes.CDLL(find_library("Xfixes") or "libXfixes.so.3")
+    fixes.XFixesGetCursorImage.restype = ctypes.POINTER(_CursorImage)
+    with _x11() as (x11, display):
+        assert fixes.XFixesQueryExtension(display, ctypes.byref(ctypes.c_int()), ctypes.byref(ctypes.c_int()))
+        image = fixes.XFixesGetCursorImage(display)
+        seen = any(image.contents.pixels[at] >> 24 for at in range(image.contents.width * image.contents.height))
+        x11.XFree(image)
+    return seen
+
+
 def set_property(window: int | None, name: str, kind: str, value: bytes | Sequence[int]) -> None:
     """Sets a property of a window, or of the root window, on the display that the environment names.
 
     `kind` is the property's type. A text is given as bytes, everything else as numbers of 32 bits.
     """
-    x11 = ctypes.CDLL(find_library("X11") or "libX11.so.6")
-    x11.XOpenDisplay.restype = ctypes.c_void_p
-    x11.XInternAtom.restype = x11.XDefaultRootWindow.restype = ctypes.c_ulong
-    display = ctypes.c_void_p(x11.XOpenDisplay(None))
-    assert display, "no display"
-    try:
+    with _x11() as (x11, display):
+        x11.XInternAtom.restype = x11.XDefaultRootWindow.restype = ctypes.c_ulong
         root = x11.XDefaultRootWindow(display)
         names = [ctypes.c_ulong(x11.XInternAtom(display, text.encode(), 0)) for text in (name, kind)]
         # Xlib takes numbers of 32 bits as longs.
@@ -112,5 +144,3 @@ def set_property(window: int | None, name: str, kind: str, value: bytes | Sequen
         target = ctypes.c_ulong(root if window is None else window)
         width = 8 if isinstance(value, bytes) else 32
         x11.XChangeProperty(display, target, *names, width, _REPLACE, items, len(value))
-    finally:
-        x11.XCloseDisplay(display)

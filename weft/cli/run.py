@@ -83,18 +83,19 @@ _OSC_ADDRESS = _OscAddressParam()
 
 
 class _WindowParam(_WindowType):
-    """`beamer=1920x1080@1:full`: a name, and how the window of this name opens."""
+    """`beamer=1920x1080@1:full`: a name, and how the window of this name opens. The name of the first window is empty:
+    `1280x720@1:full`."""
 
-    name = "NAME=WxH@N:full"
+    name = "[NAME=]WxH@N:full"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, WindowOptions]:
-        match = re.fullmatch(r"(.+?)=([^=@:]+)?(?:@(\d+))?(:full)?", str(value), re.DOTALL)
+        match = re.fullmatch(r"(?:(.+?)=)?((?(1)|(?=\d))[^=@:]+)?(?:@(\d+))?(:full)?", str(value), re.DOTALL)
         if match is None or not any(match.groups()[1:]):
             words = "is not a window; write it like beamer=1920x1080@1:full, and leave out what need not be said"
             self.fail(f"{value!r} {words}", param, ctx)
-        name, size, monitor, full = match.groups()
+        name, size, monitor, full = match[1] or "", *match.groups()[1:]
         options = WindowOptions(
             None if size is None else SIZE.convert(size, param, ctx), None if monitor is None else int(monitor),
             full is not None,
@@ -116,7 +117,8 @@ _WINDOW = _WindowParam()
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--window", "windows", type=_WINDOW, multiple=True,
-              help='How the window of display(…, to: "NAME") opens; for each window once.')
+              help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
+                   " first window is and stays.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
 @click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
@@ -194,7 +196,7 @@ class _RunOptions:
         path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps, samples=self.samples)
-            sizes = {name: window.size for name, window in self.windows if window.size is not None}
+            sizes = {name: window.size for name, window in self.windows if name and window.size is not None}
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)
@@ -281,7 +283,7 @@ class _RunOptions:
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)
             if session.programs.running is not None and len(session.patches.patches) == 1:
-                check_windows(dict(self.windows), [target for target in session.targets if target])
+                check_windows(filter(None, dict(self.windows)), [target for target in session.targets if target])
             # A script that waits for the end would not fix the patch.
             ends_by_itself = self.headless and (self.frames is not None or self.duration is not None)
             if session.programs.running is None and ends_by_itself:
@@ -327,16 +329,19 @@ class _RunOptions:
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
             # Imports GLFW and OpenGL: only for a window.
-            from weft.runtime.screens.window import Windows
+            from weft.runtime.screens.window import LEAST, Windows
 
             further = dict(self.windows)
+            own = further.pop("", WindowOptions())
             # The first window may show a picture with a name.
-            first_of_all = further.get(next(iter(session.targets), ""), WindowOptions())
+            named = further.get(next(iter(session.targets), ""), WindowOptions())
+            monitors = (self.monitor, own.monitor, named.monitor)
             window = Windows(
                 session.title, *session.size, further=further, on_change=session.reporter.window,
-                fullscreen=self.fullscreen or first_of_all.fullscreen,
-                monitor=first_of_all.monitor if self.monitor is None else self.monitor,
-                inputs=session.inputs, on_command=session.command, display=display,
+                fullscreen=self.fullscreen or own.fullscreen or named.fullscreen,
+                monitor=next((number for number in monitors if number is not None), None), size=own.size,
+                least=LEAST, inputs=session.inputs, on_command=session.command, display=display,
+                warn=session.reporter.warn,
             )  # fmt: skip
         except WeftError as failure:
             terminal_will_do = sys.stdout.isatty() and self.events != "-"

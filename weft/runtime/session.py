@@ -357,6 +357,7 @@ class Session:
     def _open(self, path: Path) -> None:
         self._read_values()
         self._saves.open(path)
+        self._screen.keep_size()
         self._screenshots.base = self._recorder.base = self._base
         self.reporter.events.emit("patch", file=str(path))
         self.reporter.mention(f"{path.name} · {self.patches.place}")

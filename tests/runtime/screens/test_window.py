@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.support.windows import Picture, geometry, on_x11, resize, screen, set_property, xdotool
-from weft.errors import WeftError
+from tests.support.parameters import specs_of
+from tests.support.windows import Picture, geometry, on_x11, pointer_is_seen, resize, screen, set_property, xdotool
+from weft.errors import Diagnostic, WeftError
 from weft.runtime.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -214,13 +215,110 @@ def test_a_picture_larger_than_the_screen_gets_a_window_that_fits() -> None:
         assert window.frame_size == (1280, 360)
 
 
-def test_an_unknown_monitor_is_an_error_that_lists_the_known_ones() -> None:
+@on_x11
+@pytest.mark.parametrize(
+    ("picture", "window"),
+    [((160, 90), (480, 270)), ((100, 50), (500, 270)), ((32, 32), (480, 288)), ((1000, 20), (1000, 270)),
+     ((640, 360), (640, 360))],
+)  # fmt: skip
+def test_a_small_picture_gets_a_window_in_which_text_can_be_read(
+    picture: tuple[int, int], window: tuple[int, int], eventually: Eventually
+) -> None:
+    from weft.runtime.screens.window import LEAST, Window
+
+    with Window("weft", *picture, vsync=False, least=LEAST) as opened:
+        assert opened.frame_size == window
+        opened.present(noise(700, 400))
+        eventually(lambda: opened.frame_size == (700, 400), meanwhile=opened.poll)
+        opened.present(noise(*picture))
+        eventually(lambda: opened.frame_size == window, meanwhile=opened.poll)
+
+
+@on_x11
+def test_a_window_with_a_size_of_its_own_keeps_it(eventually: Eventually) -> None:
     from weft.runtime.screens.window import Window
 
-    with pytest.raises(WeftError) as caught:
-        Window("weft", 320, 180, monitor=7)
-    assert caught.value.diagnostics[0].code == "no-monitor"
-    assert "0 (" in (caught.value.diagnostics[0].hint or "")
+    with Window("weft", 320, 180, vsync=False, size=(400, 300)) as window:
+        assert window.frame_size == (400, 300)
+        window.present(noise(640, 360))
+        window.toggle_fullscreen()
+        eventually(lambda: window.frame_size == (1280, 720), meanwhile=window.poll)
+        window.present(noise(200, 100))
+        window.toggle_fullscreen()
+        eventually(lambda: window.frame_size == (400, 300), meanwhile=window.poll)
+
+
+@on_x11
+def test_a_window_that_keeps_its_size_does_not_follow_its_pictures(window: Window, eventually: Eventually) -> None:
+    window.present(noise(200, 100))
+    eventually(lambda: window.frame_size == (200, 100), meanwhile=window.poll)
+    window.keep_size()
+    window.present(noise(400, 300))
+    window.toggle_fullscreen()
+    eventually(lambda: window.frame_size == (1280, 720), meanwhile=window.poll)
+    window.present(noise(320, 180))
+    window.toggle_fullscreen()
+    eventually(lambda: window.frame_size == (200, 100), meanwhile=window.poll)
+    assert np.array_equal(window.read_back().shape, (100, 200, 4))
+
+
+@on_x11
+@pytest.mark.parametrize("fullscreen", [True, False])
+def test_a_window_whose_monitor_is_not_there_goes_there_when_it_is(fullscreen: bool, eventually: Eventually) -> None:
+    from weft.runtime.screens.window import Window
+
+    told: list[Diagnostic] = []
+    with Window("weft", 320, 180, vsync=False, monitor=7, fullscreen=fullscreen, warn=told.append) as window:
+        (problem,) = told
+        assert (problem.severity, problem.code) == ("warning", "no-monitor")
+        assert problem.message == "there is no monitor 7 (there is 0 (screen))"
+        assert not window.fullscreen
+        assert window.frame_size == (320, 180)
+        window.follow_monitors()
+        assert geometry("weft")["X"] == "0"
+        # The one that is there takes its number.
+        window._monitor_number = 0
+        window.follow_monitors()
+        size = (1280, 720) if fullscreen else (320, 180)
+        eventually(lambda: window.frame_size == size and window.fullscreen == fullscreen, meanwhile=window.poll)
+        if not fullscreen:
+            eventually(lambda: (geometry("weft")["X"], geometry("weft")["Y"]) == ("480", "270"), meanwhile=window.poll)
+
+
+@on_x11
+def test_a_pointer_that_rests_is_hidden_until_it_is_used(
+    window: Window, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.runtime.screens.window._REST", 0.3)
+
+    def becomes(seen: bool) -> None:
+        eventually(lambda: pointer_is_seen() == seen, meanwhile=window.poll)
+
+    window.present(noise(320, 180))
+    window.inputs.parameters.adopt(specs_of("#slider level<v> = 0, 1, 0.5"))
+    for x in (101, 102):
+        xdotool("mousemove", 10, 10, "mousemove", x, 90)
+        becomes(True)
+        becomes(False)
+        window.toggle_fullscreen()
+    xdotool("click", 4)
+    becomes(True)
+    becomes(False)
+    xdotool("mousemove", 600, 400)  # beside the window
+    becomes(True)
+    xdotool("mousemove", 100, 90)
+    becomes(False)
+    # Over the panel it stays.
+    window.panel.toggle()
+    window.redraw()
+    place = next(label.place for label in window._labels(window.frame_size))
+    xdotool("mousemove", place.left + place.width // 2, place.top + 20)
+    becomes(True)
+    monkeypatch.setattr("weft.runtime.screens.window._REST", 0.0)
+    window.poll()
+    assert pointer_is_seen()
+    window.panel.toggle()
+    becomes(False)
 
 
 @on_x11

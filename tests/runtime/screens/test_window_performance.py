@@ -22,6 +22,7 @@ from weft.errors import Source
 from weft.runtime.build import build
 
 WIDTH, HEIGHT = 160, 90
+AS_SMALL = ("--window", f"{WIDTH}x{HEIGHT}")
 SIZE = f"me<width> = {WIDTH}\nme<height> = {HEIGHT}\n"
 STILL = SIZE + """\
 cell<v> = hash(me@px, me@py)
@@ -71,7 +72,7 @@ def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
 def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path, backend: str) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
-    with Performance(patch, "--backend", f"visual={backend}") as performance:
+    with Performance(patch, *AS_SMALL, "--backend", f"visual={backend}") as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, reference(STILL))
         edited = STILL.replace("0.2)", "0.35)").replace("me@y)", "1 - me@x)")
@@ -103,7 +104,7 @@ def test_two_windows_of_one_program_are_seen_side_by_side(tmp_path: Path) -> Non
         return int(np.abs(seen - wanted).max()) <= 1
 
     patch.write_text(together(STILL, side))
-    with Performance(patch) as performance:
+    with Performance(patch, *AS_SMALL) as performance:
         assert performance.wait_for("window")["name"] == "side"
         move = ["xdotool", "search", "--name", "^side", "windowmove", "--sync", "400", "300"]
         subprocess.run(move, check=True, timeout=30)
@@ -122,11 +123,34 @@ def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_pat
     patch = tmp_path / "patch.weft"
     kept = SIZE + "kept<v> = prev(kept@v) * 0 + hash(me@px, me@py)\ndisplay(kept@v, me@x, me@y)\n"
     patch.write_text(kept + "compute(kept@v, kept@v(me@x ~ mouse@x))\n")
-    with Performance(patch, "--backend", "visual=gl") as performance:
+    with Performance(patch, *AS_SMALL, "--backend", "visual=gl") as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, reference(kept))
         performance.wait_for("frames")
         assert not [event for event in performance.events if event["event"] == "backend"], performance.stderr
+
+
+def test_from_patch_to_patch_the_window_stays_and_a_missing_monitor_does_not_stop_it(tmp_path: Path) -> None:
+    patches = [tmp_path / f"{name}.weft" for name in ("first", "second")]
+    patches[0].write_text("me<width> = 500; me<height> = 300\ndisplay(1, 0, 0)\n")
+    patches[1].write_text("me<width> = 320; me<height> = 240\ndisplay(0, 1, 0)\n")
+
+    def is_seen(height: int, width: int, *colour: int) -> None:
+        deadline = time.monotonic() + 20
+        wanted = np.zeros((400, 600, 3), np.uint8)
+        wanted[:height, 250 - width // 2 : 250 + width // 2] = colour
+        while not np.array_equal(screen(tmp_path)[:400, :600], wanted):
+            assert time.monotonic() < deadline, "the window has another size"
+            time.sleep(0.05)
+
+    with Performance(patches[0], str(patches[1]), "--monitor", "1", "--fullscreen") as performance:
+        performance.wait_for("started")
+        performance.wait_for_words("warning: there is no monitor 1 (there is 0 (screen))")
+        is_seen(300, 500, 255, 0, 0)
+        subprocess.run(["xdotool", "key", "Next"], check=True, timeout=30)
+        is_seen(300, 400, 0, 255, 0)
+        patches[1].write_text("me<width> = 400; me<height> = 400\ndisplay(0, 0, 1)\n")
+        is_seen(300, 300, 0, 0, 255)
 
 
 def test_a_key_that_the_patch_reads_belongs_to_the_patch(tmp_path: Path) -> None:
@@ -134,7 +158,7 @@ def test_a_key_that_the_patch_reads_belongs_to_the_patch(tmp_path: Path) -> None
     text = SIZE + "display(key@space, key@1, 0)\n"
     patch.write_text(text)
     dark, lit, other = (reference(SIZE + f"display({red}, {green}, 0)\n") for red, green in ((0, 0), (1, 0), (0, 1)))
-    with Performance(patch) as performance:
+    with Performance(patch, *AS_SMALL) as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, dark)
         subprocess.run(["xdotool", "keydown", "space"], check=True, timeout=30)
@@ -158,7 +182,7 @@ def test_a_screenshot_is_the_picture(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
     shot = tmp_path / "patch-001.png"
-    with Performance(patch) as performance:
+    with Performance(patch, *AS_SMALL) as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, reference(STILL))
         subprocess.run(["xdotool", "key", "s"], check=True, timeout=30)

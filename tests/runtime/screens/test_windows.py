@@ -14,7 +14,7 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
-from weft.errors import Source, WeftError
+from weft.errors import Diagnostic, Source
 from weft.runtime.build import build
 from weft.runtime.coordinator import pictures_of
 from weft.runtime.program import ProgramLoader
@@ -197,10 +197,24 @@ def test_windows_open_as_they_are_asked_for(changes: Changes, commands: list[str
         assert window_of(windows, "other").frame_size == SIZE
 
 
-def test_a_monitor_of_a_further_window_that_is_not_there(changes: Changes, commands: list[str]) -> None:
-    with pytest.raises(WeftError) as caught:
-        opened(changes, commands, further={"a": WindowOptions(monitor=7)})
-    assert caught.value.diagnostics[0].code == "no-monitor"
+def test_monitors_that_are_not_there_do_not_stop_the_show(changes: Changes, commands: list[str]) -> None:
+    told: list[Diagnostic] = []
+    asked = {name: WindowOptions(monitor=number, fullscreen=True) for name, number in (("a", 7), ("b", 7), ("c", 8))}
+    with opened(changes, commands, further=asked, monitor=8, warn=told.append) as windows:
+        assert sorted(each.message.split()[4] for each in told) == ["7", "8"]
+        windows.show_others({"a": noise(1), "b": noise(2)})
+        assert changes == [("a", "opened", ""), ("b", "opened", "")]
+        assert not window_of(windows, "a").fullscreen
+        assert len(told) == 2
+
+
+def test_all_windows_keep_their_sizes(windows: Windows) -> None:
+    windows.show_others({"a": noise(1)})
+    windows.keep_size()
+    windows.show_others({"a": noise(1, 300, 200), "b": noise(2)})
+    windows.present(noise(3, 300, 200))
+    windows.poll()
+    assert [each.frame_size for each in (windows, window_of(windows, "a"))] == [SIZE, SIZE]
 
 
 def test_a_picture_that_is_too_large_costs_its_window_alone(windows: Windows, changes: Changes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -100,6 +101,9 @@ class Screen:
     def toggle_fullscreen(self) -> None:
         """Fills the monitor, or leaves full screen, if it can."""
 
+    def keep_size(self) -> None:
+        """Does not follow the size of its pictures from now on, if it has a size of its own."""
+
     def close(self) -> None:
         """Gives everything back. May be called twice."""
         self._closed = True
@@ -115,7 +119,8 @@ class Screen:
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
     """How a window opens: the size (width, height) in which its picture is computed, if it is not that of the program;
-    the number of its monitor, from 0; and whether it fills that."""
+    the number of its monitor, from 0; and whether it fills that. For the first window without a name, the size is that
+    of the window itself."""
 
     size: tuple[int, int] | None = None
     monitor: int | None = None
@@ -154,6 +159,12 @@ def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:
         return picture
     fitting = letterbox(picture, (area.width, area.height))
     return fitting.width, fitting.height
+
+
+def enlarged(picture: tuple[int, int], least: tuple[int, int]) -> tuple[int, int]:
+    """Width and height of a window for a picture: at least these; small pictures are enlarged by a whole factor."""
+    factor = max(1, math.ceil(min(least[0] / picture[0], least[1] / picture[1])))
+    return max(picture[0] * factor, least[0]), max(picture[1] * factor, least[1])
 
 
 def shared(one: Rect, other: Rect) -> int:

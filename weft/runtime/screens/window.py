@@ -6,6 +6,7 @@ All of it is for the main thread.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import Any
 
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import DeviceLostError
-from weft.errors import WeftError, error, visible
+from weft.errors import Diagnostic, WeftError, visible
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, monitor_name, no_display
@@ -22,9 +23,15 @@ from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
 from weft.runtime.screens.panel_painter import PanelPainter, PanelPlace
 from weft.runtime.screens.screen import (
-    Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, fitted, letterbox, shared
+    Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, enlarged, fitted, letterbox, shared
 )
 from weft.runtime.stderr import suppress_stderr
+
+LEAST = (480, 270)
+"""The least width and height in which errors and the panel can be read."""
+
+# The pointer is hidden after so many seconds without use.
+_REST = 2.0
 
 
 def surface_of(
@@ -61,19 +68,22 @@ class Window(Screen):
     """A window that shows pictures. The commands of `Space`, `F` and the like go to `on_command`.
 
     It takes the size of its pictures until the user resizes it. From then on, and in full screen, the picture is fitted
-    into the window.
+    into the window. The pointer is hidden while it rests over the picture.
     """
 
     def __init__(
         self, title: str, width: int, height: int, *, vsync: bool = True, fullscreen: bool = False,
         monitor: int | None = None, filtering: Filter = "linear", inputs: Inputs | None = None,
         on_command: Callable[[str], None] = lambda command: None, display: Display | None = None, leads: bool = True,
+        size: tuple[int, int] | None = None, least: tuple[int, int] = (1, 1),
+        warn: Callable[[Diagnostic], None] = lambda problem: None,
     ) -> None:
-        """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. `monitor` counts from 0.
+        """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. With a `size`, it has that
+        instead, and keeps it; otherwise small pictures are enlarged, so that it has at least the `least` size.
+        `monitor` counts from 0. If it is not there, `warn` gets a warning, and the window goes there when it is.
 
         `filtering` is how pictures are scaled. Of several windows, gamepads and the backends that draw belong to the
-        one that `leads`. Raises `WeftError`: `no-display` if no window can be opened, `no-monitor` for an unknown
-        monitor.
+        one that `leads`. Raises `WeftError` (`no-display`) if no window can be opened.
         """
         super().__init__(inputs, on_command)
         self._commands: list[str] = []
@@ -85,10 +95,14 @@ class Window(Screen):
         """Whether it filled a monitor when monitors last changed."""
         self._title = title
         self._picture_size = (width, height)
+        self._own_size, self._least = size, least
         self._requested_size: tuple[int, int] | None = None
         self._sized_by_user = False
+        self._keeps_size = size is not None
         self._minimised = False
         self._pointer_seen = False
+        self._pointer_used = time.monotonic()
+        self._pointer_hidden = False
         self._annotator = Annotator()
         self._panel_painter = PanelPainter()
         self._panel_place = PanelPlace(0, 0, 1, 1)
@@ -97,8 +111,14 @@ class Window(Screen):
                 display = Display()
                 stack.callback(display.close)
             self.display = display
-            self._monitor_number = self._check_monitor(monitor)
-            self._handle = self._open(title, width, height)
+            self._monitor_number = monitor
+            self._awaits = (problem := self._missing_monitor(monitor)) is not None
+            """Whether it goes to its monitor as soon as that is there."""
+            self._fills_awaited = fullscreen
+            self._warn = warn
+            if problem is not None:
+                warn(problem)
+            self._handle = self._open(title)
             stack.callback(glfw.destroy_window, self._handle)
             self._surface = surface_of(display, self._handle, filtering, leads)
             stack.callback(self._surface.close)
@@ -114,18 +134,21 @@ class Window(Screen):
             glfw.set_window_iconify_callback(self._handle, self._on_minimise)
             # While the window is being resized, macOS does not return from polling, but needs pictures.
             glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
-            if fullscreen:
+            if fullscreen and not self._awaits:
                 self.toggle_fullscreen()
             self.redraw()
             if leads:
                 self.inputs.connect(Gamepads())
             self._resources = stack.pop_all()
 
-    def _check_monitor(self, number: int | None) -> int | None:
+    def _missing_monitor(self, number: int | None) -> Diagnostic | None:
+        """A warning about a monitor that is not there."""
         if number is None or 0 <= number < len(glfw.get_monitors()):
-            return number
+            return None
         known = ", ".join(f"{i} ({name})" for i, name in enumerate(self.display.monitors()))
-        raise error("no-monitor", f"there is no monitor {number}", hint=f"there is {known}")
+        words = f"there is no monitor {number}" + f" (there is {known})" * bool(known)
+        hint = "its window opens on another one, and goes there as soon as it is connected"
+        return Diagnostic("warning", "no-monitor", words, hint=hint)
 
     @property
     def _monitor(self) -> Any:
@@ -134,20 +157,23 @@ class Window(Screen):
         number, monitors = self._monitor_number, glfw.get_monitors()
         return monitors[number] if number is not None and number < len(monitors) else None
 
-    def _open(self, title: str, width: int, height: int) -> Any:
+    def _open(self, title: str) -> Any:
         """Makes the window, still hidden."""
         monitor = self._monitor
         area = _work_area(monitor or glfw.get_primary_monitor())
-        width, height = self._requested_size = fitted((width, height), area)
+        width, height = self._requested_size = self._wanted_size(area)
         handle = self.display.create(width, height, title)
         if not handle:
             reason = self.display.take_error() or "unknown"
             raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
         if monitor and area:
-            left, top = area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
             with suppress_stderr():
-                glfw.set_window_pos(handle, left, top)
+                glfw.set_window_pos(handle, *_centred((width, height), area))
         return handle
+
+    def _wanted_size(self, area: Rect | None) -> tuple[int, int]:
+        """Width and height of the window in this part of a monitor, unless the user has resized it."""
+        return fitted(self._own_size or enlarged(self._picture_size, self._least), area)
 
     @property
     def frame_size(self) -> tuple[int, int]:
@@ -215,6 +241,16 @@ class Window(Screen):
         commands, self._commands = self._commands, []
         for command in commands:
             self._on_command(command)
+        self._rest_pointer()
+
+    def _rest_pointer(self) -> None:
+        """Hides the pointer when it has not been used for a moment, unless it is over the panel, and shows it again."""
+        if self._closed:  # by a command
+            return
+        rests = time.monotonic() - self._pointer_used >= _REST and not self.panel.covers(*self._pointed_cell())
+        if rests != self._pointer_hidden:
+            self._pointer_hidden = rests
+            glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if rests else glfw.CURSOR_NORMAL)
 
     def set_title(self, title: str) -> None:
         """Gives the window another title."""
@@ -225,8 +261,9 @@ class Window(Screen):
 
     def toggle_fullscreen(self) -> None:
         """Fills the monitor given at the start, or else the one under most of the window; or leaves full screen."""
+        self._awaits = False
         if self.fullscreen:
-            place = self._windowed or (0, 0, *fitted(self._picture_size, _work_area(self._monitor_below())))
+            place = self._windowed or (0, 0, *self._wanted_size(_work_area(self._monitor_below())))
             glfw.set_window_monitor(self._handle, None, *place, 0)  # type: ignore[arg-type]  # as above
             self._filled, self._was_filling = None, False
             self._follow_picture()
@@ -234,6 +271,10 @@ class Window(Screen):
         else:
             self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
             self._fill(self._monitor or self._monitor_below())
+
+    def keep_size(self) -> None:
+        """See `Screen.keep_size`."""
+        self._keeps_size = True
 
     def _fill(self, monitor: Any) -> None:
         mode = glfw.get_video_mode(monitor) if monitor else None
@@ -245,8 +286,15 @@ class Window(Screen):
 
     def follow_monitors(self) -> None:
         """To be called when monitors have come or gone. A window whose monitor is gone moves to the first one; one that
-        filled it does so again as soon as it is back."""
+        filled it does so again as soon as it is back. One whose monitor was not there goes there."""
         if self.fullscreen:
+            return
+        if self._awaits and (monitor := self._monitor) is not None:
+            self._awaits = False
+            if (area := _work_area(monitor)) is not None:
+                glfw.set_window_pos(self._handle, *_centred((self._place.width, self._place.height), area))
+            if self._fills_awaited:
+                self.toggle_fullscreen()
             return
         again = next((each for each in glfw.get_monitors() if monitor_name(each) == self._filled), None)
         if again is not None:
@@ -259,10 +307,9 @@ class Window(Screen):
         width, height = self._place.width, self._place.height
         if self._was_filling:  # GLFW leaves it as large as the monitor was
             self._was_filling = False
-            width, height = fitted(self._windowed[2:] if self._windowed else self._picture_size, area)
+            width, height = fitted(self._windowed[2:], area) if self._windowed else self._wanted_size(area)
             glfw.set_window_size(self._handle, width, height)
-        left, top = area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
-        glfw.set_window_pos(self._handle, max(left, area.left), max(top, area.top))
+        glfw.set_window_pos(self._handle, *_centred((width, height), area))
 
     @property
     def _place(self) -> Rect:
@@ -270,11 +317,11 @@ class Window(Screen):
         return Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
 
     def _follow_picture(self) -> None:
-        """Gives the window the size of its picture, or a smaller one that fits, unless the user has resized it."""
-        if self.fullscreen or self._sized_by_user:
+        """Gives the window the size for its picture, unless it keeps its own or the user has resized it."""
+        if self.fullscreen or self._sized_by_user or self._keeps_size:
             return
         area = _work_area(self._monitor_below())
-        width, height = fitted(self._picture_size, area)
+        width, height = self._wanted_size(area)
         if (width, height) == self._requested_size:
             return
         self._requested_size = (width, height)
@@ -310,6 +357,7 @@ class Window(Screen):
                 self.inputs.key_down(number, name)
 
     def _on_button(self, _window: Any, button: int, action: int, modifiers: int) -> None:
+        self._pointer_used = time.monotonic()
         if button >= len(BUTTONS):
             return
         name = BUTTONS[button]
@@ -320,6 +368,7 @@ class Window(Screen):
             self.inputs.release(name)
 
     def _on_scroll(self, _window: Any, x: float, y: float) -> None:
+        self._pointer_used = time.monotonic()
         if not self.panel.turn(x, y, *self._pointed_cell(), self._is_shift_down):
             self.inputs.turn(y)
 
@@ -337,7 +386,7 @@ class Window(Screen):
         self.redraw()
 
     def _on_pointer(self, _window: Any, _x: float, _y: float) -> None:
-        self._pointer_seen = True
+        self._pointer_seen, self._pointer_used = True, time.monotonic()
         if not self.panel.point(*self._pointed_cell(), self._is_shift_down):
             self._point()
 
@@ -378,7 +427,7 @@ class Windows(Window):
         on_change: Callable[[str, str, str], None] = lambda name, state, reason: None, **options: Any,
     ) -> None:
         """`further` says how windows open, by their names. `on_change` gets a name, `opened`, `closed` or `failed`, and
-        in the last case the reason. All other arguments are those of `Window`, with the errors, which may be about a
+        in the last case the reason. All other arguments are those of `Window`, with the errors; warnings may be about a
         further window."""
         self._options = further
         self._on_change = on_change
@@ -388,12 +437,9 @@ class Windows(Window):
         self._is_hidden = False
         self._has_new_monitors = False
         super().__init__(title, width, height, **options)
-        try:
-            for wanted in further.values():
-                self._check_monitor(wanted.monitor)
-        except WeftError:
-            self.close()
-            raise
+        for number in {wanted.monitor for wanted in further.values()} - {self._monitor_number}:
+            if (problem := self._missing_monitor(number)) is not None:
+                self._warn(problem)
         glfw.set_monitor_callback(self._on_monitors)
         self._resources.callback(glfw.set_monitor_callback, None)  # type: ignore[arg-type]  # as above
 
@@ -479,6 +525,11 @@ class Windows(Window):
         for window in self._further.values():
             window.set_patch_keys(names)
 
+    def keep_size(self) -> None:
+        super().keep_size()
+        for window in self._further.values():
+            window.keep_size()
+
     def poll(self) -> None:
         super().poll()
         for name, window in [*self._further.items()]:
@@ -506,6 +557,12 @@ class Windows(Window):
             window.close()
         self._further.clear()
         super().close()
+
+
+def _centred(size: tuple[int, int], area: Rect) -> tuple[int, int]:
+    """Where a window of a size stands in the middle of an area, with its title in it."""
+    left, top = area.left + (area.width - size[0]) // 2, area.top + (area.height - size[1]) // 2
+    return max(left, area.left), max(top, area.top)
 
 
 def _work_area(monitor: Any) -> Rect | None:
