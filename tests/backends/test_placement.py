@@ -13,6 +13,7 @@ from weft.backends.base import Backend
 from weft.backends.registry import load_registry
 from weft.backends.select import COSTS, choose, costs_file, operations, stays_on_cpu, warnings_of, write_costs
 from weft.codegen.kernel import Unit
+from weft.disk import keep
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.runtime.assignment import BackendAssignment
@@ -114,8 +115,7 @@ def test_all_processes_go_by_the_same_figures(figures: Path) -> None:
     "cpu_operation": 1, "gpu_operation": -1, "launch": 1, "wait": 1, "upload": 1,
 }})])  # fmt: skip
 def test_a_broken_file_is_ignored_with_one_line(figures: Path, text: str) -> None:
-    figures.parent.mkdir()
-    figures.write_bytes(text.encode("latin-1"))
+    keep(figures, "costs 1", text.encode("latin-1"))
     registry = registry_with(card("metal_visual", [HARDWARE]))
     choices = choose(registry, ["visual", "compute"])
     assert choices["visual"].costs == COSTS
@@ -125,3 +125,6 @@ def test_a_broken_file_is_ignored_with_one_line(figures: Path, text: str) -> Non
     assert warnings_of(choose(registry_with(), ["visual"])) == []
     write_costs("metal_visual", HARDWARE, replace(COSTS, launch=1.0))
     assert choose(registry, ["visual"])["visual"].costs.launch == 1.0
+    figures.write_bytes(text.encode("latin-1"))
+    (line,) = warnings_of(choose(registry, ["visual"]))
+    assert line.startswith(f"{figures} is ignored because it cannot be read (it is damaged")

@@ -19,6 +19,7 @@ from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import compiled as compiled_ir
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.sounds import between, cache, write_coded, write_wav
+from weft import disk
 from weft.backends.base import Env
 from weft.backends.executor import Executor
 from weft.backends.launch import Floats, Launch, StateMemory, fetch, picture_coords
@@ -29,6 +30,7 @@ from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel, verify
 from weft.contexts import ContextTable
+from weft.disk import HEAD_BYTES
 from weft.errors import Source, WeftError, error
 from weft.media import sounds
 from weft.media.sampled import decoded_files, header_of, read, read_decoded
@@ -145,7 +147,7 @@ def test_a_sound_is_decoded_once_and_mapped(tmp_path: Path, cache: Path, monkeyp
     first = write_wav(path, NOISE)
     load_sound(path, RATE)
     (kept,) = cache.iterdir()
-    assert kept.stat().st_size == NOISE.size * 4 + 8
+    assert kept.stat().st_size == HEAD_BYTES + NOISE.size * 4 + 8
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "av", None)
         found = load_sound(path, RATE)
@@ -159,7 +161,7 @@ def test_a_sound_is_decoded_once_and_mapped(tmp_path: Path, cache: Path, monkeyp
 
 
 def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sounds, "KEPT_BYTES", 3 * (NOISE.size * 4 + 8))
+    monkeypatch.setattr(sounds, "KEPT_BYTES", 3 * (HEAD_BYTES + NOISE.size * 4 + 8))
     cache.mkdir(parents=True)
     for name, age in (("left.part", 3600), ("decoding.part", 1)):
         (cache / name).touch()
@@ -380,10 +382,16 @@ def test_an_hour_is_exact_to_the_sample(tmp_path: Path, cache: Path, monkeypatch
     write_wav(path, NOISE[:1])
     cache.mkdir(parents=True)
     tail = NOISE.astype(np.float32)
-    with (cache / f"{sounds._key(path, RATE)}.f32").open("wb") as file:
-        file.seek((count - len(tail)) * 8)
+    kept = cache / sounds._key(path, RATE)
+    head = disk._head_of(kept, sounds._KEPT, count * 8 + 8, 10**18, bytes(32))
+    with kept.open("wb") as file:
+        file.write(head)
+        file.seek(HEAD_BYTES + (count - len(tail)) * 8)
         file.write(tail.tobytes())
         file.write(np.float64(count).tobytes())
+    os.utime(kept, ns=(10**18, 10**18))
+    cache.chmod(0o700)
+    kept.chmod(0o600)
     times = np.arange(count - 700, count + 9) / RATE
     for machine in MACHINES:
         found = heard(f'load("{path}")::k<l, r>\nplay(k@l, k@r)', times, machine)

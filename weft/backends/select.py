@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -17,10 +16,11 @@ from weft.backends.launch import slot_bytes
 from weft.backends.registry import Registry, load_registry
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
+from weft.disk import cache_folder, keep, read_kept
 from weft.errors import WeftError, did_you_mean, error
 from weft.ir.rates import Rate
 from weft.media.sampled import header_of, memory_of
-from weft.media.sounds import AHEAD, SAMPLE_BYTES, cache_folder
+from weft.media.sounds import AHEAD, SAMPLE_BYTES
 from weft.names import is_sound, is_view, shown, sound_of
 from weft.sources import FILM, ends_as
 
@@ -193,7 +193,10 @@ def chain_of(context: str) -> tuple[BackendRequest, ...]:
 
 def costs_file() -> Path:
     """The path of the file, which need not exist."""
-    return cache_folder() / "costs.json"
+    return cache_folder() / "costs"
+
+
+_KEPT = "costs 1"
 
 
 @dataclass(frozen=True)
@@ -212,22 +215,20 @@ def read_costs() -> KnownCosts:
     """The costs in the file. Never raises: an unreadable file gives no costs."""
     path = costs_file()
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_kept(path, _KEPT))
         return KnownCosts({key: _costs(given) for key, given in found.items()})
     except FileNotFoundError:
         return KnownCosts()
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as failure:
-        return KnownCosts({}, f"{path} is ignored because it cannot be read ({failure}); weft bench writes a new one")
+        reason = getattr(failure, "strerror", None) or failure
+        return KnownCosts({}, f"{path} is ignored because it cannot be read ({reason}); weft bench writes a new one")
 
 
 def write_costs(backend: str, device: DeviceInfo, costs: Costs) -> Path:
     """Adds or replaces the costs of a device in the file; gives its path. Raises OSError."""
     path = costs_file()
     known = {**read_costs().costs, _key(backend, device): costs}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_suffix(f".{os.getpid()}")
-    made.write_text(json.dumps({key: asdict(each) for key, each in known.items()}, indent=2) + "\n", encoding="utf-8")
-    made.replace(path)
+    keep(path, _KEPT, json.dumps({key: asdict(each) for key, each in known.items()}).encode())
     return path
 
 

@@ -6,14 +6,14 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 from weft.syntax.scanner import ENDING
 
@@ -117,30 +117,10 @@ def replacing_file(path: Path) -> Iterator[Path]:
     """A temporary file in the folder of `path`. It replaces `path` when the block ends, and is deleted if the block
     fails. Raises Missing if the folder cannot be written to."""
     try:
-        # With the same ending, which tells a writer the format.
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
-        os.close(descriptor)
+        with replacing(path) as temporary:
+            yield temporary
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.chmod(temporary, _mode_of(path))  # those of a temporary file are closed to others
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-
-
-def _mode_of(path: Path) -> int:
-    """The permissions of a file, or those that a new one would have."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def write_file(path: Path, data: bytes) -> None:

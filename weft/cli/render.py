@@ -28,6 +28,7 @@ from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
 from weft.contexts import AUDIO, VISUAL, ContextTable
+from weft.disk import new_file
 from weft.graph.domain import SETTINGS
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
@@ -504,7 +505,7 @@ def _encode(
             steps = offline.steps(missing)
             count, frames = len(steps), offline.play(steps)
         else:
-            file = stack.enter_context(track.path.open("wb"))
+            file = stack.enter_context(new_file(track.path))
             count, frames = offline.film(missing, numbers, lambda block: file.write(block.astype("<f4").tobytes()))
         for number, picture in _progress(frames, count):
             if number not in missing:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from weft.media.source import PictureError, require_file
+from weft.media.source import PictureError, open_media
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -23,8 +24,8 @@ class MediaWords(NamedTuple):
 A_SOUND = MediaWords("a sound", "weft reads wav, flac, ogg, mp3 and others that PyAV decodes")
 A_FILM = MediaWords("a film", "weft reads what FFmpeg reads")
 
-# No playlist may lead to other files, or into the net.
-_FILE_OPTIONS = {"protocol_whitelist": "file"}
+# The only thing that may be opened is what is open already: no playlist leads to other files, or into the net.
+_PROTOCOL = "fd"
 # Titles are not shown, and those of old files are in any encoding.
 _METADATA_ERRORS = "ignore"
 
@@ -33,28 +34,28 @@ _METADATA_ERRORS = "ignore"
 def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
     """A file of sounds or pictures, opened by PyAV. Any failure in the block becomes a `PictureError`, whatever the
     library raises for damage."""
-    require_file(path)
     try:
         import av
     except ImportError:
         reason = "sounds and films are read by PyAV, which is not installed"
         raise PictureError(reason, "pip install 'weft[media]'") from None
-    try:
-        if not path.stat().st_size:
-            raise PictureError("it is empty")
-        # No name of a file may be taken for another protocol.
-        with av.open(f"file:{path}", options=_FILE_OPTIONS, metadata_errors=_METADATA_ERRORS) as container:
-            yield container
-    except PictureError:
-        raise
-    except PermissionError:
-        raise PictureError("it cannot be read (Permission denied)") from None
-    except MemoryError:
-        raise PictureError("there is not enough memory for it") from None
-    except Exception as failure:  # demuxers and decoders raise all kinds of errors for damage
-        if _is_begun(path):
-            raise PictureError("it is incomplete or damaged", "is it still being written? else copy it again") from None
-        raise PictureError(f"it is not {words.what}, or a damaged one ({reason_of(failure)})", words.readable) from None
+    with open_media(path) as file:
+        try:
+            if not os.fstat(file.fileno()).st_size:
+                raise PictureError("it is empty")
+            options = {_PROTOCOL: str(file.fileno()), "protocol_whitelist": _PROTOCOL}
+            with av.open(f"{_PROTOCOL}:", options=options, metadata_errors=_METADATA_ERRORS) as container:
+                yield container
+        except PictureError:
+            raise
+        except MemoryError:
+            raise PictureError("there is not enough memory for it") from None
+        except Exception as failure:  # demuxers and decoders raise all kinds of errors for damage
+            if _is_begun(file):
+                hint = "is it still being written? else copy it again"
+                raise PictureError("it is incomplete or damaged", hint) from None
+            reason = f"it is not {words.what}, or a damaged one ({reason_of(failure)})"
+            raise PictureError(reason, words.readable) from None
 
 
 @contextmanager
@@ -72,11 +73,7 @@ def reason_of(failure: Exception) -> str:
     return getattr(failure, "reason", None) or getattr(failure, "strerror", None) or str(failure)
 
 
-def _is_begun(path: Path) -> bool:
+def _is_begun(file: BinaryIO) -> bool:
     """Whether a file begins as films in mp4, mov and mkv do."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError:
-        return False
+    head = os.pread(file.fileno(), 8, 0)
     return head[4:8] == b"ftyp" or head[:4] == b"\x1aE\xdf\xa3"

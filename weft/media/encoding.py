@@ -28,6 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from weft.child import BEAT, Child, Pulse
+from weft.disk import KeptWriter, is_kept, opened_kept
 from weft.media.frames import shared_file
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _THREADS = "4"
 # The longest segment, in seconds of the film. Each begins with a key frame, to which players can jump.
 _SEGMENT_SECONDS = 2
 
-_MAGIC = b"weft packets 1\n"
+_KEPT = "packets 2"
 # The time at which a packet is shown and decoded, its duration, whether it is a key frame, and its bytes.
 _PACKET = struct.Struct("<qqq?I")
 
@@ -355,12 +356,15 @@ class FilmParts:
 
     def open(self, anew: bool) -> int:
         """Makes the folder, or finds it. Returns how many segments of another origin were there; these are deleted, and
-        with `anew` all. Raises EncodingError, and OSError."""
+        with `anew` all. So is what is no whole segment. Raises EncodingError, and OSError."""
         note = self._folder / "origin"
-        if self._folder.exists() and not note.exists() and any(self._folder.iterdir()):
+        is_there = os.path.lexists(self._folder)
+        if is_there and not (_is_folder(self._folder) and (note.exists() or not any(self._folder.iterdir()))):
             raise EncodingError(f"{self._folder} is in the way", "parts of the film would be kept there")
         self._folder.mkdir(exist_ok=True)
-        self._lock = note.open("a+")
+        # Where somebody else has put a link, nothing is written to what it leads to.
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._lock = os.fdopen(os.open(note, flags, 0o666), "a+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -377,6 +381,10 @@ class FilmParts:
             self._lock.truncate(0)
             self._lock.write(self._origin)
             self._lock.flush()
+        whole = {path for path in self.segments.values() if is_kept(path, _KEPT, is_private=False)}
+        for path in self._folder.iterdir():
+            if path != note and path not in whole:
+                path.unlink()
         return stale
 
     def frames(self, first: int) -> range:
@@ -394,6 +402,11 @@ class FilmParts:
             self._lock.close()
         if self._is_ours and not (keep and len(self.missing) < len(self._numbers)):
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 # --- in the process that encodes --------------------------------------------------------------------------------------
@@ -451,13 +464,11 @@ class _SegmentWriter:
         import av
 
         codec = CODECS[spec.codec]
-        self._path, self._partial = path, path.with_name(f"{path.name}.part")
         self._context: Any = av.CodecContext.create(codec.encoder, "w")
         configure(self._context, spec)
         self._pixels = PixelFormat(spec)
         self._count = 0
-        self._file = self._partial.open("wb")
-        self._file.write(_MAGIC)
+        self._file = KeptWriter(path, _KEPT)
 
     def add(self, pixels: Pixels) -> None:
         frame = self._pixels.convert(pixels, self._count)
@@ -466,8 +477,7 @@ class _SegmentWriter:
 
     def end(self) -> None:
         self._write(self._context.encode(None))
-        self._file.close()
-        self._partial.replace(self._path)
+        self._file.keep()
 
     def _write(self, packets: Iterable[Any]) -> None:
         for packet in packets:
@@ -558,10 +568,8 @@ class PixelFormat:
 
 
 def packets_of(path: Path) -> Iterator[tuple[int, int, int, bool, bytes]]:
-    """The packets of a segment. Raises ValueError for a file that is not one."""
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"{path.name} holds no packets")
+    """The packets of a segment. Raises OSError for a file that is not one, or not a whole one."""
+    with opened_kept(path, _KEPT, is_private=False) as file:
         while head := file.read(_PACKET.size):
             pts, dts, duration, is_key, size = _PACKET.unpack(head)
             yield pts, dts, duration, is_key, file.read(size)

@@ -86,8 +86,7 @@ def _header(path: Path, stamp: _Stamp) -> FilmHeader:
 
 def stamp_of(path: Path) -> _Stamp:
     """What differs when the file has changed. Raises PictureError."""
-    require_file(path)
-    found = os.stat(path)
+    found = require_file(path)
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 

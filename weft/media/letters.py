@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, features
 
-from weft.media.source import PictureError, require_file
+from weft.media.source import PictureError, open_media
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters
 from weft.sources import MediaHeader
 
@@ -30,6 +30,7 @@ MAX_WIDTH = 16384
 """The widest line, in pixels of the picture of distances; some 280 letters."""
 MAX_LINES = 100
 MAX_LETTERS = 2000
+MAX_FONT_BYTES = 256_000_000
 
 _FONT = "DejaVuSansMono.ttf"
 # The tables of fonts that hold colours, as layers or as pictures.
@@ -104,9 +105,7 @@ def _font(path: str | None) -> _Font:
     """A font, by its file. Raqm joins and orders letters as their script asks for, where Pillow has it."""
     engine = ImageFont.Layout.RAQM if features.check("raqm") else ImageFont.Layout.BASIC
     try:
-        if path is not None:
-            require_file(Path(path))
-        data = (files("weft.media").joinpath("fonts", _FONT) if path is None else Path(path)).read_bytes()
+        data = _font_data(path)
         tables = _tables(data)
         size = _picture_size(data, tables) or LETTERS_EM
         face = ImageFont.truetype(BytesIO(data), size, layout_engine=engine)
@@ -114,6 +113,16 @@ def _font(path: str | None) -> _Font:
         reason = getattr(problem, "strerror", None) or "it is not a font, or a damaged one"
         raise PictureError(reason, "weft reads ttf and otf") from None
     return _Font(face, size, bool(_COLOURED & tables.keys()))
+
+
+def _font_data(path: str | None) -> bytes:
+    if path is None:
+        return files("weft.media").joinpath("fonts", _FONT).read_bytes()
+    with open_media(Path(path)) as file:
+        data = file.read(MAX_FONT_BYTES + 1)
+    if len(data) > MAX_FONT_BYTES:
+        raise PictureError(f"it is larger than {MAX_FONT_BYTES // 1_000_000} MB")
+    return data
 
 
 def _tables(data: bytes) -> dict[bytes, int]:

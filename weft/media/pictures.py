@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from PIL import Image, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
 
-from weft.media.source import PictureError, require_file
+from weft.disk import replacing
+from weft.media.source import PictureError, open_media
 from weft.sources import PictureLevels
 
 if TYPE_CHECKING:
@@ -118,18 +119,15 @@ def _orientation(image: Image.Image) -> int:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The picture, opened by Pillow, with its size checked. Any failure in the block becomes a `PictureError`."""
-    require_file(path)
     try:
-        with warnings.catch_warnings():
+        with open_media(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's, about large pictures and damaged metadata
-            with Image.open(path, formats=_FORMATS) as image:
+            with Image.open(file, formats=_FORMATS) as image:
                 if image.width * image.height > MAX_PIXELS:
                     raise PictureError(f"it has {image.width} × {image.height} pixels", _LIMIT)
                 yield image
     except PictureError:
         raise
-    except PermissionError:
-        raise PictureError("it cannot be read (Permission denied)") from None
     except UnidentifiedImageError:
         raise PictureError("it is not a picture, or a damaged one", _READABLE) from None
     except Image.DecompressionBombError:  # Pillow's own limit, twice as high as ours
@@ -155,20 +153,11 @@ def origin_of(path: Path) -> str | None:
         return found if isinstance(found, str) else None
 
 
-def partial_of(path: Path) -> Path:
-    """The name of a picture until it is complete."""
-    return path.with_name(f".{path.name}.part")
-
-
 def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None) -> None:
     """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of what they were drawn from.
     Raises OSError if it cannot be written."""
     notes = PngInfo()
     if origin is not None:
         notes.add_text(_ORIGIN, origin)
-    partial = partial_of(path)
-    try:
+    with replacing(path) as partial:
         Image.fromarray(pixels).save(partial, format="PNG", pnginfo=notes)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

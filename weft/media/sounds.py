@@ -6,19 +6,22 @@ takes no memory of its own, and a process that only plays never decodes. PyAV is
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import math
 import os
-import sys
+import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.disk import ASIDE, HEAD_BYTES, KeptWriter, cache_folder, make_private, map_kept
 from weft.media.containers import A_SOUND, opened_file
 from weft.media.source import PictureError, require_file
 from weft.sources import FILM, ends_as
@@ -41,8 +44,8 @@ SAMPLE_BYTES = 4 * SIDES
 _TAPS = 256
 _RESAMPLER = f"filter_size={_TAPS}:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
 
-# Part of the names in the cache folder; to be increased when the same file would be decoded to other samples.
-_VERSION = 3
+# What is kept; the number is to be increased when the same file would be decoded to other samples.
+_KEPT = "sound 4"
 
 # A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
 _SHORTER, _SHORTER_SHARE = 0.5, 0.02
@@ -87,19 +90,16 @@ def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
     """The sound at a rate, [1, samples, 2], read-only. Of more than two channels, the first two are left and right; one
     channel is both. That of a film begins and ends with its pictures. Raises `PictureError`. Any thread may call
     it."""
-    require_file(path)
+    name = _key(path, rate)
     for folder in _folders():
-        kept = folder / f"{_key(path, rate)}.f32"
-        if kept.exists():
-            with suppress(OSError):
-                return _known(path, rate, kept)
+        with suppress(OSError):
+            return _known(path, rate, folder / name)
     problem: OSError | None = None
-    for folder in _folders():
+    for folder in (*_folders(), _last_folder()):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            kept = folder / f"{_key(path, rate)}.f32"
-            _decode(kept, path, rate)
-            return _known(path, rate, kept)
+            make_private(folder)
+            _decode(folder / name, path, rate)
+            return _known(path, rate, folder / name)
         except OSError as failure:
             problem = failure
     why = problem.strerror if problem else "there is no folder"
@@ -121,29 +121,25 @@ def decoded_file(path: Path, rate: int) -> Path | None:
     return _decoded_files.get((path, rate))
 
 
-def cache_folder() -> Path:
-    """Where weft keeps what can be made again. The folder need not exist."""
-    home = Path.home()
-    match sys.platform:
-        case "darwin":
-            folder = home / "Library" / "Caches"
-        case "win32":
-            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-        case _:
-            folder = home / ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft"
-
-
 def _folders() -> tuple[Path, ...]:
     """Where decoded sounds are, in order of preference."""
-    return cache_folder() / "sounds", Path(tempfile.gettempdir()) / f"weft-sounds-{os.environ.get('USER', 'user')}"
+    shared = Path(tempfile.gettempdir()) / f"weft-sounds-{os.environ.get('USER', 'user')}"
+    return cache_folder() / "sounds", shared
+
+
+@cache
+def _last_folder() -> Path:
+    """Where they are if there is no other place, up to the end of this process."""
+    folder = tempfile.mkdtemp(prefix="weft-sounds-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _key(path: Path, rate: int) -> str:
-    """The name of a decoded sound. It changes with the file."""
-    found = path.stat()
-    what = (_VERSION, str(path.resolve()), found.st_mtime_ns, found.st_size, found.st_ino, rate)
-    return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+    """The name of a decoded sound. It changes with the file. Raises PictureError."""
+    found = require_file(path)
+    what = (str(path.resolve()), found.st_mtime_ns, found.st_size, found.st_ino, rate)
+    return f"{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}.f32"
 
 
 def map_sound(kept: Path) -> NDArray[np.float32]:
@@ -154,15 +150,13 @@ def map_sound(kept: Path) -> NDArray[np.float32]:
 
     from weft.media.frames import StoredSound
 
-    with kept.open("rb") as file:
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with suppress(OSError):
-        os.utime(kept)
+    memory = map_kept(kept, _KEPT)
     if hasattr(memory, "madvise"):
         memory.madvise(mmap.MADV_WILLNEED, 0, min(len(memory), AHEAD))
-    count = (len(memory) - _LENGTH_BYTES) // SAMPLE_BYTES
-    samples = np.frombuffer(memory, np.float32, count * SIDES).reshape(1, -1, SIDES).view(StoredSound)
-    samples.length = float(np.frombuffer(memory, _LENGTH, 1, count * SAMPLE_BYTES)[0])
+    end = len(memory) - _LENGTH_BYTES
+    count = (end - HEAD_BYTES) // SAMPLE_BYTES
+    samples = np.frombuffer(memory, np.float32, count * SIDES, HEAD_BYTES).reshape(1, -1, SIDES).view(StoredSound)
+    samples.length = float(np.frombuffer(memory, _LENGTH, 1, end)[0])
     return samples
 
 
@@ -170,29 +164,23 @@ def _decode(kept: Path, path: Path, rate: int) -> None:
     """Decodes a sound to a file, whole or not at all, and makes room for it among the others."""
     import numpy as np
 
-    handle, name = tempfile.mkstemp(suffix=".part", dir=kept.parent)
-    partial = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            count, length = 0, None
-            if ends_as(str(path), FILM):
-                origin, seconds = _times_of_film(path)
-                length = seconds * rate
-                pieces = _fitted(_decoded(path, rate, origin), math.ceil(length))
-            else:
-                pieces = _decoded(path, rate)
-            for samples in pieces:
-                count += len(samples)
-                if count > MAX_SAMPLES:
-                    hours = MAX_SAMPLES / rate / 3600
-                    raise PictureError(f"it is longer than {hours:.1f} hours", "cut it into parts")
-                file.write(samples.data)
-            file.write(np.array([count if length is None else length], _LENGTH).data)
+    with KeptWriter(kept, _KEPT) as file:
+        count, length = 0, None
+        if ends_as(str(path), FILM):
+            origin, seconds = _times_of_film(path)
+            length = seconds * rate
+            pieces = _fitted(_decoded(path, rate, origin), math.ceil(length))
+        else:
+            pieces = _decoded(path, rate)
+        for samples in pieces:
+            count += len(samples)
+            if count > MAX_SAMPLES:
+                hours = MAX_SAMPLES / rate / 3600
+                raise PictureError(f"it is longer than {hours:.1f} hours", "cut it into parts")
+            file.write(samples.data)
+        file.write(np.array([count if length is None else length], _LENGTH).data)
         if not count:
             raise PictureError("there is no sound in it")
-        partial.replace(kept)
-    finally:
-        partial.unlink(missing_ok=True)
     _make_room(kept)
 
 
@@ -200,10 +188,10 @@ def _make_room(newest: Path) -> None:
     """Deletes what was not used for longest until the folder keeps no more than it should, and what a process that was
     killed has left. Those who map a deleted file go on reading it."""
     with suppress(OSError):
-        for partial in newest.parent.glob("*.part"):
+        for partial in newest.parent.glob(f"*{ASIDE}"):
             if time.time() - partial.stat().st_mtime > _ABANDONED:
                 partial.unlink(missing_ok=True)
-        others = [(p.stat().st_mtime, p.stat().st_size, p) for p in newest.parent.glob("*.f32") if p != newest]
+        others = [(p.stat().st_atime, p.stat().st_size, p) for p in newest.parent.glob("*.f32") if p != newest]
         room = KEPT_BYTES - newest.stat().st_size
         for _, size, path in sorted(others, reverse=True):
             room -= size

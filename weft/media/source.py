@@ -4,10 +4,13 @@ sources says what it gives."""
 from __future__ import annotations
 
 import os
-import stat
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from weft.disk import NotPlainError, open_plain, why_not_plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,18 +30,33 @@ class PictureError(Exception):
         self.hint = hint
 
 
-def require_file(path: Path) -> None:
-    """Raises PictureError for anything but a plain file: reading a named pipe, for instance, might never end."""
+def open_media(path: Path) -> BinaryIO:
+    """A file, for reading. Raises PictureError for anything but a plain one: reading a named pipe, for instance, might
+    never end."""
+    with _as_picture_error():
+        return open_plain(path)
+
+
+def require_file(path: Path) -> os.stat_result:
+    """What is known of a file without opening it. Raises PictureError as `open_media` does."""
+    with _as_picture_error():
+        found = os.stat(path)
+        problem = why_not_plain(found.st_mode)
+        if problem is not None:
+            raise NotPlainError(0, problem)
+        return found
+
+
+@contextmanager
+def _as_picture_error() -> Iterator[None]:
     try:
-        mode = os.stat(path).st_mode
+        yield
+    except NotPlainError as problem:
+        raise PictureError(str(problem.strerror)) from None
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
         raise PictureError("there is no such file", "paths are relative to the patch's file") from None
     except OSError as problem:
         raise PictureError(f"it cannot be read ({problem.strerror})") from None
-    if stat.S_ISDIR(mode):
-        raise PictureError("it is a folder")
-    if not stat.S_ISREG(mode):
-        raise PictureError("it is not a file with contents")
 
 
 class LivePicture(ABC):

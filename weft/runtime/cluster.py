@@ -36,6 +36,7 @@ from distributed import Client, WorkerPlugin
 
 from weft.backends.native import llvm
 from weft.backends.native.executor import ExactExecutor
+from weft.disk import open_plain, replacing
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.offline import hash_of
 from weft.runtime.workers import PictureTask, RenderJob, RenderPool, RenderTask, WorkerError, WorkerPool
@@ -195,10 +196,9 @@ class ClusterPool(RenderPool):
         self.findings |= dict.fromkeys(written.findings)
         self.changes |= dict.fromkeys(written.changes)
         for path, data in zip(_files_of(task), written.files, strict=True):
-            partial = path.with_name(f"{path.name}.part")
             try:
-                partial.write_bytes(data)
-                partial.replace(path)
+                with replacing(path) as partial:
+                    partial.write_bytes(data)
             except OSError as problem:
                 raise WorkerError(problem.strerror) from problem
 
@@ -228,7 +228,7 @@ class ClusterPool(RenderPool):
             raise WorkerError(f"{name} cannot be written at {worker}")
         if hash_of(Path(name)) != self._media[name]:
             raise WorkerError(f"{name} has changed since it began (the same command begins anew)")
-        with open(name, "rb") as file:
+        with open_plain(name) as file:
             while piece := file.read(_PIECE):
                 self._take(worker, name, piece)
         self._take(worker, name, b"")

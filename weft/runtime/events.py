@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from weft.backends.base import Values, as_array
 from weft.errors import Diagnostic, error, event_fields, foremost, visible
-from weft.media.pictures import partial_of, save_picture
+from weft.media.pictures import save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
@@ -264,7 +264,10 @@ class Screenshots:
         paths = (base.with_name(f"{base.name}-{number:03}.png") for number in count(1))
         try:
             path = next(path for path in paths if _is_free(path))
-            save_picture(path, pixels)
+            try:
+                save_picture(path, pixels)
+            finally:
+                _reservation(path).unlink(missing_ok=True)
         except OSError as failure:
             self._reporter.mention(f"no screenshot: {base.parent} cannot be written to ({failure.strerror})")
         else:
@@ -274,12 +277,17 @@ class Screenshots:
 
 def _is_free(path: Path) -> bool:
     """Whether a picture can have a name, which nobody else can take then until it is complete. Raises OSError."""
-    if path.exists() or not claim(partial_of(path)):
+    if path.exists() or not claim(_reservation(path)):
         return False
     if path.exists():  # by now
-        partial_of(path).unlink(missing_ok=True)
+        _reservation(path).unlink(missing_ok=True)
         return False
     return True
+
+
+def _reservation(path: Path) -> Path:
+    """An empty file that holds the name of a picture until it is complete."""
+    return path.with_name(f".{path.name}.part")
 
 
 # The words before the name of a device.

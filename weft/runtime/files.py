@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
+from weft.disk import NotPlainError, open_plain, why_not_plain
 from weft.errors import error
-from weft.syntax.scanner import MAX_BYTES, is_patch_name, why_not_plain
+from weft.syntax.scanner import MAX_BYTES, is_patch_name
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: no patch is larger."""
@@ -63,29 +64,24 @@ def look(path: Path, kind: Kind) -> FileState:
     try:
         if kind == "media":
             return _judge(os.stat(path), kind)
-        # Opening a named pipe would otherwise wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return _read(descriptor)
-        finally:
-            os.close(descriptor)
+        with open_plain(path) as file:
+            return _read(file)
+    except NotPlainError as problem:
+        return FileState(kind, problem=problem.strerror)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
         return FileState(kind, problem="there is no such file")
     except OSError as problem:
         return FileState(kind, problem=f"it cannot be read ({problem.strerror})")
 
 
-def _read(descriptor: int) -> FileState:
-    state = _judge(os.fstat(descriptor), "text")
+def _read(file: BinaryIO) -> FileState:
+    state = _judge(os.fstat(file.fileno()), "text")
     if state.problem:
         return state
-    parts, size = [], 0
-    while part := os.read(descriptor, TEXT_LIMIT + 1 - size):
-        parts.append(part)
-        size += len(part)
-    if size > TEXT_LIMIT:  # it has grown since
+    data = file.read(TEXT_LIMIT + 1)
+    if len(data) > TEXT_LIMIT:  # it has grown since
         return FileState("text", stamp=state.stamp, problem=_TOO_LARGE)
-    return FileState("text", b"".join(parts), state.stamp)
+    return FileState("text", data, state.stamp)
 
 
 def _judge(found: os.stat_result, kind: Kind) -> FileState:

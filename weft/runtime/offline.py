@@ -22,6 +22,7 @@ from weft.backends.base import Env
 from weft.backends.select import Choice
 from weft.beats import Beats
 from weft.contexts import AUDIO, VISUAL
+from weft.disk import open_plain
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
 from weft.names import hop_length, is_microphone
@@ -85,7 +86,7 @@ def _check_reach(number: int) -> None:
 def hash_of(path: Path) -> str:
     """The hash of a file, which may be larger than memory."""
     found = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while part := file.read(1 << 20):
             found.update(part)
     return found.hexdigest()

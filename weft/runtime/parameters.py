@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from weft.disk import read_plain, replacing
 from weft.syntax.ast import Parameter, ParameterKind
 
 MOST_BYTES = 1 << 20
@@ -239,8 +240,7 @@ class ValuesFile:
     def read(self) -> str | None:
         """Restores the values; returns a note about a file that is damaged, which is set aside."""
         try:
-            with self.path.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+            data = read_plain(self.path, MOST_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as failure:
@@ -292,13 +292,10 @@ class ValuesFile:
 
     def _written(self, text: str) -> OSError | None:
         """Writes the file; what went wrong, if something did."""
-        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            aside.write_text(text, encoding="utf-8")
-            os.replace(aside, self.path)
+            with replacing(self.path) as aside:
+                aside.write_text(text, encoding="utf-8")
         except OSError as failure:
-            with suppress(OSError):
-                aside.unlink()
             return failure
         return None
 

@@ -20,6 +20,7 @@ import numpy as np
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.child import BEAT, Child, Pulse
+from weft.disk import new_file
 from weft.errors import Diagnostic, WeftError, is_out_of_memory, out_of_memory
 from weft.media.encoding import EncodingError, FilmParts, FilmSpec, SoundTrack, write_segment
 from weft.media.pictures import save_picture
@@ -117,7 +118,7 @@ class SoundTask:
 
     def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
         """Computes it. Raises OSError, and WeftError."""
-        with self.path.open("wb") as file:
+        with new_file(self.path) as file:
             frames = offline.film((), self.numbers, lambda block: file.write(block.astype("<f4").tobytes())).frames
             deque(frames, maxlen=0)
 

@@ -9,15 +9,14 @@ can take a whole run of tokens.
 from __future__ import annotations
 
 import math
-import os
 import re
-import stat
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from weft.disk import read_plain
 from weft.errors import LONGEST_QUOTE, Report, Source, Span
 from weft.ops import BINARY
 
@@ -52,19 +51,11 @@ class UnreadableError(Exception):
 def read_text(path: str) -> str:
     """The text of a patch. Raises UnreadableError if the file is missing, too large, not a plain file or not text."""
     try:
-        # Opening a named pipe would otherwise wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            problem = why_not_plain(os.fstat(descriptor).st_mode)
-            if problem is not None:
-                raise UnreadableError(problem)
-            return decode(file.read(MAX_BYTES + 1))
+        return decode(read_plain(path, MAX_BYTES + 1))
     except (FileNotFoundError, NotADirectoryError) as failure:
         raise UnreadableError("there is no such file") from failure
-    except IsADirectoryError as failure:
-        raise UnreadableError(_FOLDER) from failure
-    except (OSError, ValueError) as failure:  # ValueError: a name with a null byte
-        raise UnreadableError(str(getattr(failure, "strerror", None) or failure).lower()) from failure
+    except OSError as failure:
+        raise UnreadableError(str(failure.strerror).lower()) from failure
 
 
 def read_stream(descriptor: int) -> str:
@@ -76,20 +67,10 @@ def read_stream(descriptor: int) -> str:
         raise UnreadableError(str(failure.strerror).lower()) from failure
 
 
-_FOLDER: Final = "it is a folder"
-
-
 def is_patch_name(name: str) -> bool:
     """Whether a file that was found in a folder is a patch or a library, by its name. Hidden files are not, among them
     those (`._a.weft`) in which a Mac keeps what other file systems have no room for."""
     return name.endswith(ENDING) and not name.startswith(".")
-
-
-def why_not_plain(mode: int) -> str | None:
-    """Why a file with this mode cannot be read; None for a plain file."""
-    if stat.S_ISDIR(mode):
-        return _FOLDER
-    return None if stat.S_ISREG(mode) else "it is not a file with contents"
 
 
 def decode(data: bytes) -> str:

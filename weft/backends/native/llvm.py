@@ -11,8 +11,6 @@ import itertools
 import math
 import os
 import platform
-import stat
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,9 +33,9 @@ from weft.codegen.native.target import (
 )
 from weft.codegen.native.tiles import TileProgram
 from weft.codegen.values import Scalar
+from weft.disk import cache_folder, keep, read_kept
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
-from weft.media.sounds import cache_folder
 from weft.names import is_sound
 
 
@@ -279,44 +277,25 @@ def _handlers(processor: Processor, floats: Precision) -> tuple[Any, Any, npt.ND
     return library, run, np.array([library[name] for name in names], np.int64)
 
 
-# The handlers of a processor are kept as an object file, after its digest.
+# The handlers of a processor are kept as an object file.
 
-_DIGEST = hashlib.sha256().digest_size
+_KEPT = "object 1"
 
 _TO_LEVEL = 2
 
 
 def handlers_object(processor: Processor, floats: Precision, folder: Path) -> bytes:
     """The handlers of a precision as an object file: that in the folder, or a new one, which is kept there if that is
-    possible. A file is read only if it is whole, and if nobody but this user could have written it."""
+    possible."""
     text = handlers(processor.isa, floats)
     key = (_llvm().llvm_version_info, processor.triple, processor.cpu, processor.features, _TO_LEVEL, text)
     path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.o"
     with suppress(OSError):
-        kept = _own_content(path)
-        if kept is not None and hashlib.sha256(kept[_DIGEST:]).digest() == kept[:_DIGEST]:
-            return kept[_DIGEST:]
+        return read_kept(path, _KEPT)
     code = machine_code(text, processor, _TO_LEVEL)
     with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place, name = tempfile.mkstemp(dir=folder)
-        with os.fdopen(place, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(name, path)
+        keep(path, _KEPT, code)
     return code
-
-
-def _own_content(path: Path) -> bytes | None:
-    """The content of a file that only this user can write, in a folder of which the same is true; else None."""
-    if not hasattr(os, "getuid") or not _is_own(path.parent.lstat(), stat.S_ISDIR):
-        return None
-    place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    with os.fdopen(place, "rb") as file:
-        return file.read() if _is_own(os.fstat(place), stat.S_ISREG) else None
-
-
-def _is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    return is_kind(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @functools.cache

@@ -1,0 +1,279 @@
+"""Files: reading what anybody may have put there, replacing one as a whole, and keeping what can be made again.
+
+What is kept says what it is, in which version, how long it is, when it was completed and which digest it has, and only
+this user could have written it. If anything of this is wrong, it is not there, and is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import stat
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+# --- what anybody may have put there ---
+
+
+class NotPlainError(OSError):
+    """Something that is no plain file; `strerror` says what it is."""
+
+
+def why_not_plain(mode: int) -> str | None:
+    """Why a file with this mode cannot be read; None for a plain file."""
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    return None if stat.S_ISREG(mode) else "it is not a file with contents"
+
+
+def open_plain(path: str | Path) -> BinaryIO:
+    """A plain file, for reading. Raises OSError, and NotPlainError for anything else: reading a named pipe, for
+    instance, might never end. A name with a null byte is that of no file."""
+    try:
+        # Opening a named pipe would otherwise wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:
+        raise FileNotFoundError(2, os.strerror(2), str(path)) from None
+    try:
+        problem = why_not_plain(os.fstat(descriptor).st_mode)
+        if problem is not None:
+            raise NotPlainError(0, problem)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_plain(path: str | Path, most: int = sys.maxsize) -> bytes:
+    """The contents of a plain file, of which no more than `most` bytes are read. Raises OSError."""
+    with open_plain(path) as file:
+        return file.read(min(most, os.fstat(file.fileno()).st_size + 1) if most == sys.maxsize else most)
+
+
+# --- replacing a file ---
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, under a name that nobody can predict. With the permissions of `path`, or those of a new
+    file, it takes its place when the block ends; it is deleted if the block fails. Raises OSError."""
+    # With the same ending, which tells a writer the format.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.chmod(temporary, _mode_of(path))  # those of a temporary file are closed to others
+        os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _mode_of(path: Path) -> int:
+    """The permissions of a file, or those that a new one would have."""
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def new_file(path: Path) -> BinaryIO:
+    """A new file for writing, in place of whatever has this name; where that is a link, the file behind it stays.
+    Raises OSError."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb")
+
+
+# --- what is kept ---
+
+
+def cache_folder() -> Path:
+    """Where weft keeps what can be made again. The folder need not exist."""
+    home = Path.home()
+    match sys.platform:
+        case "darwin":
+            folder = home / "Library" / "Caches"
+        case "win32":
+            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+        case _:
+            folder = home / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft"
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder in which only this user can write, or makes it such. Raises OSError, also if it belongs to
+    somebody else, as it may in a shared folder of temporary files."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
+        raise PermissionError(1, "the folder belongs to somebody else", str(folder))
+    if found.st_mode & _WRITTEN_BY_OTHERS:
+        folder.chmod(0o700)
+
+
+_WRITTEN_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return hasattr(os, "geteuid") and found.st_uid == os.geteuid()
+
+
+# Before the contents: a sign, what it is, a digest of its name (under another name it is another file), its length, the
+# time of completion in ns and the digest of the contents.
+_HEAD = struct.Struct("<8s32s16sQQ32s")
+_SIGN = b"weftkept"
+HEAD_BYTES = 128
+"""Where the contents of a kept file begin: numbers in them are aligned."""
+_PIECE = 1 << 22
+
+
+def _head_of(path: Path, what: str, length: int, completed: int, digest: bytes) -> bytes:
+    name = hashlib.sha256(os.fsencode(path.name)).digest()[:16]
+    return _HEAD.pack(_SIGN, what.encode(), name, length, completed, digest).ljust(HEAD_BYTES, b"\0")
+
+
+class KeptWriter:
+    """Writes a file that is to be kept, aside under a name that nobody can predict, piece by piece. `what` says what it
+    is, with its version, in at most 32 letters. In a `with` block, it is kept when the block ends and left out if that
+    fails."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """The folder has to exist. Raises OSError."""
+        self._path = path
+        self._what = what
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=ASIDE, dir=path.parent)
+        self._aside = Path(name)
+        self._file = os.fdopen(descriptor, "wb")
+        self._file.write(bytes(HEAD_BYTES))
+        self._length = 0
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+        self._length += len(data) if isinstance(data, bytes) else data.nbytes
+
+    def keep(self) -> None:
+        """Completes the file, which gets its name. Raises OSError."""
+        now = time.time_ns()
+        self._file.seek(0)
+        self._file.write(_head_of(self._path, self._what, self._length, now, self._digest.digest()))
+        self._file.close()
+        os.utime(self._aside, ns=(now, now))
+        os.replace(self._aside, self._path)
+
+    def leave(self) -> None:
+        """Deletes what is not kept. May be called twice."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._aside.unlink()
+
+    def __enter__(self) -> KeptWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.keep()
+        finally:
+            self.leave()
+
+
+ASIDE = ".part"
+"""The ending of what is still being written."""
+
+
+def keep(path: Path, what: str, data: bytes) -> None:
+    """Keeps some bytes, in a folder of which `make_private` makes what it has to be. Raises OSError."""
+    make_private(path.parent)
+    with KeptWriter(path, what) as file:
+        file.write(data)
+
+
+@contextmanager
+def opened_kept(path: Path, what: str, is_private: bool = True) -> Iterator[BinaryIO]:
+    """A kept file, at the beginning of its contents. What is not `is_private` may lie in a folder of others, such as
+    that of a film. Raises OSError if it is not there or anything is wrong with it."""
+    with _opened(path, is_private) as file:
+        _, digest = _read_head(file, path, what)
+        found = hashlib.sha256()
+        while piece := file.read(_PIECE):
+            found.update(piece)
+        if found.digest() != digest:
+            raise OSError(0, _DAMAGED)
+        file.seek(HEAD_BYTES)
+        yield file
+
+
+def read_kept(path: Path, what: str) -> bytes:
+    """The contents of a kept file. Raises OSError if it is not there or anything is wrong with it."""
+    with opened_kept(path, what) as file:
+        return file.read()
+
+
+def is_kept(path: Path, what: str, is_private: bool = True) -> bool:
+    """Whether a kept file is there, with nothing wrong."""
+    with suppress(OSError), opened_kept(path, what, is_private):
+        return True
+    return False
+
+
+def map_kept(path: Path, what: str) -> mmap.mmap:
+    """A kept file, in memory that all processes share; its contents begin at `HEAD_BYTES`. It counts as used now. The
+    digest is only computed if it was written to since it was completed: that of an hour of sound takes a second. Raises
+    OSError if it is not there or anything is wrong with it."""
+    with _opened(path) as file:
+        completed, digest = _read_head(file, path, what)
+        found = os.fstat(file.fileno())
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if found.st_mtime_ns != completed:
+        now = hashlib.sha256()
+        with memoryview(memory) as view:
+            for start in range(HEAD_BYTES, len(memory), _PIECE):
+                now.update(view[start : start + _PIECE])
+        if now.digest() != digest:
+            raise OSError(0, _DAMAGED)
+    with suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
+    return memory
+
+
+@contextmanager
+def _opened(path: Path, is_private: bool = True) -> Iterator[BinaryIO]:
+    """A file that only this user can write, in a folder of which the same is true. Raises OSError."""
+    if is_private and not _is_closed(path.parent.lstat(), stat.S_IFDIR):
+        raise PermissionError(1, "others can write in its folder")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or (is_private and not _is_closed(found, stat.S_IFREG)):
+            raise PermissionError(1, "others can write it")
+        yield file
+
+
+def _is_closed(found: os.stat_result, kind: int) -> bool:
+    return stat.S_IFMT(found.st_mode) == kind and _is_ours(found) and not found.st_mode & _WRITTEN_BY_OTHERS
+
+
+def _read_head(file: BinaryIO, path: Path, what: str) -> tuple[int, bytes]:
+    """When a kept file was completed, in ns, and its digest; it is read up to its contents. Raises OSError."""
+    head = file.read(HEAD_BYTES)
+    if len(head) == HEAD_BYTES:
+        *_, completed, digest = _HEAD.unpack_from(head)
+        length = os.fstat(file.fileno()).st_size - HEAD_BYTES
+        if head == _head_of(path, what, length, completed, digest):
+            return completed, digest
+    raise OSError(0, _DAMAGED)
+
+
+_DAMAGED = "it is damaged, or of another version"
