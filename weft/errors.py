@@ -416,6 +416,14 @@ def out_of_memory(what: str, failure: BaseException) -> Diagnostic:
     return Diagnostic("error", "not-enough-memory", words, None, hint)
 
 
+def _in_the_text(found: Diagnostic) -> tuple[bool, bool, str, int, int, str, str]:
+    """A key that sorts diagnostics by their places, and those of one place by what they say."""
+    source = found.span.source if found.span else None
+    start, end = (found.span.start, found.span.end) if found.span else (0, 0)
+    file = (True, True, "") if source is None else (False, source.library, source.name)
+    return (*file, start, end, found.code, found.message)
+
+
 @dataclass
 class Report:
     """Collects the diagnostics of one compile, so that one problem does not hide the next."""
@@ -449,10 +457,9 @@ class Report:
         return [d for d in self.diagnostics if d.severity == "error"]
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        """The diagnostics file by file, in the order of the text; those without a place come last."""
-        files = {d.span.source: n for n, d in reversed(list(enumerate(self.diagnostics))) if d.span}
-        last = (len(self.diagnostics), 0)
-        return iter(sorted(self.diagnostics, key=lambda d: (files[d.span.source], d.span.start) if d.span else last))
+        """The diagnostics file by file, in the order of the text, whatever was found first; those without a place come
+        last."""
+        return iter(sorted(self.diagnostics, key=_in_the_text))
 
     def raise_errors(self) -> None:
         """Raises `WeftError` with all diagnostics if there is an error among them."""

@@ -35,7 +35,7 @@ visual/display · visual
   stripes@val
   lfo@v · tied: it remembers · read by others
   img@r · from load
-  display ← trail@v, lfo@v, img@r, stripes@val
+  display ← trail@v, stripes@val, lfo@v, img@r
 
 compute/compute · compute · after visual/display
   compute ← lfo@v (across)
@@ -67,9 +67,9 @@ flowchart LR
   n1 --> n0
   n0 -->|next tick| n0
   n0 --> n4
+  n1 --> n4
   n2 --> n4
   n3 --> n4
-  n1 --> n4
   n2 -.-> n5
 """
     )

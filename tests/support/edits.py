@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 
+from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, Span
-from weft.graph.nodes import RenderGraph
+from weft.graph.nodes import OutputDefinition, RenderGraph
 from weft.runtime.build import Build
+from weft.runtime.compiled import CompiledProgram
 
 _NUMBER = re.compile(r'(?<![\w.#"])\d+(?:\.\d+)?')
 _WORD = re.compile(r"\b[a-z]\w*\b")
@@ -87,20 +89,45 @@ def place(span: Span | None) -> tuple[object, ...] | None:
 
 
 def unlike(one: Build, other: Build) -> str:
-    """What differs between two builds of a text; empty if nothing that a performance uses or shows."""
+    """What differs between two builds of a text; empty if nothing but the places of strands in the graph, and times."""
     if list(map(told, one.warnings)) != list(map(told, other.warnings)):
         return "\n".join(["warnings", *(d.render() for d in (*one.warnings, *other.warnings))])
     if words := difference(one.program, other.program):
         return f"program {words}"
-    if without_places(one.graph) != without_places(other.graph):
-        return "graph"
+    for mine, theirs, what in zip(_patch(one), _patch(other), ("names", "spindles", "sinks", "rest"), strict=True):
+        if words := difference(mine, theirs):
+            return f"{what} of the patch: {words}"
+    if words := difference(without_places(one.graph), without_places(other.graph)):
+        return f"graph {words}"
     for mine, theirs in zip(one.units, other.units, strict=True):
-        if (mine.hash, mine.subgraph, repr(mine.kernels)) != (theirs.hash, theirs.subgraph, repr(theirs.kernels)):
+        if _unit(mine) != _unit(theirs):
             return f"kernels of {mine.subgraph.name}"
         if list(map(place, mine.loops)) != list(map(place, theirs.loops)):
             return f"loops of {mine.subgraph.name}: {' '.join(map(str, (*mine.loops, '|', *theirs.loops)))}"
-    pairs = ((name, getattr(one.compiled, name), getattr(other.compiled, name)) for name in _COMPILED)
+    played = {each.name for each in fields(CompiledProgram)} - {"units", "contexts", "took"}
+    pairs = [(name, getattr(one.compiled, name), getattr(other.compiled, name)) for name in sorted(played)]
+    pairs += [(name, getattr(one, name), getattr(other, name)) for name in ("files", "media")]
     return next((name for name, mine, theirs in pairs if mine != theirs), "")
 
 
-_COMPILED = ("settings", "parameters", "fade", "quantize", "heard")
+def _patch(made: Build) -> tuple[tuple[object, ...], ...]:
+    """All that a patch binds and asks for, in its order: instances, spindles, sinks, and the rest. Statements may have
+    other numbers than the text: they are left open."""
+    patch = made.patch
+    instances = tuple(
+        (each.name, tuple(each.outputs), each.axes, each.sizes, each.doc, tuple(map(_kind, each.outputs.values())))
+        for each in patch.instances.values()
+    )
+    spindles = tuple(patch.spindles)
+    sinks = tuple((sink.label, sink.spec.name, sink.target, sink.statement.head) for sink in patch.sinks)
+    return instances, spindles, sinks, (patch.settings, patch.parameters, patch.fade, patch.quantize, patch.media)
+
+
+def _kind(output: OutputDefinition) -> type:
+    return type(output.definition)
+
+
+def _unit(unit: Unit) -> tuple[object, ...]:
+    """All of a unit but the places of its loops, and code, which a build does not make."""
+    kernels = tuple(map(repr, (unit.kernel, *unit.kernel.stages, *unit.points.values(), unit.feeds, unit.films)))
+    return unit.hash, unit.subgraph, tuple(unit.points), kernels, unit.borrowed, unit.code, unit.code_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,7 +19,7 @@ from weft.graph.nodes import (
     Sink, SinkStatement, Strand, Subgraph
 )
 from weft.graph.numbers import Numbers
-from weft.graph.partition import Fact, partition, reachable, tag
+from weft.graph.partition import Fact, components, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
 from weft.names import StrandRef
 from weft.sources import FILM, owner_of
@@ -423,6 +424,23 @@ def _kind(instance: Instance) -> str:
     return _KINDS.get(type(next(iter(instance.outputs.values())).definition), "strands")
 
 
+
+def _way_round(first: StrandRef, reads: Mapping[StrandRef, Collection[StrandRef]]) -> list[StrandRef]:
+    """The shortest way from a strand back to itself, with both ends."""
+    came_from: dict[StrandRef, StrandRef] = {}
+    waiting = deque([first])
+    while first not in came_from:
+        at = waiting.popleft()
+        for ref in reads.get(at, ()):
+            if ref not in came_from:
+                came_from[ref] = at
+                waiting.append(ref)
+    way = [first, came_from[first]]
+    while way[-1] != first:
+        way.append(came_from[way[-1]])
+    return way[::-1]
+
+
 # How the paths begin of spindles that are checked without being called.
 _CHECK = "(check "
 
@@ -492,6 +510,7 @@ class _GraphBuilder:
                 self._checked.add(spindle)
         self._advance_slots()
         self._hear()
+        self._check_cycles()
         # What is wrong whatever a spindle is called with was reported without a call.
         self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
 
@@ -517,6 +536,17 @@ class _GraphBuilder:
                 known.add(ref)
                 self.attempt(partial(self.elaborator.strand, ref, OWN), self.elaborator.heard[ref].value)
             self._advance_slots()
+
+    def _check_cycles(self) -> None:
+        """Reports strands that read one another in a circle without an evaluation that has come round: one of them may
+        be kept from another text, or may have been evaluated first where it reads less."""
+        references = self.elaborator.references
+        reads = {ref: found.strands for ref, found in references.items() if isinstance(ref, StrandRef)}
+        for circle in components(sorted(reads, key=self._rank.__getitem__), reads):
+            first = min(circle, key=self._rank.__getitem__)
+            is_told = any(map(self.elaborator.is_poisoned, circle))
+            if not is_told and (len(circle) > 1 or first in reads.get(first, ())):
+                self.report.add(self.elaborator.cycle(_way_round(first, reads)).diagnostics)
 
     def settle_state(self) -> bool:
         """Finds the planar slots, and says whether values were forgotten for it. A slot may depend on other slots and
@@ -572,7 +602,7 @@ class _GraphBuilder:
             references,
             {key for key in self.domain.planar if not _is_check(key)},
             dict(elaborator.heard),
-            [(image.key, image.of) for image in self._images()],
+            [(image.key, image.of) for image in self._images],
         )  # fmt: skip
 
     def used(self) -> set[Owner]:
@@ -639,7 +669,7 @@ class _GraphBuilder:
             facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), AUDIO.name, is_heard=True)
             strand = Strand(ref, str(heard[ref].value.span), reads, sources=sources)
             nodes.append(GraphNode(ref.instance, _HEARD, (strand,)))
-        return RenderGraph(tuple(nodes), tuple(sinks), (), tuple(self._images()), heard), facts
+        return RenderGraph(tuple(nodes), tuple(sinks), (), self._images, heard), facts
 
     def _with_films(self, nodes: Sequence[GraphNode], facts: Mapping[StrandRef, Fact]) -> dict[StrandRef, Fact]:
         """The facts, with strands that read a film at another time tied to its owner, which alone can do so."""
@@ -653,35 +683,52 @@ class _GraphBuilder:
         tied = {ref for ref in mapping if not films.isdisjoint(reachable([ref], reads))}
         return {ref: replace(fact, owner=FILM.owner) if ref in tied else fact for ref, fact in facts.items()}
 
-    def _images(self) -> Iterator[Image]:
-        """The images that vary over the picture, in the order of the text."""
+    @cached_property
+    def _images(self) -> tuple[Image, ...]:
+        """The images that vary over the picture, in the order of the strands and sinks that ask for them first."""
+        asking: dict[SlotKey, set[Owner]] = {}
+        for owner, found in self.elaborator.references.items():
+            for key in self.domain.planar.intersection(found.images):
+                asking.setdefault(key, set()).add(owner)
+        first: list[tuple[int, SlotKey, StrandRef | str]] = []
+        for key, owners in asking.items():
+            roots = (each for each in reachable(owners, self._askers) if not isinstance(each, SlotKey))
+            ranked = [(self._rank[each], each) for each in roots if each in self._rank]
+            if ranked:
+                rank, of = min(ranked, key=lambda each: each[0])
+                first.append((rank, key, of))
         slots = self.elaborator.slots
-        found = {key: of for of, asked in self.elaborator.references.items() for key in asked.images}
-        for key in sorted(self.domain.planar & found.keys(), key=lambda key: (slots[key].span.start, str(key))):
-            of = found[key]
-            while isinstance(of, SlotKey):
-                of = self.elaborator.references[of].asked_by[0]
-            if isinstance(of, StrandRef) or of in self.parts:
-                yield Image(str(key), str(slots[key].span), of)
+        return tuple(Image(str(key), str(slots[key].span), of) for _, key, of in sorted(first, key=lambda f: f[:2]))
+
+    @cached_property
+    def _rank(self) -> Mapping[StrandRef | str, int]:
+        """The place of each strand and sink in the order of the text; then what is heard, which has no name there."""
+        strands = (StrandRef(i.name, output) for i in self.patch.instances.values() for output in i.outputs)
+        sinks = (sink.label for sink in self.patch.sinks)
+        owners: list[StrandRef | str] = [*strands, *sinks, *sorted(self.elaborator.heard)]
+        return {owner: place for place, owner in enumerate(owners)}
+
+    @cached_property
+    def _askers(self) -> Mapping[Owner, Collection[Owner]]:
+        """The owners that have asked for each slot."""
+        return {key: found.asked_by for key, found in self.elaborator.references.items() if isinstance(key, SlotKey)}
 
     def _found(self, owner: Owner) -> tuple[tuple[Edge, ...], tuple[str, ...], frozenset[SlotKey]]:
-        """The reads and sources of a strand or sink, and of what its slots need to advance; and all of these slots."""
+        """The reads and sources of a strand or sink, and of what its slots need to advance; and all of these slots.
+        What is read now comes before what is read of the next tick, each in the order of the text."""
         references = self.elaborator.references
         own = references.get(owner)
         if own is None:
             return (), (), frozenset()
-        edges, sources = {ref: Edge(ref) for ref in own.strands}, dict.fromkeys(own.sources)
+        edges, sources = {ref: Edge(ref) for ref in own.strands}, set(own.sources)
         # What an analysis hears has passed: its rows belong to hops that are complete.
-        for ref in own.heard:
-            edges[ref] = Edge(ref, weak=True)
-        if not own.slots:
-            return tuple(edges.values()), tuple(sources), frozenset()
-        needed = reachable([owner], self._needs)
-        for each in sorted(needed - {owner}, key=str):
+        edges |= {ref: Edge(ref, weak=True) for ref in own.heard}
+        for each in reachable([owner], self._needs) - {owner} if own.slots else ():
             for ref in (*references[each].strands, *references[each].heard):
                 edges.setdefault(ref, Edge(ref, weak=True))
-            sources.update(dict.fromkeys(references[each].sources))
-        return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, self._slots_of_slots))
+            sources.update(references[each].sources)
+        in_order = sorted(edges.values(), key=lambda edge: (edge.weak, self._rank[edge.source]))
+        return tuple(in_order), tuple(sorted(sources)), frozenset(reachable(own.slots, self._slots_of_slots))
 
     @cached_property
     def _needs(self) -> dict[Owner, tuple[Owner, ...]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from types import GeneratorType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
@@ -44,6 +44,9 @@ V = TypeVar("V")
 
 # --- expressions: names, remaps, spreading, calls and instances ---
 
+CYCLE: Final = "cycle"
+"""The code of the diagnostic about strands that read one another in a circle."""
+
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across", "film-time-varies"})
 
@@ -55,24 +58,22 @@ Owner: TypeAlias = "StrandRef | SlotKey | str"
 @dataclass(slots=True, eq=False)
 class References:
     """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; what its
-    analyses hear; and the slots and images that it asks for. A slot was first `asked_by` another owner. `maps_time`
-    says whether it reads anything at another time."""
+    analyses hear; and the slots and images that it asks for. Those of a slot have the owners that it was `asked_by`.
+    `maps_time` says whether it reads anything at another time."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
     heard: dict[StrandRef, None] = field(default_factory=dict)
     slots: dict[SlotKey, None] = field(default_factory=dict)
     images: dict[SlotKey, None] = field(default_factory=dict)
-    asked_by: tuple[Owner, ...] = ()
+    asked_by: dict[Owner, None] = field(default_factory=dict)
     maps_time: bool = False
 
     @property
     def all(self) -> tuple[object, ...]:
-        """All of this without places."""
-        return (
-            tuple(self.strands), tuple(self.sources), tuple(self.heard), tuple(self.slots), tuple(self.images),
-            self.asked_by, self.maps_time,
-        )  # fmt: skip
+        """All of this without places, and in no order: the order is that in which strands were evaluated."""
+        found = self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by
+        return (*[frozenset[object](each) for each in found], self.maps_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Elaborator(Generic[V]):
     Along the way it records what each *owner* refers to. An owner is the strand or sink under evaluation. It also
     records how each state slot advances; `advance` evaluates that, with the slot as the owner. A value that is already
     known is not evaluated again, so its references are recorded only for its first owner. To find all references of an
-    owner, follow it to its slots, and each slot to the owner that first asked for it.
+    owner, follow it to its slots, and each slot to the owners that asked for it.
     """
 
     def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V], budget: Budget) -> None:
@@ -190,6 +191,10 @@ class Elaborator(Generic[V]):
         """The values of the strands of an instance, wherever they have been evaluated."""
         return {key: value for key, value in self._strands.items() if key[0].instance == instance}
 
+    def is_poisoned(self, ref: StrandRef) -> bool:
+        """Whether a strand could not be evaluated."""
+        return ref in self._poisoned
+
     def knows(self, ref: StrandRef) -> bool:
         """Whether a strand has been evaluated at its own coordinates."""
         return (ref, self.env.own) in self._strands
@@ -206,6 +211,9 @@ class Elaborator(Generic[V]):
         self.heard = heard
         for owner in gone:
             self.references.pop(owner, None)
+        for found in self.references.values():
+            if not gone.isdisjoint(found.asked_by):
+                found.asked_by = {owner: None for owner in found.asked_by if owner not in gone}
         if not gone.isdisjoint(self.slots):
             self.slots = {key: slot for key, slot in self.slots.items() if key not in gone}
             self.updates = {key: value for key, value in self.updates.items() if key[0] not in gone}
@@ -226,33 +234,20 @@ class Elaborator(Generic[V]):
         """What analyses hear if only instances that `kept` names are known; and the owners that are not, with the
         state that these alone asked for."""
         heard: dict[StrandRef, HeardStrand] = {}
+        asked: dict[Owner, Sequence[Owner]] = {
+            owner: (*found.slots, *found.images) for owner, found in self.references.items()
+        }
         while True:
-            gone = self._asked_for([
-                owner for owner in self.references
-                if isinstance(owner, str) or (
-                    isinstance(owner, StrandRef) and owner.instance not in kept and owner not in heard
-                )
-            ])  # fmt: skip
-            if not self.heard:
-                return heard, gone
+            staying: list[Owner] = [
+                owner for owner in asked
+                if isinstance(owner, StrandRef) and (owner.instance in kept or owner in heard)
+            ]  # fmt: skip
+            alive = reachable(staying, asked)
+            gone = {owner for owner in (*asked, *self.slots) if owner not in alive}
             found = {ref for owner, found in self.references.items() if owner not in gone for ref in found.heard}
             if found <= heard.keys():
                 return heard, gone
             heard |= {ref: self.heard[ref] for ref in found}
-
-    def _asked_for(self, owners: Iterable[Owner]) -> set[Owner]:
-        """Some owners with all state and images for which they asked first, directly or not."""
-        found: set[Owner] = set()
-        waiting = list(owners)
-        while waiting:
-            owner = waiting.pop()
-            if owner in found or (references := self.references.get(owner)) is None:
-                found.add(owner)
-                continue
-            found.add(owner)
-            waiting += references.images
-            waiting += [slot for slot in references.slots if self.references[slot].asked_by[:1] == (owner,)]
-        return found
 
     def note_loop(self, results: Sequence[V], loop: For) -> None:
         """Notes a loop that is not written out."""
@@ -514,10 +509,13 @@ class Elaborator(Generic[V]):
     def _raise_cycle(self, ref: StrandRef) -> None:
         path = [o for o in self._owners[self._owners.index(ref) :] if isinstance(o, StrandRef)]
         self._poisoned.update(path)
-        steps = [*path, ref]
+        raise self.cycle([*path, ref])
+
+    def cycle(self, steps: Sequence[StrandRef]) -> WeftError:
+        """The error for strands of which each reads the next one, and the last is the first."""
         reads = [(self.references[a].strands[b], f"{a.short} reads {b.short} here") for a, b in pairwise(steps)]
-        raise error(
-            "cycle", f"{ref.short} depends on itself: {steps_of([step.short for step in steps])}", reads[-1][0],
+        return error(
+            CYCLE, f"{steps[0].short} depends on itself: {steps_of([step.short for step in steps])}", reads[-1][0],
             "prev(…) reads the value of one tick ago, which makes feedback possible", reads[:-1],
         )  # fmt: skip
 
@@ -735,12 +733,17 @@ class Elaborator(Generic[V]):
             references.images[image.key] = None
         self._keep(image, [update])
 
+    def has_image(self, key: SlotKey) -> bool:
+        """Whether the owner for which something is being evaluated has asked for an image."""
+        references = self._references()
+        return key in (self.slots if references is None else references.images)
+
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
         """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
         coordinates."""
         if (references := self._references()) is not None:
             references.slots[slot.key] = None
-            self.references.setdefault(slot.key, References(asked_by=(self._owners[-1],)))
+            self.references.setdefault(slot.key, References()).asked_by[self._owners[-1]] = None
         self._keep(slot, updates)
 
     def _keep(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:

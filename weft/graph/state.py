@@ -104,8 +104,8 @@ def _delayed(
 
 def _image(e: Elaborator[V], image: SlotRequest, kept: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
     own = partial(e.value, kept, scope, e.env.own)
-    if image.key not in e.slots and e.domain.may_keep(image):
-        # Evaluated at once, so that a cycle is found, and what it refers to belongs to this owner.
+    if not e.has_image(image.key) and e.domain.may_keep(image):
+        # Evaluated at once, so that a cycle is found, and what it refers to belongs to each owner that asks for it.
         yield own()
         e.keep_image(image, own)
     found = e.domain.image(image, at)

@@ -98,6 +98,8 @@ class KeptLowering:
     """Expressions below which no state is read at another place."""
     current: Lowered | None = None
     """The result with open numbers, if nothing that it follows from differs."""
+    films: FilmNames = field(default_factory=FilmNames)
+    """The films that the elaborators have read."""
     filling: Filling = field(init=False)
     _last: _Last | None = None
     _kept: Set[str] | None = None
@@ -120,7 +122,7 @@ class KeptLowering:
         made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
         self.current = None
         if made_for != self.made_for:
-            self.elaborators.clear()
+            self._forget()
         elif self._last is not None and self._last.holds(patch, subgraph, self._kept):
             self.current = self._last.lowered
             return
@@ -133,7 +135,13 @@ class KeptLowering:
         """Notes what a subgraph was lowered to; None if that failed."""
         self._last = None if lowered is None else _Last(patch, subgraph, lowered)
         if lowered is None:
-            self.elaborators.clear()  # they are left in the middle of it
+            self._forget()  # they are left in the middle of it
+        elif lowered.films:
+            self._forget()  # they name the films of this patch
+
+    def _forget(self) -> None:
+        self.elaborators.clear()
+        self.films = FilmNames()
 
 
 def lower(
@@ -162,7 +170,6 @@ class _Lowering:
     subgraph: Subgraph
     contexts: ContextTable
     kept: KeptLowering
-    films: FilmNames = field(default_factory=FilmNames)
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
@@ -192,15 +199,13 @@ class _Lowering:
         updates = tuple(Update(key, plane, values[key, plane]) for key, plane in sorted(values))
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
-        films = self.films.outputs
-        if films:
-            self.kept.elaborators.clear()  # they name the films of this patch
         strands = self.graph.strands() if self.subgraph.borrows else {}
         own = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.tied if ref in strands))
         others = frozenset[object]().union(*(strands[ref].slots for ref in self.subgraph.borrows))
         borrowed = frozenset(f"{prefix}{key}" for key in others - own)
         return Lowered(
-            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=films, borrowed=borrowed
+            self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=self.kept.films.outputs,
+            borrowed=borrowed,
         )
 
     def _slots_needed(self) -> set[object]:
@@ -231,7 +236,7 @@ class _Lowering:
         strands = self.graph.strands()
         owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
-        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.films, self.kept.numbers)
+        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.kept.films, self.kept.numbers)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)

@@ -21,6 +21,7 @@ from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
 from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
+from weft.graph.elaborate import CYCLE
 from weft.graph.mentions import Means, Mentions
 from weft.graph.names import alike, collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
@@ -118,6 +119,7 @@ class KeptBuild:
         self._patch: Patch | None = None
         """The patch of the last build that ended well, as it was collected."""
         self._spent = 0
+        self._builds = 0
 
     def become(self, other: KeptBuild) -> None:
         """Has what another build left, instead of what it had."""
@@ -135,6 +137,7 @@ class KeptBuild:
     def with_open_numbers(self, program: Program) -> Program:
         """The program with earlier statements instead of those that differ from them in open numbers only. From here on
         these numbers have their new values. An output statement keeps its place, and has the earlier arguments."""
+        self._builds += 1
         stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         values: dict[Number, float] = {}
         cores = [_core(each) for each in program.statements]
@@ -253,8 +256,8 @@ class KeptBuild:
             return place
 
         mistakes = [each for each in found if each.severity == "error"]
-        # What is kept counts at least as much as a build from nothing would take.
-        if self._patch is not None and any(each.code == TOO_LARGE or self._quotes_tuned(each) for each in mistakes):
+        # What is kept counts at least as much as a build from nothing would take, and reads at least what it would.
+        if self._builds > 1 and any(each.code in _TOLD_ALONE or self._quotes_tuned(each) for each in mistakes):
             raise UnplacedError
         return [
             replace(
@@ -350,6 +353,9 @@ def _spans(node: object) -> Iterator[Span]:
         elif is_dataclass(node):
             waiting += [getattr(node, each.name) for each in fields(node)]
 
+
+# Errors that a build which starts from another one only suspects, or tells at other places.
+_TOLD_ALONE = frozenset({TOO_LARGE, CYCLE})
 
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
 _MOST_ROUNDS = 4
