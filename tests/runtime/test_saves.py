@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -444,3 +445,28 @@ def test_closing_ends_all_threads_and_all_reports(patch: Path, reports: Reports)
     assert set(threading.enumerate()) <= before
     patch.write_bytes(contents(1))
     assert not reports.all
+
+
+def test_the_current_folder_may_be_renamed(
+    watcher: Watcher, reports: Reports, patch: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    folder = patch.parent / "set"
+    folder.mkdir()
+    (folder / "patch.weft").write_bytes(contents(1))
+    monkeypatch.chdir(folder)
+    path = Path("patch.weft")
+    watcher.watch({path: read_text(path)})
+    for number in (2, 3):
+        renamed = folder.rename(patch.parent / f"set {number}")
+        # As a player sees it, nothing has happened to the file.
+        (renamed / "patch.weft").write_bytes(contents(number))
+        eventually(lambda number=number: reports.texts()[-1:] == [contents(number)])
+        folder = renamed
+    assert reports.texts() == [contents(2), contents(3)]
+    # Once it is deleted, there is no file, and a watcher that goes on.
+    shutil.rmtree(folder)
+    eventually(lambda: len(reports.all) == 3)
+    assert reports.all[-1][1].problem == "there is no such file"
+    watcher.watch({patch: read_text(patch)})
+    patch.write_bytes(contents(4))
+    eventually(lambda: reports.texts()[-1] == contents(4))

@@ -18,7 +18,7 @@ from weft.errors import visible
 from weft.graph.domain import SETTINGS
 from weft.media.sampled import header_of
 from weft.runtime.build import Build, build
-from weft.syntax.includes import open_source
+from weft.syntax.includes import open_source, real_path
 
 if TYPE_CHECKING:
     _SizeType = click.ParamType[tuple[int, int]]
@@ -95,7 +95,7 @@ def check_windows(names: Iterable[str], known: Sequence[str]) -> None:
 def comes_with_weft(path: Path) -> bool:
     """Whether a patch is one of those that come with weft. Nothing should be written to their folders."""
     try:
-        return shipped_patches().resolve() in path.resolve().parents
+        return Path(real_path(shipped_patches())) in Path(real_path(path)).parents
     except Missing:
         return False
 

@@ -46,6 +46,7 @@ from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.transition import TransitionPolicy
+from weft.syntax.includes import real_path
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -215,7 +216,7 @@ class _RunOptions:
                 patches, Compiler.of(setup), reporter, inputs,
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
-                folder=lambda path: Path.cwd() if comes_with_weft(path) else path.parent, record=self.record,
+                folder=lambda path: Path(real_path(".")) if comes_with_weft(path) else path.parent, record=self.record,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
                 senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},

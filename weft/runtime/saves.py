@@ -45,11 +45,11 @@ _POLL = 0.5
 
 
 class _Watched:
-    """One watched file. All but `path` and `place` is guarded by the watcher's lock."""
+    """One watched file. All but `path` is guarded by the watcher's lock. A relative path stays the same file when the
+    current folder is renamed, so it is not made absolute but to compare it with what events name."""
 
     def __init__(self, path: Path, known: FileState) -> None:
         self.path = path
-        self.place = Path(os.path.abspath(path))
         self.reported = known
         self.candidate: FileState | None = None  # found once
         self.due: float | None = None  # when to look; None: at the next poll
@@ -75,7 +75,7 @@ class _Watched:
 
     def names(self) -> set[str]:
         """The absolute paths, free of links in their directories, whose events concern this file."""
-        return {os.path.join(real_path(self.place.parent), self.place.name), real_path(self.place)}
+        return {os.path.join(real_path(self.path.parent), self.path.name), real_path(self.path)}
 
 
 class Watcher:
@@ -185,7 +185,7 @@ class Watcher:
                 file.due = None
         changed = {}
         for file in ready:
-            found = look(file.place, file.reported.kind)
+            found = look(file.path, file.reported.kind)
             with self._wake:
                 # An event during the look means that the look came too early.
                 if file.due is None and self._files.get(file.path) is file and file.weigh(found, time.monotonic()):

@@ -21,11 +21,14 @@ MAX_INCLUDES: Final = 64
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """The absolute path without links; the plain absolute path where a link changes while it is resolved."""
-    try:
-        return os.path.realpath(path)
-    except OSError:
-        return os.path.abspath(path)
+    """The absolute path without links; the plain absolute path where a link changes while it is resolved, and the path
+    as it is where the current folder has been deleted."""
+    for absolute in (os.path.realpath, os.path.abspath):
+        try:
+            return absolute(path)
+        except OSError:
+            pass
+    return os.path.normpath(path)
 
 
 @dataclass
