@@ -144,3 +144,42 @@ def set_property(window: int | None, name: str, kind: str, value: bytes | Sequen
         target = ctypes.c_ulong(root if window is None else window)
         width = 8 if isinstance(value, bytes) else 32
         x11.XChangeProperty(display, target, *names, width, _REPLACE, items, len(value))
+
+
+class _SaverInfo(ctypes.Structure):
+    """`XScreenSaverInfo`."""
+
+    _fields_ = [
+        ("window", ctypes.c_ulong), *((name, ctypes.c_int) for name in ("state", "kind")),
+        *((name, ctypes.c_ulong) for name in ("til_or_since", "idle", "event_mask")),
+    ]  # fmt: skip
+
+
+class ScreenSaver:
+    """That of the X server."""
+
+    def __init__(self, x11: ctypes.CDLL, display: ctypes.c_void_p) -> None:
+        self._x11, self._display = x11, display
+        self._saver = ctypes.CDLL(find_library("Xss") or "libXss.so.1")
+
+    @property
+    def is_on(self) -> bool:
+        info = _SaverInfo()
+        self._x11.XDefaultRootWindow.restype = ctypes.c_ulong
+        root = ctypes.c_ulong(self._x11.XDefaultRootWindow(self._display))
+        assert self._saver.XScreenSaverQueryInfo(self._display, root, ctypes.byref(info))
+        return info.state == 1
+
+    def end(self) -> None:
+        """Ends it, as a key does, until there has been no key for a while."""
+        self._x11.XResetScreenSaver(self._display)
+        self._x11.XSync(self._display, 0)
+
+
+@contextmanager
+def screen_saver(after: int) -> Iterator[ScreenSaver]:
+    """The screen saver of the display that the environment names, which begins after some seconds without a key."""
+    with _x11() as (x11, display):
+        x11.XSetScreenSaver(display, after, 0, 1, 1)
+        yield ScreenSaver(x11, display)
+        x11.XSetScreenSaver(display, 0, 0, 1, 1)

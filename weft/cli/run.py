@@ -40,6 +40,7 @@ from weft.runtime.midi import MidiController, MidiSender
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
+from weft.runtime.screens.awake import kept_awake
 from weft.runtime.screens.screen import Screen, WindowOptions
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
@@ -351,7 +352,7 @@ class _RunOptions:
             say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
             self._run_in_terminal(session, session.begin(_room()))
             return
-        with window:
+        with window, kept_awake():
             self._announce(session, first, _keys(session))
             session.run(window)
 
@@ -373,7 +374,7 @@ class _RunOptions:
         self._announce(session, first, keys=keys)
         # From now on messages appear below the picture: other lines would break it.
         session.reporter.show = session.reporter.echo = _nothing
-        with Terminal(session.inputs, session.command) as terminal:
+        with Terminal(session.inputs, session.command) as terminal, kept_awake():
             session.reporter.notices.note(f"edit {session.path} and save · {keys}")
             session.run(terminal)
         for line in session.recorded:
