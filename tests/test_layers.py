@@ -92,7 +92,7 @@ ROOMS = {
         "program", "sound",
     },
     "screens": {"screens", "stderr", "inputs", "parameters"},
-    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "parcels", "program", "stderr"},
+    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "parcels", "program", "recovery", "stderr"},
 }
 
 

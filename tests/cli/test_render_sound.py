@@ -186,6 +186,10 @@ def test_wrong_usage(sounding, args):
         ("audio(log(-1 - me@time))", "mono of audio is not a number at any sample, so it would be silent"),
         ("audio(0.1, right: if me@time < 0.375 then 0.1 else 0 / 0)",
          "right of audio is not a number at 25 % of the samples, first at 0.375 s [not-a-number]"),
+        ("y = 0.2 + 1.5 * prev(y)\naudio(y)",
+         "p.weft:3:1: warning: mono of audio grows without end: it is infinite from 0.219 s on, and silent"),
+        ("audio(if me@time < 0.25 then 0.5 else 1 / (me@time - 0.25) * 0 + 1 / 0)",
+         "mono of audio is infinite, first at 0.25 s, and silent where it is [not-finite]"),
         (("spindle long(n) :: v {\n  v = 0\n  for i in (1 to n) { v += 1 / n }\n}\n"
          "audio(long(1e5 * (mouse@x + me@time)) * 0.1)"),
          "p.weft:4:13: warning: a loop in audio/audio stops at its limit of steps [loop-stopped]"),

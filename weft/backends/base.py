@@ -416,6 +416,14 @@ class DeviceMemory:
         for other in old:
             compiled.memory.copy_ahead(other.memory)
 
+    def is_finite(self, compiled: Compiled, key: str) -> bool:
+        """Whether the latest values of a slot are numbers, and none is infinite. Between two ticks."""
+        return compiled.memory.is_finite(key)
+
+    def begin_again(self, compiled: Compiled, keys: Sequence[str]) -> list[str]:
+        """Sets to 0 what is not finite in some slots; gives the keys of those that it changes. Between two ticks."""
+        return compiled.memory.begin_again(keys)
+
     def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Any:
         """A zeroed array in the device's memory, of the device's own type."""
         return self.pool(int(np.prod(shape)) * np.dtype(dtype).itemsize).take(shape, dtype)

@@ -365,6 +365,12 @@ class CardBackend(Backend):
     def own(self, compiled: Compiled) -> CardCompiled:
         """A subgraph of this backend. Raises TypeError for one that runs on another."""
 
+    def is_finite(self, compiled: Compiled, key: str) -> bool:
+        return self.guarded(lambda: super(CardBackend, self).is_finite(compiled, key))
+
+    def begin_again(self, compiled: Compiled, keys: Sequence[str]) -> list[str]:
+        return self.guarded(lambda: super(CardBackend, self).begin_again(compiled, keys))
+
     def guarded(self, work: Callable[[], T]) -> T:
         """Calls `work`, which uses the device. Raises DeviceLostError if that is lost."""
         try:

@@ -4,8 +4,9 @@ what they make of the outputs of a kernel."""
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -299,6 +300,13 @@ class CpuAudio(CpuBackend):
             found = memory.adopt(source, copy or is_shared)
             kept += found if channel == 0 else []
         return kept
+
+    def is_finite(self, compiled: Compiled, key: str) -> bool:
+        return all(memory.is_finite(key) for memory in _memories(compiled))
+
+    def begin_again(self, compiled: Compiled, keys: Sequence[str]) -> list[str]:
+        found = (memory.begin_again(keys) for memory in _memories(compiled))
+        return list(dict.fromkeys(chain.from_iterable(found)))
 
     def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
         super().allocate(compiled, old)

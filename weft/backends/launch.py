@@ -353,6 +353,24 @@ class StateMemory:
         found: Floats = self.ring(key)[self.cell(key, ticks_ago)]
         return found
 
+    def is_finite(self, key: str) -> bool:
+        """Whether the latest values of a slot are numbers, and none is infinite."""
+        latest = self.planes(key, 1)
+        # A sum is found in a tenth of the time. It may be infinite although no value is.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(latest.sum())) or bool(np.isfinite(latest).all())
+
+    def begin_again(self, keys: Iterable[str]) -> list[str]:
+        """Sets to 0 what is not finite in some slots, between two ticks; gives the keys of those that it changes."""
+        return [key for key in keys if self._make_finite(key)]
+
+    def _make_finite(self, key: str) -> bool:
+        """Sets to 0 what is not finite in the ring of a slot; whether anything was."""
+        ring = self.ring(key)
+        # A ring of pictures may be large: each is looked at alone.
+        cells = ring if ring.ndim > 2 else ring[np.newaxis]
+        return sum(map(make_finite, cells)) > 0
+
     def read(self) -> StateMemory:
         """A copy in the memory of the computer."""
         copy = StateMemory(self.slots.values(), self.shape, borrowed=self.borrowed)
@@ -455,6 +473,13 @@ class StateMemory:
             length = min(count, to + 1, of + 1)
             mine[to + 1 - length : to + 1] = its[of + 1 - length : of + 1]
             to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
+
+
+def make_finite(values: Floats) -> bool:
+    """Sets to 0 what is not finite; whether anything was."""
+    lost = ~np.isfinite(values)
+    values[lost] = 0
+    return bool(lost.any())
 
 
 def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:

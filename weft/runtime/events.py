@@ -16,18 +16,20 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TypeAlias
 
-from weft.backends.base import Values, as_array
-from weft.errors import Diagnostic, error, event_fields, foremost, visible
+from weft.backends.base import DeviceLostError, Values, as_array
+from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.files import claim
-from weft.runtime.findings import loop_of
+from weft.runtime.findings import listed, loop_of, memory_lost, names_of, place_of
 from weft.runtime.program import LoadedProgram
+from weft.runtime.recovery import MemoryWatch
 from weft.runtime.screens.screen import Overlay, Picture
 from weft.runtime.sound.renderer import SoundEvent
 from weft.runtime.sound.shared import Figures
+from weft.syntax.scanner import decode
 
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
@@ -362,6 +364,17 @@ class Reporter:
             self._reported_loops.add(kernel)
             self.remark(loop_of(compiled.units, kernel))
 
+    def memory(self, keys: Sequence[str], lost: bool, since: float, source: Source | None) -> None:
+        """Reports that slots, by their keys, are not finite since a time of the performance, or begin again. `source`
+        is the text of the program."""
+        names, place = names_of(keys), None if source is None else place_of(source, keys[0])
+        line = {} if source is None or place is None else {"line": source.position(place.start)[0]}
+        self.events.emit("memory", state="lost" if lost else "recovered", names=names, since=round(since, 3), **line)
+        if lost:
+            self.remark(memory_lost(keys, since, place, "it begins again when you save a change of it, or press R"))
+        else:
+            self.mention(f"{listed(names)} begin{'s' * (len(names) == 1)} again: what it remembered was not finite")
+
     def remark(self, problem: Diagnostic) -> None:
         """Warns of something about the program that plays."""
         self.show([problem])
@@ -437,3 +450,32 @@ class Reporter:
         changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"
         self.notices.note(words)
         self.echo(f"{words} · {changed}")
+
+
+@dataclass
+class MemoryReports:
+    """Watches the memory of what plays, and reports what is found."""
+
+    reporter: Reporter
+    _watch: MemoryWatch = field(default_factory=MemoryWatch)
+
+    def follow(self, loaded: LoadedProgram, seconds: float, entered: LoadResult | None) -> None:
+        """After a frame at this time of the performance; see `MemoryWatch.follow`. `entered` has the text."""
+        compiled, parts = loaded.compiled, loaded.runner.all_parts
+        with suppress(DeviceLostError):  # the next tick finds it, too
+            for change in self._watch.follow(compiled.file, compiled.units, parts, seconds, time.monotonic()):
+                self._report(change.keys, change.lost, change.since, entered)
+
+    def restart(self, loaded: LoadedProgram | None, entered: LoadResult | None) -> None:
+        """Begins what is not finite again, with the performance."""
+        with suppress(DeviceLostError):  # the next tick finds it, too
+            if loaded is not None and (begun := self._watch.restart(loaded.runner.all_parts)):
+                self._report(begun, False, 0.0, entered)
+
+    def heard(self, keys: Sequence[str], seconds: float, entered: LoadResult | None) -> None:
+        """Reports slots of a sound that are not finite since a time of the performance."""
+        self._report(keys, True, seconds, entered)
+
+    def _report(self, keys: Sequence[str], lost: bool, since: float, entered: LoadResult | None) -> None:
+        text = None if entered is None else Source(entered.saved.name, decode(entered.saved.data))
+        self.reporter.memory(keys, lost, since, text)

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
-from weft.errors import Diagnostic, Span
+from weft.errors import Diagnostic, Source, Span
 from weft.graph.nodes import Patch
+from weft.names import StrandRef
 
 NOT_A_NUMBER: Final = "not-a-number"
 """The code of the diagnostic about an output that is not a number anywhere."""
@@ -82,6 +84,65 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
     where = f"at {_percent(share)} of the {what}, first at {_seconds(time)}"
     words = f"{output} of {_name(statement)} is not a number {where}"
     return Diagnostic("warning", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT)
+
+
+NOT_FINITE: Final = "not-finite"
+"""The code of the diagnostic about what has grown without end, and what was made of it."""
+
+_SHRINK: Final = "what it makes of its own past has to shrink: multiply that by less than 1"
+
+_MOST_NAMES = 3
+
+
+def memory_lost(keys: Sequence[str], since: float, place: Span | None, hint: str | None = None) -> Diagnostic:
+    """The warning that slots, given by their keys, are not finite any more since a time of the performance."""
+    names = names_of(keys)
+    are, it = ("are", "what they remember") if len(names) > 1 else ("is", "what it remembers")
+    words = f"{listed(names)} {are} not finite since {_seconds(since)}: {it} grows without end, or is no number"
+    return Diagnostic("warning", NOT_FINITE, words, place, hint or _SHRINK)
+
+
+def names_of(keys: Iterable[str]) -> list[str]:
+    """The strands that slots belong to, as they are usually written."""
+    strands = dict.fromkeys(key.split("/")[1] for key in keys)
+    return [StrandRef(*strand.rpartition("@")[::2]).short if "@" in strand else strand for strand in strands]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names in words: the first ones, and how many others there are."""
+    more = len(names) - _MOST_NAMES
+    *others, last = [*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _instance(key: str) -> str:
+    return key.split("/")[1].partition("@")[0]
+
+
+def place_in(patch: Patch, key: str) -> Span | None:
+    """The place of the statement that a slot belongs to."""
+    instance = patch.instances.get(_instance(key))
+    return None if instance is None else instance.span
+
+
+def place_of(source: Source, key: str) -> Span | None:
+    """The place in a text of the statement that a slot belongs to, if the text has it."""
+    name = re.escape(_instance(key))
+    found = re.search(rf"(?m)(?:^|;|::)[ \t]*({name})\b", source.text)
+    return None if found is None else Span(source, *found.span(1))
+
+
+def infinite(label: str, time: float, has_grown: bool, places: Mapping[str, Span]) -> Diagnostic:
+    """The warning about an output of a sound, or without a label a sound, that is infinite at a time first; `has_grown`
+    if it was too loud by far before that."""
+    statement, _, output = label.rpartition(".")
+    what = f"{output} of {_name(statement)}" if label else "this sound"
+    words = f"{what} is infinite, first at {_seconds(time)}, and silent where it is"
+    hint = "look for a division by 0"
+    if has_grown:
+        words = f"{what} grows without end: it is infinite from {_seconds(time)} on, and silent"
+        hint = _SHRINK
+    return Diagnostic("warning", NOT_FINITE, words, places.get(statement), hint)
 
 
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:

@@ -7,10 +7,11 @@ most. Problems that appear only elsewhere, or later, are left to the run itself.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from typing import TypeAlias
 
 from weft.beats import BPM, Beats
@@ -19,13 +20,13 @@ from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
 from weft.ir.constants import Tunable, current
-from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, depending_on_loop, topological
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, StateSlot, depending_on_loop, topological
 from weft.ir.lower import lower
 from weft.ir.rates import long_loops
 from weft.ops import OPS, OpSpec, ieee
 from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
-    IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, places_of
+    IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, memory_lost, not_numbers, nothing_to_show, place_in, places_of
 )
 from weft.runtime.inputs import InputState
 from weft.syntax.ast import SpindleDefinition
@@ -39,6 +40,10 @@ _TICKS = 4
 # Fewer places are not enough to say that an output is not a number anywhere.
 _FEWEST = 25
 _PLACES = [(0.37, 0.61), (0.01, 0.99), (0.99, 0.01), (0.99, 0.99), (0.01, 0.01)]
+# What is larger is on its way to infinity. What is not after these ticks, or operations, is left to the run itself.
+_LARGE = 1e15
+_MOST_GROWING, _MOST_QUIET = 60_000, 1000
+
 # Seconds between the moments at which a sound is evaluated.
 _APART = 0.01234
 _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column in range(12)]
@@ -86,10 +91,30 @@ def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterat
             looked += 1
     for loop in stopped:
         yield loop_stopped(lowered.name, () if loop.span is None else (loop.span,))
+    yield from _growth(found, lowered, allowance)
     if looked >= _FEWEST:
         labels = [output.label for output in lowered.outputs if output.label in doubtful]
         problems = not_numbers(labels, places_of(found.patch), IN_SOUND if spec.streams else IN_PICTURE)
         yield from as_warnings(problems)  # as at the start of a performance: they may become numbers
+
+
+def _growth(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:
+    """What would be reported about memory that grows without end, as far as it does so soon."""
+    spec, slots = found.contexts[lowered.context], [slot for slot in lowered.slots if slot.outlives]
+    element = Element(lowered, Allowance(min(allowance.left, _MOST_GROWING)), {})
+    large: set[str] = set()
+    with suppress(AllowanceSpentError):
+        for tick in count() if slots else ():
+            coords, uniforms = _given(found, spec, _PLACES[0], 0, tick)
+            element.tick(coords, uniforms)
+            sizes = {slot.key: element.largest(slot) for slot in slots}
+            lost = [key for key in sizes if key in large and not math.isfinite(sizes[key])]
+            if lost:
+                yield memory_lost(lost, coords["abstime"], place_in(found.patch, lost[0]))
+                return
+            large.update(key for key, size in sizes.items() if _LARGE < size < math.inf)
+            if tick > _MOST_QUIET and not large:
+                return
 
 
 def _given(
@@ -138,7 +163,7 @@ class Element:
     lowered: Lowered
     allowance: Allowance
     stopped: dict[Expr, None]
-    _past: dict[SlotPlane, list[Value]] = field(default_factory=dict)
+    _past: dict[SlotPlane, deque[Value]] = field(default_factory=dict)
     """The earlier values of each plane of a slot, the latest first."""
     _given: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _values: dict[Expr, Value] = field(default_factory=dict)
@@ -162,8 +187,16 @@ class Element:
         self._given = {"coord": coords, "uniform": uniforms}
         self._run(self._nodes)
         for update in self.lowered.updates:
-            self._past.setdefault(SlotPlane(update.slot, update.plane), []).insert(0, self._values[update.value])
+            place = SlotPlane(update.slot, update.plane)
+            if place not in self._past:
+                self._past[place] = deque(maxlen=max(1, self._slots[update.slot].depth))
+            self._past[place].appendleft(self._values[update.value])
         return {output.label: self._values[output.value] for output in self.lowered.outputs}
+
+    def largest(self, slot: StateSlot) -> float:
+        """The largest size of the latest values of a slot, as far as they are known; infinite for NaN."""
+        latest = [past[0] for plane in range(slot.planes) if (past := self._past.get(SlotPlane(slot.key, plane)))]
+        return max((math.inf if math.isnan(each) else abs(each) for each in latest if each is not None), default=0.0)
 
     def _run(self, nodes: Sequence[Expr]) -> None:
         self.allowance.spend(len(nodes))
@@ -192,7 +225,7 @@ class Element:
         if len(node.args) > 1 or k is None or not slot.outlives:
             return None  # it may have been computed at another element, or only now
         back = min(int(k), slot.depth) if 1 <= k < math.inf else 1
-        past = self._past.get(place, [])
+        past = self._past.get(place, ())
         return past[back - 1] if back <= len(past) else 0.0
 
     def _loop(self, loop: Expr, shape: LoopShape) -> list[Value]:

@@ -33,10 +33,12 @@ from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import dark_outputs
 from weft.runtime.coordinator import TickResult, pictures_of
 from weft.runtime.findings import (
-    IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, places_of, silent
+    IN_PICTURE, IN_SOUND, as_warnings, clipped, infinite, loop_of, memory_lost, not_numbers, not_numbers_for_a_while,
+    place_in, places_of, silent
 )
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.recovery import MemoryChange, MemoryWatch
 from weft.runtime.sound.mixer import Levels, Rendering, channels_of
 from weft.runtime.sound.shared import RING
 
@@ -49,6 +51,9 @@ _SAMPLE_SLACK = 1e-3
 
 # How many dark frames are examined more closely.
 _MOST_LOOKS = 3
+
+# A sound that is louder than this before it is infinite has grown.
+_GROWN = 1e6
 
 # A sound that is never louder than this, -80 dB, is not heard.
 _SILENT = 1e-4
@@ -210,6 +215,8 @@ class Offline:
         self._here = here
         self._loops = loops = dict[str, None]()
         """The kernels with a loop that reached its limit."""
+        self._memory, self._lost = MemoryWatch(), list[MemoryChange]()
+        """What is remembered and was found not finite."""
         self._dark: dict[str, float] = {}
         """The outputs of pictures that are not a number anywhere, with the time since when."""
         self._planes: dict[str, tuple[int, int, float]] = {}
@@ -238,6 +245,8 @@ class Offline:
         for label, (count, missing, first) in self._planes.items():
             if missing:
                 found.append(not_numbers_for_a_while(label, missing / count, first, "pixels", places))
+        patch = self._build.patch
+        found += [memory_lost(each.keys, each.since, place_in(patch, each.keys[0])) for each in self._lost]
         return [*found, *self._of_sound(places)]
 
     def _of_sound(self, places: Mapping[str, Span]) -> Iterator[Diagnostic]:
@@ -249,13 +258,17 @@ class Offline:
         count = computed.end - computed.first
         lost = {label for label, (missing, _) in computed.not_numbers.items() if missing == count}
         yield from as_warnings(not_numbers(lost, places, IN_SOUND))
+        for label, first in computed.infinite.items():
+            missing, begun = computed.not_numbers.get(label, (0, first))
+            seconds = min(first, begun) / self.oversample / self.rate
+            yield infinite(label, seconds, computed.peak > _GROWN, places)
         for label, (missing, first) in computed.not_numbers.items():
-            if label not in lost:
+            if label not in lost and label not in computed.infinite:
                 seconds = first / self.oversample / self.rate
                 yield not_numbers_for_a_while(label, missing / count, seconds, "samples", places)
         if levels.peak < _SILENT and not lost:
             yield silent(place)
-        if self._clips and levels.first_too_loud is not None:
+        if self._clips and levels.first_too_loud is not None and not computed.infinite:
             share = levels.too_loud / levels.samples
             yield clipped(share, levels.peak, levels.first_too_loud / self.rate, place)
 
@@ -494,7 +507,9 @@ class Offline:
         """Runs one frame of all but the sound, and hands the sound what it reads from there."""
         pictures = self._program.pictures_at(time, exactly=True)
         env = replace(self._env, tick=number, abstime=time, pictures=pictures)
-        results = self._program.runner.run(env)
+        runner, compiled = self._program.runner, self._program.compiled
+        results = runner.run(env)
+        self._lost += self._memory.follow(compiled.file, compiled.units, runner.all_parts, time, time)
         if self._sound is not None and self._program.runner.feeds_streams:
             self._sound.feed(self._program.runner.feeds(env))
             self._sound.show(self._program.runner.view_values(env))

@@ -27,7 +27,7 @@ from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished, LoadResult
 from weft.runtime.coordinator import Sender, TickResult, pictures_of
-from weft.runtime.events import FrameStats, Reporter, Screenshots
+from weft.runtime.events import FrameStats, MemoryReports, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import FileState, SetList, read_text
 from weft.runtime.inputs import Inputs
@@ -161,6 +161,7 @@ class Session:
         self._screenshots = Screenshots(self._base, self.reporter)
         self._outlets = Outlets(self.reporter)
         self._recorder = Recorder(self.reporter, self.sound, self._base, self.record)
+        self._memory = MemoryReports(self.reporter)
         self._screen = Screen()
         self._picture: Values | None = None
         """The picture of the first window."""
@@ -573,6 +574,7 @@ class Session:
             return
         finally:
             self._note_moves()
+        self._memory.follow(loaded, env.abstime, self._entered)
         computed = [result.array.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
         for result in results if self.senders else ():
@@ -709,6 +711,8 @@ class Session:
                 playing = self.programs.running
                 if playing is not None:
                     self.reporter.loop_stopped(playing.compiled, event.words)
+            elif event.kind == "lost-memory":
+                self._memory.heard(event.words.split(), event.seconds, self._entered)
             else:
                 self.reporter.heard(event)
 
@@ -748,6 +752,7 @@ class Session:
             case "restart":
                 self.clock.restart()
                 self.sound.restart()
+                self._memory.restart(self.programs.running, self._entered)
                 self.reporter.mention("the clock restarts")
             case "next":
                 self._go(1)

@@ -71,10 +71,24 @@ def test_what_is_no_number_silences_nothing_else(shared: bool) -> None:
     assert np.array_equal(heard[:, 0], heard[:, 1])
 
 
-def test_what_is_infinite_is_as_loud_as_can_be() -> None:
+def test_what_is_infinite_is_silent() -> None:
     hall = Hall()
     hall.enter("audio(1 / 0, -1 / 0)\naudio(-0.5)\n")
-    assert np.unique(hall.play(BLOCK), axis=0).tolist() == [[0.5, -1]]
+    assert np.unique(hall.play(BLOCK)).tolist() == [-0.5]
+
+
+def test_a_sound_that_has_grown_without_end_begins_again_when_its_formula_changes() -> None:
+    hall, text = Hall(), "y = 0.25 + {share} * prev(y)\nz = 0.125 + prev(z) * 1e9\naudio(y, z)\n"
+    hall.enter(text.format(share=1e9))
+    hall.play(BLOCK)
+    assert not hall.play(BLOCK).any()
+    assert [keys for keys, _ in hall.mixer.take_lost()] == ["audio/y@val/prev/0 audio/z@val/prev/0"]
+    hall.enter(text.format(share=0.5))
+    for _ in range(20):
+        heard = hall.play(BLOCK)
+    np.testing.assert_allclose(heard[-1], [0.5, 0], atol=SINGLE)  # z would grow again
+    hall.mixer.begin_again()
+    assert hall.play(BLOCK)[0, 1] == 0.125
 
 
 def test_off_stage_nothing_is_clipped_and_what_is_no_number_is_named() -> None:

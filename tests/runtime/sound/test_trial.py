@@ -198,10 +198,14 @@ def test_what_each_pixel_takes_counts_for_the_whole_picture(tried: Try) -> None:
 # --- what stays off zero ----------------------------------------------------------------------------------------------
 
 
+def test_an_infinite_sound_is_warned_of(tried: Try) -> None:
+    (warning,) = tried("audio(1 / 0, 0)\n", block=lambda: 0.0)
+    assert warning.message == "this sound is infinite, first at 0 s, and silent where it is"
+
+
 @pytest.mark.parametrize(
     ("text", "off"),
-    [("audio(0.75)\n", "0.75"), ("audio(0, me@time - 0.6 - me@time)\n", "0.6"), ("audio(1 / 0, 0)\n", "1"),
-     ("audio(0.4)\naudio(5)\n", "1")],
+    [("audio(0.75)\n", "0.75"), ("audio(0, me@time - 0.6 - me@time)\n", "0.6"), ("audio(0.4)\naudio(5)\n", "1")],
 )  # fmt: skip
 def test_a_sound_that_stays_off_zero_is_warned_of(tried: Try, text: str, off: str) -> None:
     (warning,) = tried(text, block=lambda: 0.0)  # however busy this machine is

@@ -22,7 +22,7 @@ from weft.backends.gl.graphics import GL, ContextState, Graphics, linked
 from weft.backends.gl.textures import (
     Buffer, BufferTexture, GlPicture, SoundTexture, Texture, TextureArray, bind, check_row
 )
-from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size
+from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size, make_finite
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen import glsl
@@ -152,6 +152,19 @@ class GlMemory(StateMemory):
         planes = self.slots[key].planes
         with self.graphics.drawing() as place:
             return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
+
+    def _make_finite(self, key: str) -> bool:
+        if key not in self.layers:
+            return super()._make_finite(key)
+        layers, found = self.layers[key], False
+        with self.graphics.drawing() as place:
+            for layer in range(layers.count):
+                image = layers.read(place, layer, 1)
+                if make_finite(image):
+                    layers.fill(layer, image)
+                    found = True
+        self._read_back = None
+        return found
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
         if key not in self.layers:

@@ -32,7 +32,7 @@ from weft.runtime.build import Build, KeptBuild, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
-from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, places_of
+from weft.runtime.findings import IN_PICTURE, IN_SOUND, infinite, not_numbers, nothing_to_show, places_of
 from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.mixer import BLOCK, Rendering
 from weft.sources import MediaHeader
@@ -258,13 +258,19 @@ class _SoundTrial:
 
     def steady(self) -> tuple[Diagnostic, ...]:
         """A warning if the sound stays on one side of zero for a second, if that can be found out in time: it holds a
-        loudspeaker out, which is not heard and may damage it."""
+        loudspeaker out, which is not heard and may damage it. Or one that it is infinite, unless what it remembers is:
+        that is told while it plays."""
         while sum(map(len, self._blocks)) < self._rate:
             if self._spent > _MOST_LISTENING:
                 return ()
             blocks = int(_SECTION * self._rate / BLOCK / max(1e-6, self._share))
             self._play(max(BLOCK, min(_LONG, blocks * BLOCK)))
-        means = np.abs(np.clip(np.nan_to_num(np.concatenate(self._blocks)), -1, 1).mean(axis=0))
+        played = np.concatenate(self._blocks)
+        lost = np.flatnonzero(np.isinf(played).any(axis=1))
+        if len(lost) > _SAMPLES and not any(self.rendering.mixer.take_lost()):
+            return (infinite("", float(lost[0]) / self._rate, False, {}),)
+        heard = np.nan_to_num(played, posinf=0.0, neginf=0.0)
+        means = np.abs(np.clip(heard, -1, 1).mean(axis=0))
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"

@@ -27,6 +27,7 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
 from weft.runtime.program import LoadedProgram, ProgramLoader, SuspendedState, hand_over
+from weft.runtime.recovery import begin_again, begin_changed_again, lost_slots
 from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_heard, places_of_views
 
 # --- recent samples, which pictures and numbers read --------------------------------------------------------------
@@ -342,6 +343,8 @@ class Levels:
     first_too_loud: int | None = None
     not_numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For each output that is not a number at some samples: how many these are, and the number of the first."""
+    infinite: dict[str, int] = field(default_factory=dict)
+    """For each output that is infinite at some samples: the number of the first."""
 
     def add(self, total: Floats, first: int) -> None:
         """Adds the mix, [channels, samples], whose first sample has the number `first`."""
@@ -349,16 +352,22 @@ class Levels:
         sizes = np.abs(total[:, skipped : max(skipped, self.end - first)])
         self.samples += sizes.size
         self.peak = max(self.peak, float(np.max(sizes, initial=0.0, where=np.isfinite(sizes))))
-        loud = sizes > 1.0
+        loud = (sizes > 1.0) & np.isfinite(sizes)
         if loud.any():
             self.too_loud += int(loud.sum())
             if self.first_too_loud is None:
                 self.first_too_loud = first + skipped + int(loud.any(axis=0).argmax())
 
-    def look_for_nan(self, labels: Sequence[str], values: Floats, first: int) -> None:
+    def look_for_lost(self, labels: Sequence[str], values: Floats, first: int) -> None:
         """Adds the outputs of a subgraph, [channels, outputs, samples], from number `first`."""
         skipped = max(0, self.first - first)
-        lost = np.isnan(values[:, :, skipped : max(skipped, self.end - first)]).any(axis=0)
+        wanted = values[:, :, skipped : max(skipped, self.end - first)]
+        if math.isfinite(wanted.sum()):
+            return
+        for label, infinite in zip(labels, np.atleast_2d(np.isinf(wanted).any(axis=0)), strict=True):
+            if infinite.any():
+                self.infinite.setdefault(label, first + skipped + int(infinite.argmax()))
+        lost = np.isnan(wanted).any(axis=0)
         for label, missing in zip(labels, np.atleast_2d(lost), strict=True):
             if missing.any():
                 count, begun = self.not_numbers.get(label, (0, first + skipped + int(missing.argmax())))
@@ -420,6 +429,11 @@ class Mixer:
         """Statistics that are collected, if any."""
         self.loops_stopped: set[str] = set()
         """The kernels with a loop that reached its limit."""
+        # The thread that renders appends, another one pops.
+        self._lost: deque[tuple[str, float]] = deque(maxlen=_MOST_PROGRAMS)
+        """Slots that are not finite, as a line of their keys, and the time since when, until that is taken."""
+        self._reported: set[str] = set()
+        """Those of the program that plays that were found."""
         self.not_numbers: list[str] = []
         """The outputs that were not a number at any sample of the last section; only determined without `clips`."""
 
@@ -463,6 +477,18 @@ class Mixer:
         self.latest = entry
         self._coming.append(entry)
 
+    def begin_again(self) -> None:
+        """Begins what is not finite again of what the audible programs remember. Called between two blocks."""
+        for entry in self._programs:
+            begin_again(self._rescue.acting(entry.loaded))
+        self._reported.clear()
+
+    def take_lost(self) -> Iterator[tuple[str, float]]:
+        """The keys of slots that are not finite, in lines, with the time since when; each once until it begins again.
+        May be called while another thread renders."""
+        while self._lost:
+            yield self._lost.popleft()
+
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
         """Fills `out` [samples, channels] with the sound from `seconds` of the performance, −1…1."""
         if self._coming:
@@ -493,11 +519,14 @@ class Mixer:
                 self._leave(leaving, entry)
         if before is not None:
             # The previous program goes on too, until it has faded out.
-            hand_over(entering, self._rescue.acting(before.loaded), copy=True)
+            leaving_parts = self._rescue.acting(before.loaded)
+            hand_over(entering, leaving_parts, copy=True)
+            begin_changed_again(entering, leaving_parts)
             self._suspended.forget(file)
         else:
             self._suspended.resume(file, entering)
         gains = self._fade.now()
+        self._reported.clear()
         self._programs.append(entry)
         self._rescue.keep([part for other in self._programs for part in other.loaded.runner.parts])
         stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.loaded.runner.parts}
@@ -561,6 +590,8 @@ class Mixer:
                 if voice not in values:
                     values[voice] = self._rescue.values(entry.loader, entry.loaded, part, env)
                     sounds[voice] = self._sum(part, values[voice], first)
+                    if entry is self._programs[-1] and not math.isfinite(values[voice].sum()):
+                        self._look_for_lost(part, first)
                 for number, label in enumerate(part.unit.kernel.outputs):
                     if is_smoothed(label):
                         rows = values[voice][:, number]
@@ -570,15 +601,22 @@ class Mixer:
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
+    def _look_for_lost(self, part: RunningSubgraph, first: int) -> None:
+        """Notes which slots of a sound are not finite in a section from sample `first` on."""
+        lost = [key for key in lost_slots([part]) if key not in self._reported]
+        if lost:
+            self._reported.update(lost)
+            self._lost.append((" ".join(lost), first / self._rate))
+
     def _sum(self, part: RunningSubgraph, values: Floats, first: int) -> Floats:
         """The outputs of a subgraph in the channels to which they go. `values` is [channels, outputs, samples], with
         one channel if all are equal."""
         total = np.zeros((self._channels, values.shape[2]))
         if self.levels is not None:
-            self.levels.look_for_nan(part.unit.kernel.outputs, values, first)
+            self.levels.look_for_lost(part.unit.kernel.outputs, values, first)
         if self._clips:
-            # Before the sum: NaN in one output must not silence the others.
-            values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
+            # Before the sum: NaN in one output must not silence the others, and infinity would hold a loudspeaker out.
+            values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         else:
             lost = np.flatnonzero(np.isnan(values).all(axis=2).any(axis=0))
             self.not_numbers += [part.unit.kernel.outputs[number] for number in lost]

@@ -41,7 +41,8 @@ class SoundOptions:
 
 
 Kind: TypeAlias = Literal[
-    "playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop", "microphone"
+    "playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop", "lost-memory",
+    "microphone",
 ]
 
 
@@ -54,8 +55,9 @@ class SoundEvent:
     goes on. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and
     opening a device was tried; it is not reported to people. `moved`: the backend `origin` that computed sounds has
     failed, for the reason in `words`, and its fallback goes on; `code` is the context. `placed`: a subgraph runs
-    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps. `microphone`:
-    what is to be said about one.
+    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps. `lost-memory`:
+    the slots whose keys are in `words` are not finite since `seconds` of the performance. `microphone`: what is to be
+    said about one.
     """
 
     kind: Kind
@@ -65,6 +67,7 @@ class SoundEvent:
     """The number of the program that it is about, as the player counts them; 0: none."""
     origin: str = ""
     """The name of a backend, as in `--backend`."""
+    seconds: float = 0.0
 
 
 class ProgramFailure(Exception):  # noqa: N818 -- named like the event that reports it
@@ -200,7 +203,8 @@ class Player:
         stopped = [kernel for kernel in tuple(self._mixer.loops_stopped) if kernel not in self._reported_loops]
         self._reported_loops.update(stopped)
         playing = self._playing.number if self._playing is not None else 0
-        return [SoundEvent("loop", "", kernel, playing) for kernel in stopped] + [
+        lost = [SoundEvent("lost-memory", "", keys, playing, "", at) for keys, at in self._mixer.take_lost()]
+        return [*lost, *(SoundEvent("loop", "", kernel, playing) for kernel in stopped)] + [
             SoundEvent("moved", change.context, change.reason, origin=change.origin) if change.subgraph is None
             else SoundEvent("placed", "", str(change))
             for change in changes
@@ -239,6 +243,7 @@ class Player:
         restarts = self._controls.restarts
         if self._restarts is None or seconds < self._seconds:
             self._restarts = restarts
+            self._mixer.begin_again()
         self._seconds = seconds
         if restarts == self._restarts:
             found = {name: self._controls.find(name) for name in INPUTS}
