@@ -246,6 +246,20 @@ class SentName(NamedTuple):
         return f"{_SENT}{json.dumps([self.source, *self.args])}@{self.output}"
 
 
+COUNT = "count"
+"""The output that says how often something has happened so far: `osc("/kick")@count`, `key@a@count`."""
+
+
+def count_of(event: str) -> str:
+    """The name of the input that counts an event, by that of the event: a key, or an output that others send."""
+    return f"{event}@{COUNT}"
+
+
+def is_count(name: str) -> bool:
+    """Whether an input of a kernel counts events."""
+    return name.endswith(f"@{COUNT}") and (is_sent(name) or name.count("@") > 1)
+
+
 def is_sent(name: str) -> bool:
     """Whether an input of a kernel is sent by others."""
     return name.startswith(_SENT)
@@ -254,8 +268,8 @@ def is_sent(name: str) -> bool:
 @cache
 def sent_of(name: str) -> SentName:
     """The source, the arguments and the output of a number that is sent."""
-    call, _, output = name.removeprefix(_SENT).rpartition("@")
-    source, *args = json.loads(call)
+    call, _, output = name.removeprefix(_SENT).rpartition("]@")
+    source, *args = json.loads(f"{call}]")
     return SentName(source, tuple(args), output)
 
 

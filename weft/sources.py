@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.contexts import points
 from weft.keys import PAD_AXES, PAD_BUTTONS
+from weft.names import COUNT
 
 # The kind of an argument: a constant string, a constant number, one of both, or a strand that is analysed.
 ArgumentKind: TypeAlias = Literal["text", "number", "text or number", "strand"]
@@ -134,6 +135,8 @@ class SourceSpec:
     what is sent are seconds since a moment that is sent."""
     further: tuple[str, ...] = ()
     """Outputs that it can be bound to after the others. They are no members of its bundle."""
+    events: tuple[str, ...] = ()
+    """The outputs that are counted, each by itself, as in `pad@a@count`."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else there is to know of it, each with a heading."""
 
@@ -150,7 +153,8 @@ SOUND = MediaKind(
 _ANALYSED = SourceParam("strand", "strand")
 
 _MIDI = (SourceParam("channel", "number", 0, whole=(0, 16)), SourceParam("device", "text", ""))
-_MIDI_FACTS = (("channel", "1…16; 0: all of them"), ("device", "a part of its name in weft devices; else all of them"))
+_MIDI_FACTS = (("count", "midi_cc(7)@count: how many messages came that are not 0; of notes and programs all"),
+               ("channel", "1…16; 0: all of them"), ("device", "a part of its name in weft devices; else all of them"))
 
 ORDERS = ("newest", "oldest", "lowest", "highest", "steady")
 """How held notes are given to voices: in an order, or (`steady`) so that a note stays where it is."""
@@ -225,32 +229,36 @@ _ROWS = (
     SourceSpec("osc",
                (SourceParam("address", "text", is_address=True), SourceParam("index", "number", 0, whole=(0, 63))),
                ("v",), (), "the last number that was received by OSC at an address", 'osc("/fader/1")', is_sent=True,
-               facts=(("index", "which argument of the messages, from 0; texts count, but have no number"),
+               further=(COUNT,),
+               facts=(("count", 'osc("/kick")@count: how many came that are not 0, each of which rise and tally hear'),
+                      ("index", "which argument of the messages, from 0; texts count, but have no number"),
                       ("on stage", "weft run --osc 9000 listens at port 9000; before the first message it is 0"),
                       ("a button", "1 in one frame at least; a message without arguments is 1 in one frame"))),
     SourceSpec("midi_cc", (SourceParam("number", "number", whole=(0, 127)), *_MIDI), ("v",), (),
-               "a MIDI controller, 0…1", "midi_cc(1)", is_sent=True, facts=_MIDI_FACTS),
+               "a MIDI controller, 0…1", "midi_cc(1)", is_sent=True, further=(COUNT,), facts=_MIDI_FACTS),
     SourceSpec("midi_note",
                (SourceParam("voice", "number", 0, whole=(0, 15)), *_MIDI,
                 SourceParam("order", "text", "newest", among=ORDERS)),
                ("note", "velocity", "gate", "age"), (), "a MIDI note that is held",
-               "midi_note()::n<note, velocity, gate, age>", is_sent=True, running=("age",),
+               "midi_note()::n<note, velocity, gate, age>", is_sent=True, running=("age",), further=(COUNT,),
                facts=(("outputs", "note 0…127 for mtof, velocity 0…1, gate 1 while it is held, age in seconds"),
                       ("voice", "which of the held notes, from 0: the newest, unless `order` says otherwise"),
                       ("order", " ".join(f'"{order}"' for order in ORDERS)),
                       ("steady", "a note stays in its voice, and a voice in its note after the end: for chords"),
                       *_MIDI_FACTS)),
     SourceSpec("midi_bend", _MIDI, ("v",), (), "the pitch bend wheel of MIDI, -1…1", "midi_bend()", is_sent=True,
-               facts=_MIDI_FACTS),
+               further=(COUNT,), facts=_MIDI_FACTS),
     SourceSpec("midi_pressure", _MIDI, ("v",), (), "how hard keys are pressed (the aftertouch of MIDI), 0…1",
-               "midi_pressure()", is_sent=True, facts=_MIDI_FACTS),
+               "midi_pressure()", is_sent=True, further=(COUNT,), facts=_MIDI_FACTS),
     SourceSpec("midi_program", _MIDI, ("v",), (), "the number of the MIDI program that was chosen, 0…127",
-               "midi_program()", is_sent=True, facts=_MIDI_FACTS),
+               "midi_program()", is_sent=True, further=(COUNT,), facts=_MIDI_FACTS),
     SourceSpec("pad", (SourceParam("index", "number", 0, whole=(0, 15)),), (*PAD_AXES, *PAD_BUTTONS), (),
                "a gamepad; pad@lx is that of the first one", "mix(0.2, 0.8, pad@rt)", is_sent=True, is_named=True,
+               events=PAD_BUTTONS,
                facts=(("lx ly rx ry", "the sticks, -1…1; ly and ry are 1 at the bottom"),
                       ("lt rt", "the triggers, 0…1"),
                       ("buttons", "1 while held: a b x y lb rb back start guide, ls rs the sticks, up right down left"),
+                      ("count", "pad@a@count: how often a button was pressed"),
                       ("index", "which gamepad, from 0: pad(1)@a, or pad(1)::second<lx, a>"),
                       ("without one", "0, as in a terminal and in a render"))),
 )  # fmt: skip

@@ -234,6 +234,38 @@ def test_the_oldest_note_gives_its_steady_voice_to_a_new_one() -> None:
     assert shown(voices, *held[:1], count=2) == [(63, False), (62, False)], "it does not come back"
 
 
+@pytest.mark.parametrize(("order", "expected"), [
+    ("newest", [4, 0]), ("oldest", [2, 1]), ("lowest", [3, 0]), ("highest", [3, 1]), ("steady", [3, 1]),
+])  # fmt: skip
+def test_every_note_counts_for_the_voice_that_takes_it(order: str, expected: list[int]) -> None:
+    """Several in one frame, of which the first is over before the frame begins."""
+    state, voices = MidiState(), Voices(order)
+    for messages in ([on(60), off(60), on(60)], [on(55), on(67)], [off(55), off(67)]):
+        state.begin_frame()
+        for message in messages:
+            state.take("a device", message, 0.0, 0.0)
+        voices.frame(state.notes(0, ""), 2, state.struck(0, ""))
+    assert voices.hits == expected
+
+
+def test_messages_that_are_not_0_count() -> None:
+    state = MidiState()
+    for data in ("b0077f", "b00700", "b0077f", "b10701", "c000", "c000", "d000", "d001", "e00040", "e00140"):
+        message = decode(bytes.fromhex(data))
+        assert message is not None
+        state.take("a device", message, 0.0, 0.0)
+    assert [state.moves(7, channel, "") for channel in (0, 1, 2, 3)] == [3, 2, 1, 0]
+    assert [state.moves(control, 0, "dev") for control in ("program", "pressure", "bend")] == [2, 1, 1]
+    assert state.moves(7, 0, "another") == 0
+
+
+def test_a_pair_counts_once() -> None:
+    state = MidiState()
+    for number in (1, 33, 1, 33):
+        state.take("a device", MidiMessage("control", 1, number, 5), 0.0, 0.0)
+    assert state.moves(1, 0, "") == 2
+
+
 def test_notes_move_with_a_time_that_is_set_back() -> None:
     made = state(on(60), off(60), moment=5.0)
     made.later(-4.0)

@@ -16,6 +16,7 @@ from weft.ops.spec import OpSpec, params
 SIGNATURES = """
     sin(x) cos(x) tan(x) asin(x) acos(x) atan(x) atan2(y, x) sinh(x) cosh(x) tanh(x) exp(x) exp2(x) log(x) log2(x)
     log10(x) sqrt(x) cbrt(x) abs(x) sign(x) floor(x) ceil(x) round(x) trunc(x) fract(x) min(a, b, …) max(a, b, …)
+    held(trigger)
     clamp(x, lo: 0, hi: 1) saturate(x) mix(a, b, t) step(edge, x) smoothstep(a, b, x) hypot(x, y) length(x, …)
     distance(x1, y1, x2, y2) normalize(x, lo: 0, hi: 1) deg(x) rad(x) select(c, a, b) hash(x, y: 0, z: 0)
     noise(x, y: 0, z: 0) simplex(x, y: 0, z: 0) fbm(x, y: 0, z: 0, octaves: 5) voronoi(x, y: 0, z: 0)

@@ -83,7 +83,23 @@ def test_many_threads_may_use_it_at_once() -> None:
     for thread in threads:
         thread.join()
     inputs.frame()
-    assert inputs.frame() == InputState(wheel=2000)
+    assert inputs.frame() == InputState(wheel=2000, others={"key@a@count": 2000})
+
+
+def test_every_press_counts_also_several_in_a_frame() -> None:
+    inputs = Inputs()
+    assert inputs.frame()["key@a@count"] == inputs.frame()["mouse@down@count"] == 0
+    for _ in range(3):
+        inputs.key_down(65, "a")
+        inputs.key_up(65)
+        inputs.press("left")
+        inputs.release("left")
+    inputs.press("right")
+    state = inputs.frame()
+    assert [state[f"{name}@count"] for name in ("key@a", "key@b", "mouse@left", "mouse@right", "mouse@down")] == [
+        3, 0, 3, 1, 4,
+    ]  # fmt: skip
+    assert inputs.frame()["key@a@count"] == 3
 
 
 def test_keys_are_named_by_number_and_by_what_is_printed_on_them() -> None:

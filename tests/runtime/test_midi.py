@@ -361,7 +361,7 @@ def test_a_message_of_another_process_reaches_a_performance(panel: Any, tmp_path
     patch = tmp_path / "patch.weft"
     patch.write_text(
         "me<width> = 8\nme<height> = 8\nme<fps> = 30\nmidi_note()::n<note, velocity, gate>\n"
-        'compute(midi_cc(7, device: "panel"), n@note, n@gate)\n'
+        'compute(midi_cc(7, device: "panel"), n@note, n@gate, n@count > 0, midi_cc(7)@count > 0)\n'
     )
     with Performance(patch, "--headless", "--no-audio") as performance:
         performance.wait_for("compute")
@@ -369,14 +369,14 @@ def test_a_message_of_another_process_reaches_a_performance(panel: Any, tmp_path
             # What is sent before the port is open is lost.
             panel.send_message((0xB0, 7, 127))
             panel.send_message((0x90, 60, 100))
-            if [1, 60, 1] in _computed(performance):
+            if [1, 60, 1, 1, 1] in _computed(performance):
                 break
             assert count < PATIENCE * 10, performance.stderr
             time.sleep(0.1)
         panel.close_port()
         performance.wait_for_words("MIDI: panel:knobs is gone")
         count = len(_computed(performance))
-        _wait(lambda: [1, 60, 0] in _computed(performance)[count:])
+        _wait(lambda: [1, 60, 0, 1, 1] in _computed(performance)[count:])
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------

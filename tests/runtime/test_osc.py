@@ -457,3 +457,32 @@ def test_a_flood_of_everything_ends_nothing(tmp_path: Path) -> None:
         assert sum(event["malformed"] for event in performance.events if event["event"] == "osc") > 50
         assert len([line for line in performance.stderr.splitlines() if "OSC: " in line]) < 30
         assert "speed runs from 0 to 2" in performance.stderr
+
+
+COUNTS = """\
+#use std.control
+kick = osc("/kick")
+heard<n> = tally(kick@count)
+compute(tally(kick@count), kick@count, heard@n, since(kick@count), rise(kick@count))
+audio(perc(kick@count) * 0.1 + heard@n * 0.001)
+"""
+
+
+def test_every_message_counts_in_a_picture_and_in_a_sound(tmp_path: Path) -> None:
+    """A sequencer sends the same number again and again, and never a 0; and several messages in one frame."""
+    patch = tmp_path / "patch.weft"
+    patch.write_text(COUNTS)
+    with Performance(patch, "--headless", "--osc", "0") as performance:
+        port = performance.wait_for("started")["osc"].rpartition(":")[2]
+        performance.wait_for("audio")  # what comes before a sound plays, it does not hear
+        with closing(Other(int(port))) as other:
+            for number in range(1, 5):
+                other.send("/kick", 1)
+                performance.wait_for("compute", when=computes(number, number, number))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(bundle(1, *[message("/kick", 1)] * 3, message("/kick", 0)), (HERE, int(port)))
+        performance.wait_for("compute", when=computes(7, 7, 7))
+        assert 0 <= performance.latest("compute")["values"][3] < PATIENCE
+        # To words that are new in the text, nothing that came before has just come.
+        performance.save(COUNTS.replace("heard", "another").replace("compute(tally", "compute(10 - tally"))
+        performance.wait_for("compute", when=computes(3, 7, 0))

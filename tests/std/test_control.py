@@ -15,7 +15,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
-from weft.errors import Source
+from weft.errors import Source, WeftError
 from weft.runtime.build import build
 
 # Steps of time that are exact, so that a number is drawn at the same tick in every order of summation.
@@ -262,3 +262,45 @@ def test_wandering_goes_through_the_steps_at_all_speeds() -> None:
     assert (np.abs(walked[begun] - stepped[begun]) < 3 * (place[begun] % 1) ** 2 + 1e-9).all()
     assert (walked >= 0).all()
     assert (walked < 1).all()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_count_is_a_trigger_of_which_no_event_is_lost(machine: str) -> None:
+    """It had counted 5 events when it was first seen; then come 1, 1 in the next tick, and 3 in one tick. After all it
+    begins again, as where the other program does."""
+    counts = np.array([5, 5, 6, 7, 7, 10, 10, 2, 3, 3], np.float64)
+    count = 'osc("/kick")@count'
+    words = {
+        "rise": [0, 0, 1, 1, 0, 1, 0, 0, 1, 0], "tally": [0, 0, 1, 2, 2, 5, 5, 5, 6, 6], "fall": [0] * 10,
+        "rises": [0, 0, 1, 1, 0, 3, 0, 0, 1, 0], "held": [0] * 10, "every_2": [0, 0, 1, 0, 0, 1, 0, 0, 0, 0],
+        "every_1": [0, 0, 1, 1, 0, 1, 0, 0, 1, 0], "latch": [0, 0, 2, 3, 3, 5, 5, 5, 8, 8],
+    }  # fmt: skip
+    calls = [
+        f"latch(me@abssample, {count})" if word == "latch" else f"every({word[-1]}, {count})" if "_" in word
+        else f"{word}({count})" for word in words
+    ]  # fmt: skip
+    text = f"{USES}me<rate> = {RATE}\naudio({', '.join(calls)})"
+    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    executor = MACHINES[machine]()
+    (name,) = [name for name, _ in unit.kernel.coords if name.endswith("@count")]
+    coords = {"x": 0.5, "y": 0.5, "channel": 0.0, "abstime": np.arange(10) / RATE, name: counts}
+    launch = Launch((1, 10), coords, {"dt": 1 / RATE, "abssample": 0, **given_beats()})
+    found = executor.load(unit.kernel).planes(StateMemory(unit.kernel.slots), launch)[:, 0]
+    for (word, expected), values in zip(words.items(), found, strict=True):
+        np.testing.assert_array_equal(values, expected, word)
+
+
+def test_a_sum_of_counts_is_one_and_what_else_is_computed_of_one_is_told() -> None:
+    two = 'key@a@count + midi_note()@count'
+    for text in (f"rise({two})", f"k<v> = {two}\ndisplay(tally(k))", "rise(pad@a@count % 2 == 0)"):
+        assert build(Source("test.weft", f"{USES}display({text})" if "display" not in text else USES + text),
+                     ContextTable()).units  # fmt: skip
+    for text in (
+        "rise(key@a@count * me@x)", "perc(max(key@a@count - 3, 0))", "tally(if mouse@left then 0 else key@a@count)",
+    ):  # fmt: skip
+        with pytest.raises(WeftError) as failure:
+            build(Source("test.weft", f"{USES}display({text})"), ContextTable())
+        (found,) = failure.value.diagnostics
+        assert found.code == "count-as-level"
+        assert found.span is not None
+        assert found.span.text in text

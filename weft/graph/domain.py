@@ -386,6 +386,10 @@ class Domain(Protocol[V]):
         """The number of a value that is the same at every coordinate unless someone changes the tempo; None for other
         values."""
 
+    def is_count(self, value: V, span: Span) -> bool:
+        """Whether a value counts events: an input that does, or a sum of such. Raises WeftError for what is computed
+        of a count in another way, unless it is compared with something."""
+
     def annotate(self, value: V, name: str, local: bool) -> None:
         """Notes the name of a value in the patch: that of a strand, or of a `local` of a spindle."""
 
@@ -505,6 +509,9 @@ class ShapeDomain:
         if value.open:
             self.numbers.decide(value.open)
         return value.number
+
+    def is_count(self, value: Shape, span: Span) -> bool:
+        return False
 
     def annotate(self, value: Shape, name: str, local: bool) -> None:
         """Shapes have no use for names."""

@@ -28,14 +28,16 @@ from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, Fro
 from weft.graph.partition import reachable
 from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
 from weft.graph.recursion import Eventual, Task, run
-from weft.graph.resolve import RESERVED_FIELDS, Target, map_target, no_member, no_output, time_map, too_many_outputs
+from weft.graph.resolve import (
+    RESERVED_FIELDS, Target, counted, map_target, no_member, no_output, time_map, too_many_outputs
+)
 from weft.graph.sampling import analysis_value, heard_strand, letters_value, sound_value
 from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
     SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
 )
 from weft.graph.state import cached_value, stateful_value
-from weft.names import LiveName, SentName, SoundFile, StrandRef
+from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY, WORDS
 from weft.sources import FILM, NEVER, SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
@@ -355,6 +357,8 @@ class Elaborator(Generic[V]):
             return self._size(group.sizes[output], node, at)
         if group is not None and (swizzled := self.resolver.group(node, scope)) is not None:
             return self._pick(swizzled, node, scope, at)
+        if output == COUNT and (count := counted(base, scope, self.resolver, self.resolver.group)) is not None:
+            return self.domain.uniform(count)
         raise no_member(group, node)
 
     def _size(self, size: PictureSize, node: Access, at: Coordinates[V]) -> V:
@@ -623,7 +627,8 @@ class Elaborator(Generic[V]):
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
         if spec.is_sent:
-            return self._sent(SentName(spec.name, constant_arguments(call, spec), spec.outputs[plane]), at)
+            output = (*spec.outputs, *spec.further)[plane]
+            return self._sent(SentName(spec.name, constant_arguments(call, spec), output), at)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
             return letters_value(

@@ -19,7 +19,7 @@ from weft.syntax.ast import (
 )
 
 # The calls whose arguments decide what there is to evaluate.
-_DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold"}
+_DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold", "rises"}
 
 
 class StaleError(Exception):

@@ -7,11 +7,14 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
-from weft.graph.calls import means_word
+from weft.graph.calls import constant_arguments, means_word
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
-from weft.graph.nodes import Patch
-from weft.graph.scope import POSITIONS, Local, Scope, SourceMember, StrandGroup, instance_group, strands
+from weft.graph.nodes import BundlePart, Expanded, FromSource, Patch
+from weft.graph.scope import (
+    POSITIONS, Closure, Local, Member, Scope, SourceMember, StrandGroup, StrandMember, instance_group, strands
+)
 from weft.keys import KEYS, MOUSE
+from weft.names import COUNT, SentName, count_of
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES, SourceSpec
 from weft.syntax.ast import (
@@ -268,6 +271,9 @@ _SOUNDS = ("l", "left", "right")
 
 def no_member(group: StrandGroup | None, node: Access) -> WeftError:
     """The error for an access to a member that a bundle, or a single strand, does not have."""
+    if node.output == COUNT:
+        return error("no-count", "this is nothing that is counted", node.span,
+                     "what is: osc(…), midi_…(…), key@a, mouse@left, pad@a; and count(b) counts the strands of b")
     if group is not None and node.output in _SOUNDS and {"width", "seconds"} <= group.sizes.keys():
         words = f'{node.base.span.text} has no output "{node.output}", it is the picture of a film'
         return error("unknown-output", words, node.output_span, 'its sound is load("…")::s<l, r>')
@@ -275,10 +281,72 @@ def no_member(group: StrandGroup | None, node: Access) -> WeftError:
         return no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
     if group is None or len(group) == 1:
         return error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
-                     "outputs belong to instances and calls: name@output")  # fmt: skip
+                     did_you_mean(node.output, [COUNT]) or "outputs belong to instances and calls: name@output")
     letters = ", ".join(f"@{letter}" for letter in POSITIONS[0][: len(group)])
     return error("unknown-output", f'this is {strands(group)} without names, and has no "{node.output}"',
                  node.output_span, f"they are [0] to [{len(group) - 1}], or {letters}")  # fmt: skip
+
+
+# --- counts of events ---
+
+# The buttons of the mouse, which are pressed; its other fields are places.
+_PRESSED = ("down", "left", "right")
+
+
+GroupOf: TypeAlias = Callable[[Expression, Scope], StrandGroup | None]
+"""What gives the strands of an expression."""
+
+
+def counted(node: Expression, scope: Scope, lookup: NameLookup, group_of: GroupOf) -> str | None:
+    """The name of the input that counts the events of an expression: messages of a source, presses of a key, or of a
+    button of the mouse or a gamepad. None if it has none."""
+    if isinstance(node, Access) and is_field(node, scope):
+        owner = node.base.id if isinstance(node.base, Name) else ""
+        known: Sequence[str] = {"key": tuple(KEYS), "mouse": _PRESSED}.get(owner, ())
+        if owner == "key" and node.output not in known:
+            raise no_output(owner, node, known)
+        return count_of(f"{owner}@{node.output}") if node.output in known else None
+    found: Local | Member | float | None
+    if isinstance(node, Access):
+        group = group_of(node.base, scope)
+        place = None if group is None else group.place(node.output)
+        found = None if group is None or place is None else group.members[place]
+    else:
+        found = lookup.strand(node, scope) if isinstance(node, Name) else group_of(node, scope)
+    if not isinstance(found, StrandGroup):
+        return None if found is None else _counted_member(found, lookup, group_of)
+    # Of several strands, those of one source are counted together.
+    names = {_counted_member(member, lookup, group_of) for member in found.members}
+    return names.pop() if len(names) == 1 else None
+
+
+def _counted_member(member: Local | Member | float, lookup: NameLookup, group_of: GroupOf) -> str | None:
+    match member:
+        case Closure(value, inside):
+            return counted(value, inside, lookup, group_of)
+        case SourceMember(call, output):
+            return _counted_source(call, output)
+        case StrandMember(ref):
+            match lookup.patch.instances[ref.instance].outputs[ref.output].definition:
+                case FromSource(call, spec, plane):
+                    return _counted_source(call, (*spec.outputs, *spec.further)[plane])
+                case Expanded(value):
+                    return counted(value, Scope(str(ref)), lookup, group_of)
+                case BundlePart(value, index, path):
+                    group = group_of(value, Scope(path))
+                    if group is None:
+                        return counted(value, Scope(path), lookup, group_of)
+                    return _counted_member(group.members[index], lookup, group_of) if index < len(group) else None
+    return None
+
+
+def _counted_source(call: Call, output: str) -> str | None:
+    spec = SOURCES[call.name]
+    if COUNT in spec.further:
+        return SentName(spec.name, constant_arguments(call, spec), COUNT).name
+    if output in spec.events:
+        return SentName(spec.name, constant_arguments(call, spec), count_of(output)).name
+    return None
 
 
 # The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.

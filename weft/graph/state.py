@@ -42,6 +42,8 @@ def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V
             return _previous(e, slot, lambda: e.value(args[0], scope.for_memory(), e.env.own), at)
         case "integrate" | "phasor":
             return _previous(e, slot, lambda: _integrated(e, slot, args[0], scope.for_memory()), at)
+        case "rises":
+            return _risen(e, slot, args[0], scope, at)
         case "hold":
             return _held(e, replace(slot, planes=3), args[0], args[1], scope, at)
         case "delay":
@@ -81,6 +83,29 @@ def _held(
     own = e.env.own
     e.remember(slot, [partial(chosen, own), partial(e.value, trigger, scope, own), partial(e.domain.const, 1.0)])
     return chosen(at)
+
+
+def _risen(e: Elaborator[V], slot: SlotRequest, trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    """Keeps whether the trigger was on; of a count, 1 more than it was, since 0 means that it was never seen."""
+    op, const = e.domain.op, e.domain.const
+
+    def seen(where: Coordinates[V]) -> Task[tuple[V, bool]]:
+        value: V = yield e.value(trigger, scope, where)
+        is_count = e.domain.is_count(value, trigger.span)
+        return op("add", value, const(1.0)) if is_count else op("gt", value, const(0.0)), is_count
+
+    def kept() -> Task[V]:
+        found: tuple[V, bool] = yield seen(e.env.own)
+        return found[0]
+
+    e.remember(slot, [kept])
+    now: V
+    now, is_count = yield seen(at)
+    before = e.domain.state(slot, 0, const(1.0), at, slot.span)
+    if not is_count:
+        return op("and", now, op("eq", before, const(0.0)))
+    grown = op("max", op("sub", now, before), const(0.0))
+    return op("select", op("gt", before, const(0.0)), grown, const(0.0), span=slot.span)
 
 
 def _delayed(

@@ -22,7 +22,8 @@ from weft.ir.expr import (
 )
 from weft.ir.filling import Filling
 from weft.ir.rates import Rate, slots_over
-from weft.names import FilmFile, MicrophoneName, view_of
+from weft.names import FilmFile, MicrophoneName, is_count, view_of
+from weft.ops import OPS
 from weft.sources import FILM, SourceSpec
 from weft.syntax.ast import Call, Number
 
@@ -285,6 +286,13 @@ def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Co
     return Coordinates(x, y, time, base("channel"))
 
 
+def _counts(value: Expr) -> bool:
+    """Whether an expression is an input that counts events, or a sum of such."""
+    if value.op == "add":
+        return all(map(_counts, value.args))
+    return value.op == "uniform" and is_count(str(value.attr))
+
+
 @dataclass
 class ExprLoop:
     """A loop in the making: its body is evaluated once, over variables."""
@@ -363,6 +371,8 @@ class ExprDomain:
         return found[value]
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
+        if name == "held" and self.is_count(args[0], span):
+            return self.const(0.0)
         if name not in EXPANDING:
             return self.pool.make(name, args, None, span)
         known = len(self.pool)
@@ -378,6 +388,20 @@ class ExprDomain:
         if nominal is not None:
             self._nominal.known[made] = nominal
         return made
+
+    def is_count(self, value: Expr, span: Span | None) -> bool:
+        if _counts(value):
+            return True
+        waiting = [value]
+        while waiting:
+            node = waiting.pop()
+            if node.op == "uniform" and is_count(str(node.attr)):
+                raise error("count-as-level", "this is computed of a count, and is above 0 from the first event on",
+                            value.span or span, "rise, tally and the like take a count as it is, or a sum of counts: "
+                            'rise(osc("/kick")@count) * level')  # fmt: skip
+            if node.op in OPS and OPS[node.op].gives != "bool":
+                waiting += node.args
+        return False
 
     def unknown(self) -> Expr:
         raise TypeError("an argument that was never given reached lowering")

@@ -7,6 +7,7 @@ in its recommended practice RP-015.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -124,6 +125,24 @@ class MidiNote:
     def place(self) -> tuple[str, int, int]:
         return self.device, self.channel, self.key
 
+    def is_of(self, channel: int, device: str) -> bool:
+        """Whether it was struck on a channel (0: any) of a device with this in its name."""
+        return channel in (0, self.channel) and is_meant(self.device, device)
+
+
+def _moved(message: MidiMessage) -> Control | None:
+    """The controller that a message moves to something else than 0, or the choice of a program."""
+    match message.kind:
+        case "control" if message.value:
+            return message.number
+        case "pressure" | "key pressure" if message.value:
+            return "pressure"
+        case "bend" if bent(message.value):
+            return "bend"
+        case "program":
+            return "program"
+    return None
+
 
 def is_meant(device: str, part: str) -> bool:
     """Whether the name of a device contains a part, however it is written; the empty part is in all names."""
@@ -141,6 +160,8 @@ class MidiState:
         """The notes and changes so far, and how many of them there were before this frame."""
         self._values: dict[tuple[str, int, Control], tuple[int, float]] = {}
         """The value of each controller, and when it was set, as a count."""
+        self._moves: Counter[tuple[str, int, Control]] = Counter()
+        """How many messages set each controller to something else than 0, or chose a program."""
         self._coarse: dict[tuple[str, int, int], int] = {}
         """The coarse halves of the controllers that were sent as pairs."""
         self._last: dict[_Place, tuple[int, int, float]] = {}
@@ -150,6 +171,8 @@ class MidiState:
         """The notes that a pedal holds."""
         self._ending: list[MidiNote] = []
         """The notes that ended in the frame in which they began."""
+        self._struck: list[tuple[MidiNote, tuple[MidiNote, ...]]] = []
+        """The notes that were struck in this frame, each with those that were held then, the newest last."""
 
     def begin_frame(self) -> None:
         """Ends the notes that were seen for a frame."""
@@ -157,12 +180,15 @@ class MidiState:
             if self.held.get(note.place) is note:
                 del self.held[note.place]
         self._ending.clear()
+        self._struck.clear()
         self._shown = self._count
 
     def take(self, device: str, message: MidiMessage, moment: float, began: float) -> Moved | None:
         """Takes a message, which came at a `moment` in seconds, and at the time `began` of the performance; returns the
         controller that it moved."""
         here = device, message.channel
+        if (control := _moved(message)) is not None:
+            self._moves[(*here, control)] += 1
         match message.kind:
             case "note on":
                 self._count += 1
@@ -170,7 +196,8 @@ class MidiState:
                 self._sustained.discard(place)
                 # Struck again, it becomes the newest.
                 self.held.pop(place, None)
-                self.held[place] = MidiNote(self._count, *place, message.value / 127, began)
+                self.held[place] = note = MidiNote(self._count, *place, message.value / 127, began)
+                self._struck.append((note, tuple(self.held.values())))
             case "note off":
                 place = (*here, message.number)
                 if here in self._pedals:
@@ -202,10 +229,22 @@ class MidiState:
         ]
         return max(found)[1] if found else None
 
+    def moves(self, control: Control, channel: int, device: str) -> int:
+        """How many messages came for a controller that did not set it to 0, of those that `value` means."""
+        return sum(
+            count
+            for (name, its_channel, its_control), count in self._moves.items()
+            if its_control == control and channel in (0, its_channel) and is_meant(name, device)
+        )
+
     def notes(self, channel: int, device: str) -> list[MidiNote]:
         """The held notes on a channel (0: any) of the devices with this in their names, the newest last."""
-        held = self.held.values()
-        return [note for note in held if channel in (0, note.channel) and is_meant(note.device, device)]
+        return [note for note in self.held.values() if note.is_of(channel, device)]
+
+    def struck(self, channel: int, device: str) -> list[list[MidiNote]]:
+        """For each note of these that was struck in this frame, the notes that were held then; it is the last one."""
+        meant = (held for note, held in self._struck if note.is_of(channel, device))
+        return [[note for note in held if note.is_of(channel, device)] for held in meant]
 
     def later(self, seconds: float) -> None:
         """Moves the beginnings of notes, since the time of the performance was set back."""
@@ -290,17 +329,26 @@ class Voices:
     """What each voice showed in the last frame."""
     _slots: list[MidiNote | None] = field(default_factory=list)
     """The held note of each steady voice."""
+    _given: list[MidiNote | None] = field(default_factory=list)
+    """The last note of each steady voice."""
     _last: int = 0
     """The newest note that was given to a steady voice."""
+    hits: list[int] = field(default_factory=list)
+    """How many notes each voice has taken when they were struck."""
 
-    def frame(self, held: Sequence[MidiNote], count: int) -> list[Voice]:
-        """What the first voices show in the next frame, where these notes are held, the newest last.
+    def frame(self, held: Sequence[MidiNote], count: int, struck: Iterable[Sequence[MidiNote]] = ()) -> list[Voice]:
+        """What the first voices show in the next frame, where these notes are held, the newest last. `struck` has, for
+        each note that was struck since the last frame, the notes that were held then.
 
         A voice keeps its note when the note ends. When a voice gets a note that was struck after the end of its last
         one, and both happened between two frames, its gate is 0 for this frame: otherwise no frame would show it."""
         self.shown += [Voice()] * (count - len(self.shown))
+        self.hits += [0] * (count - len(self.hits))
+        for then in struck:
+            for k, note in enumerate(self._chosen(then)[:count]):
+                self.hits[k] += note is then[-1]
         serials = {note.serial for note in held}
-        chosen = self._steady(held) if self.order == "steady" else _ordered(held, self.order)
+        chosen = self._chosen(held)
         for k, voice in enumerate(self.shown):
             note = chosen[k] if k < len(chosen) else None
             if note is None:
@@ -321,21 +369,27 @@ class Voices:
             for voice in self.shown
         ]
 
+    def _chosen(self, held: Sequence[MidiNote]) -> Sequence[MidiNote | None]:
+        """The notes of the voices, where these are held."""
+        return self._steady(held) if self.order == "steady" else _ordered(held, self.order)
+
     def _steady(self, held: Sequence[MidiNote]) -> list[MidiNote | None]:
         """The notes of steady voices. A new one takes the voice that last had its key if that is free, else the one
         that has been free for longest, else that of the oldest note."""
         self._slots += [None] * (len(self.shown) - len(self._slots))
+        self._given += [None] * (len(self.shown) - len(self._given))
         by_serial = {note.serial: note for note in held}
         self._slots = [by_serial.get(note.serial) if note else None for note in self._slots]
         for note in sorted(held, key=lambda note: note.serial):
             if note.serial <= self._last or not self._slots:
                 continue
             self._last = note.serial
-            self._slots[min(range(len(self._slots)), key=lambda k: self._rank(k, note))] = note
+            chosen = min(range(len(self._slots)), key=lambda k: self._rank(k, note))
+            self._slots[chosen] = self._given[chosen] = note
         return self._slots
 
     def _rank(self, k: int, note: MidiNote) -> tuple[bool, bool, int]:
-        current, before = self._slots[k], self.shown[k].note
+        current, before = self._slots[k], self._given[k]
         own_key = before is not None and before.place == note.place
         age = current or before
         return current is not None, not own_key, age.serial if age is not None else -1

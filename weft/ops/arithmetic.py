@@ -201,6 +201,11 @@ def _vector_to_float(np: Any, out: Any, c: Any) -> None:
 
 LOGIC = (
     OpSpec(
+        "held", "builtin", params("trigger"), "1 while a trigger is above 0, else 0; a count never is",
+        fold=lambda trigger: float(trigger > 0), expand=lambda trigger: f.gt(trigger, 0),
+        gives="bool", example="held(mouse@left)",
+    ),
+    OpSpec(
         "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
         fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or", native="either", clike="||",
         takes="bool", gives="bool", symbols=("or",), level=2, example="key@a or mouse@down",

@@ -10,7 +10,7 @@ from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.graph.nodes import Subgraph
-from weft.names import is_sent, is_view, order_of_target
+from weft.names import is_count, is_sent, is_view, order_of_target
 from weft.runtime.parameters import ParameterSpec
 
 
@@ -49,8 +49,9 @@ class CompiledProgram:
 
     @cached_property
     def raw(self) -> frozenset[str]:
-        """The parameters that sounds take over at once, by the names that kernels read."""
-        return frozenset(name for spec in self.parameters if spec.is_raw for name in spec.inputs)
+        """The inputs that sounds take over at once: parameters that say so, and counts."""
+        parameters = (name for spec in self.parameters if spec.is_raw for name in spec.inputs)
+        return frozenset((*parameters, *filter(is_count, self.uniforms)))
 
     @cached_property
     def sent(self) -> tuple[str, ...]:

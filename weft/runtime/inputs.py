@@ -4,12 +4,13 @@ set by hand, and what others send (MIDI, OSC)."""
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from weft.keys import KEYS, MOUSE
-from weft.names import SentName, sent_of
+from weft.names import SentName, count_of, is_count, is_sent, sent_of
 from weft.runtime.knobs import KnobBindings
 from weft.runtime.parameters import ParameterBank
 
@@ -23,7 +24,7 @@ class InputState(Mapping[str, float]):
 
     `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, positive away from
     the player. `held_keys` and `held_buttons` are the names of what is down. `others` has the parameters that were set
-    by hand, and what was sent.
+    by hand, what was sent, and how often keys and buttons were pressed.
     """
 
     x: float = 0.5
@@ -38,6 +39,8 @@ class InputState(Mapping[str, float]):
         if strand in self.others:
             return self.others[strand]
         instance, _, output = strand.partition("@")
+        if is_count(strand) and not is_sent(strand):
+            return 0.0
         if instance == "key" and output in KEYS:
             return float(output in self.held_keys)
         if instance != "mouse" or output not in MOUSE:
@@ -87,6 +90,8 @@ class Inputs:
         # What went down since the last frame, so that a tap shorter than a frame is seen.
         self._tapped_keys: set[str] = set()
         self._tapped_buttons: set[str] = set()
+        self._presses: Counter[str] = Counter()
+        """How often keys and buttons were pressed, by the names that kernels read."""
 
     def connect(self, controller: Controller) -> None:
         """Reads what a controller receives from now on, until `close`."""
@@ -113,6 +118,7 @@ class Inputs:
         with self._lock:
             self._buttons_down.add(button)
             self._tapped_buttons.add(button)
+            self._presses.update((count_of(f"mouse@{button}"), count_of("mouse@down")))
 
     def release(self, button: str) -> None:
         """A mouse button goes up."""
@@ -124,6 +130,7 @@ class Inputs:
         with self._lock:
             self._keys_down[number] = name
             self._tapped_keys.add(name)
+            self._presses[count_of(f"key@{name}")] += 1
 
     def key_up(self, number: int) -> None:
         """The key with this number goes up, if it was down."""
@@ -152,5 +159,5 @@ class Inputs:
     def _state(self, more_buttons: set[str], more_keys: set[str]) -> InputState:
         buttons = frozenset(self._buttons_down | more_buttons)
         keys = frozenset(more_keys.union(self._keys_down.values()))
-        others = {**self.parameters.values, **self._sent}
+        others = {**self.parameters.values, **self._sent, **self._presses}
         return InputState(self._x, self._y, self._wheel, buttons, keys, others)

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from weft.media.midi import Control, MidiMessage, MidiState, Voice, Voices
 from weft.media.midi_ports import LOOK, NOT_INSTALLED, MidiEvent, MidiInput, MidiOutput, is_installed
-from weft.names import SentName
+from weft.names import COUNT, SentName
 from weft.runtime.clock import Clock
 from weft.runtime.coordinator import TickResult
 from weft.runtime.knobs import KnobBindings
@@ -156,6 +156,9 @@ class MidiController:
                 continue
             channel, device = _where(name)
             control: Control = int(name.args[0]) if name.source == "midi_cc" else _CONTROLS[name.source]
+            if name.output == COUNT:
+                found[name] = float(self._state.moves(control, channel, device))
+                continue
             value = self._state.value(control, channel, device)
             if value is not None:
                 found[name] = value
@@ -165,12 +168,18 @@ class MidiController:
             counts[key] = max(counts.get(key, 0), int(name.args[0]) + 1)
         shown = {key: self._frame(key, count) for key, count in counts.items()}
         for name in notes:
+            if name.output == COUNT:
+                voices = self._voices[(str(name.args[3]), *_where(name))]
+                found[name] = float(voices.hits[int(name.args[0])])
+                continue
             found[name] = _output(shown[(str(name.args[3]), *_where(name))][int(name.args[0])], name.output)
         return found
 
     def _frame(self, key: tuple[str, int, str], count: int) -> list[Voice]:
         order, channel, device = key
-        return self._voices.setdefault(key, Voices(order)).frame(self._state.notes(channel, device), count)
+        return self._voices.setdefault(key, Voices(order)).frame(
+            self._state.notes(channel, device), count, self._state.struck(channel, device)
+        )  # fmt: skip
 
 
 def _where(name: SentName) -> tuple[int, str]:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.errors import error, shortened, visible
-from weft.names import SentName
+from weft.names import COUNT, SentName
 from weft.osc import Argument, MalformedPacketError, elements, is_address, message, read_message
 from weft.runtime.coordinator import TickResult
 from weft.runtime.parameters import ParameterBank, ParameterSpec
@@ -89,21 +89,25 @@ _MOST_LINES = 8
 
 class _Received:
     """A number at a place in the messages to one address. A number that came and was 0 again before a frame read it is
-    shown in one frame."""
+    shown in one frame. `count` says how many came that were not 0, texts included; `has_number` whether any did that
+    is a number."""
 
-    __slots__ = ("_passed", "_shown", "latest")
+    __slots__ = ("_passed", "_shown", "count", "has_number", "latest")
 
     def __init__(self) -> None:
         self.latest = 0.0
+        self.count = 0
+        self.has_number = False
         self._passed = 0.0
         """The last number that was not 0, and that no frame has shown."""
         self._shown = 0.0
 
     def take(self, number: float) -> None:
         """A number has come."""
-        self.latest = number
+        self.latest, self.has_number = number, True
         if number:
             self._passed = number
+            self.count += 1
 
     def show(self) -> float:
         """The number for a frame."""
@@ -220,7 +224,9 @@ class OscServer:
             self._found = {}
             for name, address, index in names:
                 place = self._known.get(address, {}).get(index)
-                if place is not None:
+                if place is not None and name.output == COUNT:
+                    self._found[name] = float(place.count)
+                elif place is not None and place.has_number:
                     if (address, index) not in shown:
                         shown[address, index] = place.show()
                     self._found[name] = shown[address, index]
@@ -327,7 +333,7 @@ class OscServer:
         with self._lock:
             self._counts["messages"] += 1
             if is_readable:
-                self._keep(address, numbers)
+                self._keep(address, numbers, arguments)
         if not is_readable:
             self._outside.tell("about addresses", f"{_shown(address)} is no address that a patch can read, or a "
                                "pattern, and is left out")  # fmt: skip
@@ -343,7 +349,7 @@ class OscServer:
                 what = "a text" if isinstance(each, str) else "not a number" if each is None else str(each)
                 self._outside.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
 
-    def _keep(self, address: str, numbers: list[float | None]) -> None:
+    def _keep(self, address: str, numbers: list[float | None], arguments: tuple[Argument, ...]) -> None:
         """Keeps numbers for those that read them, now or later."""
         places = self._known.pop(address, None)
         if places is None:
@@ -353,9 +359,11 @@ class OscServer:
             if len(self._new) < _MOST_NAMED:
                 self._new.append(address)
         self._known[address] = places
-        for index, number in enumerate(numbers):
+        for index, (number, argument) in enumerate(zip(numbers, arguments, strict=True)):
             if number is not None:
                 _place(places, index).take(number)
+            elif isinstance(argument, str):
+                _place(places, index).count += 1
         if not numbers:
             # A message that says nothing but that it has come is 1 in one frame.
             _place(places, 0).take(1.0)

@@ -327,7 +327,7 @@ class Session:
         """The keys that the program reads; they control weft only together with Ctrl."""
         running = self.programs.running
         uniforms = running.compiled.uniforms if running else frozenset[str]()
-        return frozenset(name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
+        return frozenset(name.split("@")[1] for name in uniforms if name.startswith("key@"))
 
     # --- patches --------------------------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ def until(condition: Callable[[], object]) -> None:
 def test_a_mouse_drags_a_slider_in_a_window_and_its_value_goes_into_the_text(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     head = f"// hands\r\nme<width> = {FRAME[0]}\r\nme<height> = {FRAME[1]}\r\n"
-    rest = "display(tint * on, spot@x, mouse@x)\r\ncompute(mouse@x, mouse@y, mouse@down, speed)\r\n"
+    rest = "display(tint * on, spot@x, mouse@x)\r\ncompute(mouse@x, mouse@y, mouse@down, speed, key@a@count)\r\n"
     rest = rest.replace("tint * on, spot@x, mouse@x", "tint@r * on, spot@x, mouse@x")
     data = (head + PARAMETERS + rest).encode()
     patch.write_bytes(data)
@@ -183,11 +183,8 @@ def test_a_mouse_drags_a_slider_in_a_window_and_its_value_goes_into_the_text(tmp
         until(lambda: values_of(performance).get("speed@v") == pytest.approx(wanted))
         xdotool("key", "Tab", "space")
         until(lambda: values_of(performance).get("on@v") == 1)
-        seen = len(performance.events)
-        until(lambda: any(event["event"] == "compute" for event in performance.events[seen:]))
-        x, y, down, speed = performance.events[-1 - next(
-            n for n, event in enumerate(reversed(performance.events)) if event["event"] == "compute"
-        )]["values"]  # fmt: skip
+        xdotool("key", "a", "a", "a")
+        x, y, down, speed, _ = performance.wait_for("compute", when=lambda event: event["values"][4] == 3)["values"]
         assert (x, y, down) == (64 / FRAME[0], 90 / FRAME[1], 0), "the mouse on the panel is not the patch's"
         assert speed == pytest.approx(wanted)
         xdotool("key", "ctrl+Return")

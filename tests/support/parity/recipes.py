@@ -63,7 +63,7 @@ RECIPES: Mapping[str, Recipe] = {
     "min": _r(-2, 2), "max": _r(-2, 2),
     "or": _r(0, 1), "and": _r(0, 1), "not": _r(0, 1), "select": _r(0, 1, -2, 2),
     "eq": _r(0, 3, whole=True), "ne": _r(0, 3, whole=True), "lt": _r(-1, 1), "gt": _r(-1, 1), "le": _r(-1, 1),
-    "ge": _r(-1, 1),
+    "ge": _r(-1, 1), "held": _r(-1, 1),
     "floor": _r(-6, 6), "ceil": _r(-6, 6), "round": _r(-6, 6), "trunc": _r(-6, 6), "fract": _r(-6, 6),
     "clamp": _r(-2, 2, -1, 0.2, 0.3, 1), "saturate": _r(-0.5, 1.5), "mix": _r(-2, 2, -2, 2, 0, 1), "step": _r(0, 1),
     "smoothstep": _r(-1, 0.4, 0.5, 1.5, -1, 2), "normalize": _r(-2, 2, -1, 0, 0.5, 2),
@@ -80,7 +80,7 @@ RECIPES: Mapping[str, Recipe] = {
 # The stateful builtins, by the form of their calls: operands in their intervals. `cache` has a statement of its own.
 STATE_RECIPES: Mapping[str, Recipe] = {
     "prev": _r(-2, 2), "delay": _r(-2, 2, 0, 3), "integrate": _r(-2, 2), "phasor": _r(-3, 3), "hold": _r(-2, 2, 0, 3),
-    "cache": _r(0, 3), "image": _r(-2, 2),
+    "rises": _r(-2, 2), "cache": _r(0, 3), "image": _r(-2, 2),
 }  # fmt: skip
 
 WRITTEN: Mapping[str, OpSpec] = {name: row for name, row in OPS.items() if row.kind != "internal"}

@@ -7,7 +7,7 @@ This is the only module that imports GLFW. Import it only for a window: if GLFW 
 from __future__ import annotations
 
 import ctypes
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -186,18 +186,35 @@ class Gamepads:
 
     sources = frozenset({"pad"})
 
+    def __init__(self) -> None:
+        self._held: list[frozenset[str]] = []
+        """The buttons that were held in the last frame, of each gamepad."""
+        self._presses: Counter[tuple[int, str]] = Counter()
+        """How often each button was pressed, by the number of its gamepad."""
+
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
         """See `Controller.values`. What is read of a gamepad that is not there is left out."""
         names = list(wanted)
         # GLFW looks for devices when it is first asked, which takes a moment.
         numbers = range(glfw.JOYSTICK_LAST + 1) if names else ()
         pads = [_state(number) for number in numbers if glfw.joystick_is_gamepad(number)]
+        self.note(pads)
         found: dict[SentName, float] = {}
         for name in names:
-            index = int(name.args[0])
-            if index < len(pads):
-                found[name] = pads[index].get(name.output, 0.0)
+            index, (output, at, _) = int(name.args[0]), name.output.partition("@")
+            if at:
+                found[name] = float(self._presses[index, output])
+            elif index < len(pads):
+                found[name] = pads[index].get(output, 0.0)
         return found
+
+    def note(self, pads: Sequence[Mapping[str, float]]) -> None:
+        """Counts the buttons that have gone down since the last frame, of the outputs of each gamepad."""
+        before = self._held
+        self._held = [frozenset(button for button in PAD_BUTTONS if pad.get(button)) for pad in pads]
+        for index, held in enumerate(self._held):
+            pressed = held - before[index] if index < len(before) else held
+            self._presses.update((index, button) for button in pressed)
 
     def close(self) -> None:
         """Does nothing: GLFW keeps the devices."""
