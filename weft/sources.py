@@ -128,6 +128,8 @@ class SourceSpec:
     """Whether its name alone reads it, called without arguments, where nothing else has that name."""
     is_analysis: bool = False
     """Whether it analyses a sound: its first argument is a strand, which audio evaluates for it."""
+    is_mixed: bool = False
+    """Whether its outputs are of different kinds, such as a pitch and a time, so that they are no channels."""
     hops: int = 0
     """How many hops of sound a row of an analysis looks at."""
     running: tuple[str, ...] = ()
@@ -175,7 +177,7 @@ _ROWS = (
                (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),
                ("value", "gate", "since", "index", "step"), ("abstime",),
                "events in the notation of live coding, whose cycle takes `per` beats; words of its own are outputs too",
-               'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True,
+               'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True, is_mixed=True,
                facts=(
                    ("of words", "for each word in it, such as bd: bd, its gate, and bd_since"),
                    ("of voices", "value2, gate2, … for what stands behind the first comma, and so on"),
@@ -214,15 +216,16 @@ _ROWS = (
     SourceSpec("peak", (_ANALYSED,), ("v",), (), "the peak of a sound; it falls to 37 % in 0.1 s", "peak(phasor(220))",
                is_analysis=True, hops=1),
     SourceSpec("onset", (_ANALYSED,), ("value", "age"), (), "hits in a sound: where something begins",
-               "onset(phasor(220))::o<value, age>", is_analysis=True, hops=2, running=("age",),
+               "onset(phasor(220))::o<value, age>", is_analysis=True, is_mixed=True, hops=2, running=("age",),
                facts=(("value", "the strength of a hit, 0…1; it falls to 0 within 50 ms"),
                       ("age", "seconds since the last hit, 100 before the first"))),
     SourceSpec("pitch", (_ANALYSED,), ("frequency", "confidence"), (), "the pitch of a tone, from 50 Hz to 2 kHz",
-               "pitch(phasor(220))::p<frequency, confidence>", is_analysis=True, hops=4,
+               "pitch(phasor(220))::p<frequency, confidence>", is_analysis=True, is_mixed=True, hops=4,
                facts=(("frequency", "in Hz; stays what it was where there is no tone"),
                       ("confidence", "1 for a tone, about 0 for noise, 0 for silence"))),
     SourceSpec("tempo", (_ANALYSED,), ("bpm", "phase", "confidence"), (), "the beats in a sound, 60 to 180 a minute",
-               "tempo(phasor(220))::t<bpm, phase, confidence>", is_analysis=True, hops=2, running=("phase",),
+               "tempo(phasor(220))::t<bpm, phase, confidence>", is_analysis=True, is_mixed=True, hops=2,
+               running=("phase",),
                facts=(("bpm", "of the last 6 seconds; 0 before the first beats"),
                       ("phase", "place in the beat, 0…1; 0 on the beat"),
                       ("confidence", "1 for even beats, about 0 without"))),
@@ -240,7 +243,8 @@ _ROWS = (
                (SourceParam("voice", "number", 0, whole=(0, 15)), *_MIDI,
                 SourceParam("order", "text", "newest", among=ORDERS)),
                ("note", "velocity", "gate", "age"), (), "a MIDI note that is held",
-               "midi_note()::n<note, velocity, gate, age>", is_sent=True, running=("age",), further=(COUNT,),
+               "midi_note()::n<note, velocity, gate, age>", is_sent=True, is_mixed=True, running=("age",),
+               further=(COUNT,),
                facts=(("outputs", "note 0…127 for mtof, velocity 0…1, gate 1 while it is held, age in seconds"),
                       ("voice", "which of the held notes, from 0: the newest, unless `order` says otherwise"),
                       ("order", " ".join(f'"{order}"' for order in ORDERS)),

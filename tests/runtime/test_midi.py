@@ -26,7 +26,7 @@ from weft.media.midi import MidiMessage, Moved, decode
 from weft.media.midi_ports import (
     MidiEvent, MidiInput, MidiOutput, MidiReceiver, default_output, list_devices, open_library
 )
-from weft.names import SentName
+from weft.names import SentName, sent_of
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
 from weft.runtime.coordinator import TickResult
@@ -130,6 +130,45 @@ def test_an_age_runs_on_with_the_time(executor: str) -> None:
     rendering = Rendering(loader, sound, {sent: 3.5 + NEVER}, 5 * 48_000, clips=False)
     samples = np.concatenate(list(rendering.until(5 * 48_000 + 480)))
     assert samples[:, 0] == pytest.approx(1.5 + np.arange(480) / 48_000)
+
+
+def test_the_index_of_a_comprehension_is_the_number_of_a_voice() -> None:
+    text = (
+        'spindle voice(i) :: v { midi_note(i, order: "steady")::n<note, velocity, gate>\n v = n@note * n@gate }\n'
+        "spindle knobs(first) :: v { v = 0\n for i in (0 to 1) { v += midi_cc(first + i) } }\n"
+        "compute(sum(<voice(i) for i in (0 to 7)>), knobs(20), <midi_note(i)@count for i in (0 to 1)>[1])"
+    )
+    compiled = build(Source("patch.weft", text), load_registry().contexts).compiled
+    names = [sent_of(name) for name in compiled.sent]
+    assert {name.args[0] for name in names if name.source == "midi_cc"} == {20, 21}
+    assert sorted(name.args[0] for name in names if name.output == "note") == [*range(8)]
+    assert [name.args[0] for name in names if name.output == "count"] == [1]
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("compute(midi_cc(floor(me@time)))", "needs-a-constant"),
+    ("compute(<midi_note(i)@gate for i in (14 to 17)>)", "argument-out-of-range"),
+    ("spindle f(n) :: v { v = 0\n for i in (0 to n) { v += midi_cc(i) } }\ncompute(f(mouse@x))", "needs-a-constant"),
+])  # fmt: skip
+def test_what_is_no_constant_is_told_at_its_place(text: str, code: str) -> None:
+    with pytest.raises(WeftError) as failure:
+        build(Source("patch.weft", text), load_registry().contexts)
+    assert failure.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("audio(sin(midi_note()))", "note, velocity, gate and age of midi_note as 4 channels"),
+    ("midi_note()::n<note, gate>\naudio(n)", "note and gate of midi_note as 2 channels"),
+    ("display(midi_note() / 127)", "note, velocity, gate and age of midi_note as 4 channels"),
+    ("audio(midi_note()@note, midi_note()@gate)", ""),
+    ("audio(mic()@l, mic()@r)", ""), ("compute(midi_note())", ""), ("display(<1, 0, midi_note()@gate>)", ""),
+    ('pattern("c4 e4")::p<value, gate>\naudio(p)', "value and gate of pattern as 2 channels"),
+    ("audio(onset(noise(me@time * 9000)))", "value and age of onset as 2 channels"),
+])  # fmt: skip
+def test_outputs_of_different_kinds_are_no_channels(text: str, names: str) -> None:
+    found = build(Source("patch.weft", text), load_registry().contexts).warnings
+    told = [each.message for each in found if each.code == "outputs-as-channels"]
+    assert told == ([f"this takes {names}"] if names else [])
 
 
 def test_voices_and_values_of_several_reads_at_once() -> None:

@@ -22,7 +22,7 @@ from weft.graph.numbers import Numbers
 from weft.graph.partition import Fact, components, partition, reachable, tag
 from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
 from weft.names import StrandRef
-from weft.sources import FILM, owner_of
+from weft.sources import FILM, SOURCES, owner_of
 from weft.syntax.ast import (
     Argument, BodyStatement, Bundle, Call, Expression, Number, SpindleDefinition, Text, Walkable, walk
 )
@@ -107,6 +107,25 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
                     f"for example {sink.spec.example}")  # fmt: skip
     places = _laid_out(sink, args, resolver) if sink.spec.layouts else _free_places(sink, args, resolver)
     return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, broadcast)) for name, value, broadcast in places]
+
+
+def mixed_channels(sink: SinkStatement, parts: Sequence[SinkPart], resolver: Resolver) -> Diagnostic | None:
+    """A warning where the outputs of one source are taken as the channels of a picture or a sound, although they are of
+    different kinds: the note, velocity, gate and age of `midi_note()`."""
+    value = parts[0].value
+    if not sink.spec.layouts or len(parts) < 2 or any(part.value is not value for part in parts):
+        return None
+    shape = resolver.several(value, _scope(sink, "", None))
+    names = () if shape is None else shape.names
+    mixed = (spec for spec in SOURCES.values() if spec.is_mixed)
+    source = next((spec for spec in mixed if names and set(names) <= {*spec.outputs, *spec.further}), None)
+    if source is None:
+        return None
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    return Diagnostic(
+        "warning", "outputs-as-channels", f"this takes {listed} of {source.name} as {len(names)} channels", value.span,
+        f"one of them is meant: {source.name}(…)@{names[0]}",
+    )  # fmt: skip
 
 
 def _scope(sink: SinkStatement, name: str, broadcast: Broadcast | None) -> Scope:
@@ -501,6 +520,8 @@ class _GraphBuilder:
             if parts is None:
                 for value in (argument.value for argument in sink.statement.args):
                     self.report.add(elaborator.resolver.unknown_names(value, _PATCH))
+            elif (found := mixed_channels(sink, parts, elaborator.resolver)) is not None:
+                self.report.add([found])
             self.parts[sink.label] = parts = parts or []
             for part in parts:
                 self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)

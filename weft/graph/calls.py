@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -149,12 +149,16 @@ def called_letters(call: Call, spec: SourceSpec) -> tuple[Letters, float]:
     return Letters(texts["text"], texts["font"] or None, texts["align"]), size
 
 
-def constant_arguments(call: Call, spec: SourceSpec) -> tuple[str | float, ...]:
-    """The arguments of a call, in the order of the parameters. Raises WeftError for one that is not constant."""
+def constant_arguments(
+    call: Call, spec: SourceSpec,
+    number_of: Callable[[Expression, SourceParam], float | None] = lambda node, param: literal_number(node),
+) -> tuple[str | float, ...]:
+    """The arguments of a call, in the order of the parameters. `number_of` gives the number of an argument, by default
+    that of a literal. Raises WeftError for one that is not constant."""
     args: list[str | float] = []
     values = match_arguments(spec.name, spec.params, call.args, call.span)
     for param, value in zip(spec.params, values, strict=True):
-        number = None if value is None else literal_number(value)
+        number = None if value is None else number_of(value, param)
         if value is None:
             args.append(param.default if param.default is not None else "")
         elif isinstance(value, Text) and "text" in param.kind:

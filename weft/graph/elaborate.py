@@ -628,7 +628,7 @@ class Elaborator(Generic[V]):
             references.sources.setdefault(call.name, call.span)
         if spec.is_sent:
             output = (*spec.outputs, *spec.further)[plane]
-            return self._sent(SentName(spec.name, constant_arguments(call, spec), output), at)
+            return self._sent(self.resolver.sent(call, spec, output, scope), at)
         if spec.is_drawn:
             letters, size = called_letters(call, spec)
             return letters_value(

@@ -60,10 +60,8 @@ class Resolver(NameLookup):
     def __init__(
         self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
     ) -> None:
-        """`constant` gives the number of an expression that has to be a constant; None if nothing is known about it."""
-        super().__init__(patch)
+        super().__init__(patch, constant)
         self._budget = budget
-        self._constant = constant
         self._indexed: dict[tuple[Call, int], Expression] = {}
         self.ordinals = patch.ordinals
         self._bodies: dict[tuple[Call, Scope], Scope] = {}

@@ -16,10 +16,10 @@ from weft.graph.scope import (
 from weft.keys import KEYS, MOUSE
 from weft.names import COUNT, SentName, count_of
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
-from weft.sources import SOURCES, SourceSpec
+from weft.sources import SOURCES, SourceParam, SourceSpec
 from weft.syntax.ast import (
     Access, Assignment, Binary, Call, CallBinding, Comprehension, Expression, For, Ident, Map, Name, Number,
-    SpindleDefinition, Walkable, children
+    SpindleDefinition, Text, Walkable, children, literal_number
 )
 from weft.syntax.foreign import CALLS, FORMS, STRANDS, hint_for
 from weft.syntax.includes import libraries_with, place_for_use
@@ -39,8 +39,10 @@ _MOST_COMPARED = 100_000
 class NameLookup:
     """What the names of one patch refer to."""
 
-    def __init__(self, patch: Patch) -> None:
+    def __init__(self, patch: Patch, constant: Callable[[Expression, Scope], float | None]) -> None:
+        """`constant` gives the number of an expression that has to be a constant; None if nothing is known about it."""
         self.patch = patch
+        self._constant = constant
         self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
         self._compared = 0
@@ -152,6 +154,24 @@ class NameLookup:
             self._compared += len(names)
             self._suggested[place] = did_you_mean(name, names)
         return self._suggested.get(place)
+
+    def sent(self, call: Call, spec: SourceSpec, output: str, scope: Scope) -> SentName:
+        """An output of a source that others send. Its arguments are constants, such as the index of a comprehension;
+        those of a spindle that is never called are taken for the usual ones."""
+
+        def number(node: Expression, param: SourceParam) -> float | None:
+            known = literal_number(node)
+            if known is not None or isinstance(node, Text):
+                return known
+            try:
+                found = self._constant(node, scope.broadcast_over(None))
+            except WeftError as failure:
+                if failure.diagnostics[0].code != "not-constant":
+                    raise
+                return None
+            return float(param.default or 0) if found is None else found
+
+        return SentName(spec.name, constant_arguments(call, spec, number), output)
 
     def instance(self, name: str) -> StrandGroup:
         """The group of an instance of the patch."""
@@ -324,12 +344,12 @@ def _counted_member(member: Local | Member | float, lookup: NameLookup, group_of
     match member:
         case Closure(value, inside):
             return counted(value, inside, lookup, group_of)
-        case SourceMember(call, output):
-            return _counted_source(call, output)
+        case SourceMember(call, output, _, inside):
+            return _counted_source(call, output, inside, lookup)
         case StrandMember(ref):
             match lookup.patch.instances[ref.instance].outputs[ref.output].definition:
                 case FromSource(call, spec, plane):
-                    return _counted_source(call, (*spec.outputs, *spec.further)[plane])
+                    return _counted_source(call, (*spec.outputs, *spec.further)[plane], Scope(ref.instance), lookup)
                 case Expanded(value):
                     return counted(value, Scope(str(ref)), lookup, group_of)
                 case BundlePart(value, index, path):
@@ -340,13 +360,11 @@ def _counted_member(member: Local | Member | float, lookup: NameLookup, group_of
     return None
 
 
-def _counted_source(call: Call, output: str) -> str | None:
+def _counted_source(call: Call, output: str, scope: Scope, lookup: NameLookup) -> str | None:
     spec = SOURCES[call.name]
     if COUNT in spec.further:
-        return SentName(spec.name, constant_arguments(call, spec), COUNT).name
-    if output in spec.events:
-        return SentName(spec.name, constant_arguments(call, spec), count_of(output)).name
-    return None
+        return lookup.sent(call, spec, COUNT, scope).name
+    return lookup.sent(call, spec, count_of(output), scope).name if output in spec.events else None
 
 
 # The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
