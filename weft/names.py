@@ -273,6 +273,13 @@ def sent_of(name: str) -> SentName:
     return SentName(source, tuple(args), output)
 
 
+CLOCK = "clock"
+CLOCK_START = SentName(CLOCK, (), "start").name
+CLOCK_DAY = SentName(CLOCK, (), "day").name
+"""The time of day: the local seconds at time 0 since the midnight before the performance, and the day of that midnight,
+as days since 1 January 2000."""
+
+
 def shown(picture: str) -> str:
     """What messages call a picture or a sound."""
     if is_sound(picture):

@@ -34,7 +34,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
-from weft.runtime.inputs import Inputs
+from weft.runtime.inputs import Inputs, WallClock
 from weft.runtime.link import LinkPeer
 from weft.runtime.midi import MidiController, MidiSender
 from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
@@ -227,6 +227,7 @@ class _RunOptions:
             if midi is not None:
                 told, follows = reporter.mention, self.midi_clock
                 inputs.connect(MidiController(session.clock, inputs.knobs, told, sender=midi, follows_clock=follows))
+            inputs.connect(WallClock(session.clock))
             server = self._osc_server(session, outside)
             stack.callback(server.close)
             inputs.connect(server)

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from weft.beats import BPM, INPUTS, USUAL
 from weft.errors import Span, error
 from weft.graph.numbers import Numbers
-from weft.names import FilmFile, StrandRef
+from weft.names import CLOCK_DAY, CLOCK_START, FilmFile, StrandRef
 from weft.ops import OPS
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call, Number
@@ -84,6 +84,9 @@ BASES = ("x", "y", "abstime", "channel")
 
 Coordinate: TypeAlias = str | StrandRef
 """A coordinate by the name after `me@`, or an axis of an instance (`c@k`)."""
+
+# Seconds.
+DAY = 86_400
 
 # Counters step slightly early, so that a time that was rounded down still counts as its frame.
 _COUNTER_SLACK = 0.001
@@ -157,6 +160,8 @@ class Environment(Generic[V]):
             return self.setting(name)
         if name == "aspect":
             value = self.ops("div", self.setting("width"), self.setting("height"))
+        elif name in DATE_FIELDS:
+            value = _date(self, self.local_day(at))[name]
         else:
             value = FIELDS[name].value(self, at)
         self.algebra.annotate(value, name, local=True)
@@ -189,6 +194,19 @@ class Environment(Generic[V]):
         earlier = self.ops("sub", self.ops("min", self.ops("add", now, beats), 0.0), self.ops("min", now, 0.0))
         return self.ops("add", self.ops("mul", beats, lasts),
                         self.ops("mul", earlier, self.ops("sub", lasted, lasts)))  # fmt: skip
+
+
+    # The time of day is that of the performance and a difference, which only changes where clocks are set. So it is a
+    # function of the time like any other, and a render shows the same in every place.
+
+    def local_seconds(self, at: Coordinates[V]) -> V:
+        """The seconds since the midnight before the performance began, in local time."""
+        return self.ops("add", at.abstime, self.algebra.uniform(CLOCK_START))
+
+    def local_day(self, at: Coordinates[V]) -> V:
+        """The local day, as days since 1 January 2000."""
+        passed = self.ops("floor", self.ops("div", self.local_seconds(at), DAY))
+        return self.ops("add", passed, self.algebra.uniform(CLOCK_DAY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +275,46 @@ def _musical(
     return value, inverse
 
 
+def _daytime(env: Environment[V], at: Coordinates[V]) -> V:
+    return env.ops("mod", env.local_seconds(at), DAY)
+
+
+def _daytime_inverse(env: Environment[V], at: Coordinates[V], target: V) -> V:
+    return env.ops("add", at.abstime, env.ops("sub", target, _daytime(env, at)))
+
+
+DATE_FIELDS = ("year", "month", "day", "weekday")
+
+
+def _date(env: Environment[V], days: V) -> dict[str, V]:
+    """The date of a day since 1 January 2000. Years begin with March here, so that the leap day is the last one; 400 of
+    them have 146,097 days (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013)."""
+
+    def whole(value: V | float, by: float) -> V:
+        return env.ops("floor", env.ops("div", value, by))
+
+    def plus(*terms: tuple[float, V | float]) -> V:
+        total = env.ops("mul", terms[0][1], terms[0][0])
+        for factor, term in terms[1:]:
+            total = env.ops("add", total, env.ops("mul", term, factor))
+        return total
+
+    since = env.ops("add", days, 730_425)  # since 1 March of the year 0
+    era = whole(since, 146_097)
+    of_era = plus((1, since), (-146_097, era))
+    leaps = plus((1, of_era), (-1, whole(of_era, 1460)), (1, whole(of_era, 36_524)), (-1, whole(of_era, 146_096)))
+    year = whole(leaps, 365)
+    of_year = plus((1, of_era), (-365, year), (-1, whole(year, 4)), (1, whole(year, 100)))
+    month = whole(plus((5, of_year), (2, 1.0)), 153)  # 0 is March
+    is_next = env.ops("ge", month, 10)
+    return {
+        "year": plus((1, year), (400, era), (1, is_next)),
+        "month": plus((1, month), (3, 1.0), (-12, is_next)),
+        "day": plus((1, of_year), (-1, whole(plus((153, month), (2, 1.0)), 5)), (1, 1.0)),
+        "weekday": env.ops("mod", env.ops("add", days, 5), 7),
+    }
+
+
 def _fields() -> Mapping[str, Field]:
     rows = (
         ("px", "x", "column of the pixel, from 0", "me@px % 2", _pixel("x", "width")),
@@ -270,6 +328,8 @@ def _fields() -> Mapping[str, Field]:
          _counter("abssample", "rate", True)),
         ("abssample", "abstime", "samples since the start", "hash(me@abssample) - 0.5",
          _counter("abssample", "rate", False)),
+        ("daytime", "abstime", "time of day: seconds since midnight, in local time; in a render the time",
+         "floor(me@daytime / 60) % 60 / 60", (_daytime, _daytime_inverse)),
         ("beats", "abstime", "beats since the start, with fractions", "fract(me@beats / 8)", _musical(
             lambda env, beats: beats)),
         ("beat", "abstime", "beat in the measure, from 0", "me@beat == 0", _musical(
@@ -288,7 +348,7 @@ FIELDS = _fields()
 """The derived coordinates, which may be mapped."""
 
 # Not coordinates: they cannot be mapped.
-FIXED_FIELDS = frozenset({"aspect", *SETTINGS})
+FIXED_FIELDS = frozenset({"aspect", *DATE_FIELDS, *SETTINGS})
 
 ALL_FIELDS = (*BASES, *FIELDS, *sorted(FIXED_FIELDS))
 
@@ -311,6 +371,10 @@ ABOUT: Mapping[str, FieldDoc | Field | SettingSpec] = MappingProxyType(
                          "if me@channel == 0 then me@x else me@y"),
         "aspect": FieldDoc("width of the picture divided by its height",
                         "hypot((me@x - 0.5) * me@aspect, me@y - 0.5) < 0.3"),
+        "year": FieldDoc("the year of the local date; a render begins with 1 January 2000", "me@year % 100 / 100"),
+        "month": FieldDoc("the month of the local date, 1…12", "me@month / 12"),
+        "day": FieldDoc("the day of the month of the local date, 1…31", "me@day / 31"),
+        "weekday": FieldDoc("the day of the week of the local date: 0 is Monday, 6 is Sunday", "me@weekday / 6"),
         **FIELDS,
         **SETTINGS,
     }

@@ -273,6 +273,15 @@ def assigned_value(statement: Assignment, starts_at_0: bool = False) -> Expressi
 
 RESERVED_FIELDS: Mapping[str, Sequence[str]] = {"me": ALL_FIELDS, "mouse": tuple(MOUSE), "key": tuple(KEYS)}
 
+# What else may be written after `me@` for the time of day.
+CLOCKS: Mapping[str, str] = {
+    "date": "me@year, me@month, me@day and me@weekday are the date",
+    "hour": "floor(me@daytime / 3600) is the hour", "hours": "floor(me@daytime / 3600) is the hour",
+    "minute": "floor(me@daytime / 60) % 60 is the minute", "minutes": "floor(me@daytime / 60) % 60 is the minute",
+    "second": "floor(me@daytime) % 60 is the second", "clock": "me@daytime is the time of day, in seconds",
+    "now": "me@daytime is the time of day, in seconds", "timeofday": "me@daytime is the time of day, in seconds",
+}  # fmt: skip
+
 # A hint does not list more names than this.
 _MOST_LISTED = 24
 
@@ -282,7 +291,8 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     listed = (*BASES, *FIELDS) if owner == "me" else known
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
     what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
-    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
+    hint = CLOCKS.get(node.output) if owner == "me" else None
+    return error("unknown-output", what, node.output_span, hint or did_you_mean(node.output, known) or shown)
 
 
 # What may be meant as the sound of a film.

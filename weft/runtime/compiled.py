@@ -10,7 +10,7 @@ from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.graph.nodes import Subgraph
-from weft.names import is_count, is_sent, is_view, order_of_target
+from weft.names import CLOCK_DAY, CLOCK_START, is_count, is_sent, is_view, order_of_target
 from weft.runtime.parameters import ParameterSpec
 
 
@@ -49,9 +49,10 @@ class CompiledProgram:
 
     @cached_property
     def raw(self) -> frozenset[str]:
-        """The inputs that sounds take over at once: parameters that say so, and counts."""
+        """The inputs that sounds take over at once: parameters that say so, counts, and the time of day."""
         parameters = (name for spec in self.parameters if spec.is_raw for name in spec.inputs)
-        return frozenset((*parameters, *filter(is_count, self.uniforms)))
+        jumping = (name for name in self.uniforms if is_count(name) or name in (CLOCK_START, CLOCK_DAY))
+        return frozenset((*parameters, *jumping))
 
     @cached_property
     def sent(self) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ set by hand, and what others send (MIDI, OSC)."""
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Protocol
 
 from weft.keys import KEYS, MOUSE
-from weft.names import SentName, count_of, is_count, is_sent, sent_of
+from weft.names import CLOCK, SentName, count_of, is_count, is_sent, sent_of
+from weft.runtime.clock import Clock
 from weft.runtime.knobs import KnobBindings
 from weft.runtime.parameters import ParameterBank
 
@@ -70,6 +73,46 @@ class Controller(Protocol):
 
     def close(self) -> None:
         """Stops receiving. May be called twice."""
+
+
+_FIRST_DAY = date(2000, 1, 1).toordinal()
+
+# A difference between two clocks that is taken for their jitter.
+_JITTER = 0.05
+
+
+def _local_time() -> datetime:
+    """The time that clocks on the wall show, in the zone that the system has now."""
+    if hasattr(time, "tzset"):
+        time.tzset()
+    return datetime.now()
+
+
+class WallClock:
+    """The time of day, for `me@daytime`, `me@day` and the like; see `weft.graph.domain.Environment`."""
+
+    sources = frozenset({CLOCK})
+
+    def __init__(self, clock: Clock, now: Callable[[], datetime] = _local_time) -> None:
+        """`now` gives the local time, as clocks on the wall show it."""
+        self._clock = clock
+        self._now = now
+        self._midnight = datetime.combine(now().date(), datetime.min.time())
+        self._start = 0.0
+
+    def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
+        """See `Controller.values`. Where the local time jumps, as by daylight saving, the start jumps."""
+        names = list(wanted)
+        if not names:
+            return {}
+        start = (self._now() - self._midnight).total_seconds() - self._clock.latest.time
+        if abs(start - self._start) > _JITTER:
+            self._start = start
+        found = {"start": self._start, "day": float(self._midnight.toordinal() - _FIRST_DAY)}
+        return {name: found[name.output] for name in names}
+
+    def close(self) -> None:
+        """Does nothing."""
 
 
 class Inputs:

@@ -20,6 +20,7 @@ STRANDS: Final[Mapping[str, str]] = MappingProxyType({
     **dict.fromkeys(("iResolution", "u_resolution", "resolution", "RENDERSIZE"), "(me@width, me@height)"),
     **dict.fromkeys(("iMouse", "u_mouse"), "(mouse@x, mouse@y)"),
     **dict.fromkeys(("sampleRate", "SR"), "me@rate"),
+    **dict.fromkeys(("iDate", "DATE", "date"), "(me@year, me@month, me@day, me@daytime)"),
     **dict.fromkeys(("PI", "Pi", "M_PI"), "pi"),
     **dict.fromkeys(("TAU", "TWO_PI", "M_2PI"), "tau"),
     "mouseX": "mouse@x", "mouseY": "mouse@y", "mouseIsPressed": "mouse@down",
