@@ -51,14 +51,21 @@ def ends_as(path: str, kind: MediaKind) -> bool:
 
 class MediaHeader(NamedTuple):
     """What the header of a file says: the size of its pictures in pixels, its length in seconds, which may be
-    estimated, and the channels of its sound; of a font, whether it has colours. What it does not have is 0."""
+    estimated, and the channels of its sound; of a font, whether it has colours; and whether its pixels have an alpha.
+    What it does not have is 0."""
 
     width: int = 0
     height: int = 0
     seconds: float = 0.0
     channels: int = 0
     has_colours: bool = False
+    has_alpha: bool = False
 
+
+HIDDEN = 2.0**-24
+"""The weight of a colour where the alpha is 0. A picture with alpha is stored as its colours times their alpha plus
+this, so that colours are interpolated and shrunk by how much there is of them; what is read is divided by the same. In
+single precision, this changes nothing where the alpha is 1, and the colours behind an alpha of 0 can still be read."""
 
 UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
 """What a file is taken for if its header has not been read."""

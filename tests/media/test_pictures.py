@@ -18,6 +18,7 @@ from weft.errors import Source
 from weft.media.pictures import MAX_PIXELS, PictureInfo, load_picture, probe_picture
 from weft.media.source import PictureError
 from weft.runtime.build import analyse
+from weft.sources import HIDDEN
 
 Pixels = NDArray[np.uint8]
 
@@ -33,15 +34,17 @@ def failure(path: Path) -> PictureError:
 
 
 @pytest.mark.parametrize("ending", ["png", "webp"])
-def test_lossless_pictures_come_to_the_bit_with_straight_alpha(tmp_path: Path, ending: str) -> None:
+def test_lossless_pictures_come_to_the_bit(tmp_path: Path, ending: str) -> None:
     pixels = noise(33, 21)
     pixels[0, 0] = (200, 100, 50, 0)  # colour under full transparency stays
     path = tmp_path / f"p.{ending}"
     Image.fromarray(pixels).save(path, **({"lossless": True, "exact": True} if ending == "webp" else {}))
     loaded = load_picture(path)
     assert loaded.dtype == np.float32
-    assert np.array_equal(loaded, pixels.astype(np.float32) / np.float32(255))
-    assert probe_picture(path) == PictureInfo(33, 21, ending)
+    expected = pixels.astype(np.float32) / np.float32(255)
+    expected[..., :3] *= expected[..., 3:] + np.float32(HIDDEN)
+    assert np.array_equal(loaded, expected)
+    assert probe_picture(path) == PictureInfo(33, 21, ending, True)
 
 
 @pytest.mark.parametrize(("ending", "format_name"), [("jpg", "jpeg"), ("gif", "gif"), ("bmp", "bmp")])
@@ -74,7 +77,7 @@ def test_gray_palette_and_wide_pictures_keep_their_values(tmp_path: Path) -> Non
     palette.save(tmp_path / "palette.png", transparency=1)
     assert np.array_equal(load_picture(tmp_path / "gray.png")[..., 2], gray.astype(np.float32) / np.float32(255))
     assert np.allclose(load_picture(tmp_path / "wide.png")[0, :, 0], wide[0] / 65535)
-    assert load_picture(tmp_path / "palette.png").tolist() == [[[1, 0, 0, 1], [0, 0, 1, 0]]]
+    assert load_picture(tmp_path / "palette.png").tolist() == [[[1, 0, 0, 1], [0, 0, HIDDEN, 0]]]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

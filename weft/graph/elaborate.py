@@ -39,7 +39,7 @@ from weft.graph.scope import (
 from weft.graph.state import cached_value, stateful_value
 from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY, WORDS
-from weft.sources import FILM, NEVER, SOURCES, UNSEEN, MediaHeader
+from weft.sources import FILM, HIDDEN, NEVER, PICTURE, SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
 
 V = TypeVar("V")
@@ -52,6 +52,9 @@ CYCLE: Final = "cycle"
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across", "film-time-varies"})
 
+
+# The plane of pictures and films that is their alpha.
+_ALPHA = PICTURE.outputs.index("a")
 
 Owner: TypeAlias = "StrandRef | SlotKey | str"
 """What an evaluation is for: a strand, a slot, or a sink by its label."""
@@ -647,7 +650,7 @@ class Elaborator(Generic[V]):
                 return self._sound(sound, film.loops, channel, at, call.span)
             if references is not None:
                 references.sources.setdefault(FILM.name, call.span)
-            return self.domain.film(film, plane, at, call.span)
+            return self._colour(film.path, plane, lambda each: self.domain.film(film, each, at, call.span))
         axis = at.axis(own_axis) if own_axis and "k" in spec.axes else None
         if spec.is_analysis:
             ref, heard = heard_strand(call, scope, self.resolver)
@@ -655,7 +658,17 @@ class Elaborator(Generic[V]):
             if references is not None:
                 references.heard[ref] = None
             return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
+        if spec.media:
+            path = media_path(source_text(call, spec))
+            return self._colour(path, plane, lambda each: self.domain.source(call, spec, each, axis, at))
         return self.domain.source(call, spec, plane, axis, at)
+
+    def _colour(self, path: str, plane: int, read: Callable[[int], V]) -> V:
+        """A plane of a picture or film. With an alpha, its colours are stored with the weight that they have."""
+        if plane == _ALPHA or not self._known(path).has_alpha:
+            return read(plane)
+        op, const = self.domain.op, self.domain.const
+        return op("div", read(plane), op("add", read(_ALPHA), const(HIDDEN)))
 
     def _sent(self, sent: SentName, at: Coordinates[V]) -> V:
         """A number that others send. What runs on is sent as the moment since which it does, from a long time ago, so

@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.media.containers import A_FILM, opened_file, reason_of
-from weft.media.frames import FrameMemory, Pixels, frames_kept, serve
+from weft.media.frames import FrameMemory, frames_kept, serve
+from weft.media.shown import has_alpha, rgba, size_of
 from weft.media.source import PictureError
-
-MAX_PIXELS = 3840 * 2160
-"""The most pixels of a frame; larger ones are made smaller."""
 
 # Files of more bytes are not read through for an index. What their header says has to do.
 _INDEXED = 2_000_000_000
@@ -39,13 +37,14 @@ _LOOK, _SELDOM, _IDLE = 0.0015, 0.01, 1.0
 
 class FilmHeader(NamedTuple):
     """The size of a film as it is shown; its length in seconds and in frames, as far as they are known; 0 if not; and
-    the channels of its sound, 0 if it has none."""
+    the channels of its sound, 0 if it has none; and whether its pixels have an alpha."""
 
     width: int
     height: int
     seconds: float
     frames: int
     channels: int
+    has_alpha: bool = False
 
 
 def probe(path: Path) -> FilmHeader:
@@ -56,7 +55,7 @@ def probe(path: Path) -> FilmHeader:
         there = path.stat().st_size
         if known and (needed := max(entry.pos + entry.size for entry in known)) > there:
             raise PictureError(f"it is incomplete: {there:,} of at least {needed:,} bytes are there", "copy it again")
-        first = next(container.decode(stream), None)
+        first = next(_frames(container, stream), None)
         if first is None:
             raise PictureError("it has no pictures")
         seconds: float = _seconds(container, stream)
@@ -65,7 +64,8 @@ def probe(path: Path) -> FilmHeader:
         if stream.frames and rate and stream.duration is not None:
             seconds = _exact(stream.frames, rate, seconds, stream.time_base)
         sound = container.streams.audio
-        return FilmHeader(*_size(first, stream), seconds, frames, sound[0].codec_context.channels if sound else 0)
+        channels = sound[0].codec_context.channels if sound else 0
+        return FilmHeader(*size_of(first, stream), seconds, frames, channels, has_alpha(first))
 
 
 def _stream(container: Any) -> Any:
@@ -80,18 +80,21 @@ def _stream(container: Any) -> Any:
     raise PictureError("it has no pictures", "it is a sound: end its name in .wav, .flac, .ogg or .mp3")
 
 
-def _size(frame: Any, stream: Any) -> tuple[int, int]:
-    """Width and height of a film as it is shown."""
-    width, height = _unturned(frame, stream)
-    return (height, width) if frame.rotation % 180 else (width, height)
+def _frames(container: Any, stream: Any) -> Iterator[Any]:
+    """The frames of a film from where it is. FFmpeg's own decoders of VP8 and VP9 leave out an alpha; libvpx has it."""
+    name = _WITH_ALPHA.get(stream.codec_context.name)
+    if name is None or stream.metadata.get("alpha_mode") != "1":
+        yield from container.decode(stream)
+        return
+    import av
+
+    decoder: Any = av.CodecContext.create(name, "r")
+    decoder.thread_type = "AUTO"
+    for packet in container.demux(stream):
+        yield from decoder.decode(packet)
 
 
-def _unturned(frame: Any, stream: Any) -> tuple[int, int]:
-    """The size of a frame with square pixels, before it is turned."""
-    aspect = stream.sample_aspect_ratio or 1
-    width, height = frame.width * float(aspect), float(frame.height)
-    scale = min(1.0, (MAX_PIXELS / (width * height)) ** 0.5)
-    return max(1, round(width * scale)), max(1, round(height * scale))
+_WITH_ALPHA = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
 
 def _seconds(container: Any, stream: Any) -> float:
@@ -302,7 +305,7 @@ class _Reader:
         self._pending, self.position = None, None
         while damaged < _DAMAGED:
             if self._frames is None:
-                self._frames = self._container.decode(self.stream)
+                self._frames = _frames(self._container, self.stream)
             try:
                 frame = next(self._frames, None)
             except (OSError, ValueError, av.error.FFmpegError):
@@ -484,22 +487,3 @@ class FilmDecoder:
         away[sorted(held | needed)] = -1.0
         farthest = int(np.argmax(away))
         return farthest if away[farthest] >= 0 else None
-
-
-def rgba(frame: Any, stream: Any) -> Pixels:
-    """The pixels of a frame as it is shown: with square pixels, and turned."""
-    from av.video.reformatter import Colorspace
-
-    width, height = _unturned(frame, stream)
-    # Where a film does not say how its colours are coded, large ones are coded as those of HDTV.
-    guessed = Colorspace.ITU709 if frame.height >= 720 else Colorspace.ITU601
-    unknown = frame.colorspace == _UNSPECIFIED
-    made = frame.reformat(width, height, "rgba", src_colorspace=guessed if unknown else None)
-    plane = made.planes[0]
-    rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
-    pixels: Pixels = rows[:height, : width * 4].reshape(height, width, 4)
-    # Counter-clockwise, in degrees.
-    return np.rot90(pixels, round(frame.rotation / 90) % 4)
-
-
-_UNSPECIFIED = 2

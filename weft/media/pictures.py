@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from weft.disk import replacing
 from weft.media.source import PictureError, open_media
-from weft.sources import PictureLevels
+from weft.sources import HIDDEN, PictureLevels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,11 +42,13 @@ _TURNS = {
 
 @dataclass(frozen=True, slots=True)
 class PictureInfo:
-    """The header of a picture: its size in pixels as it is shown, and its format, such as "png"."""
+    """The header of a picture: its size in pixels as it is shown, its format, such as "png", and
+    whether its pixels have an alpha."""
 
     width: int
     height: int
     format: str
+    has_alpha: bool = False
 
 
 def probe_picture(path: Path) -> PictureInfo:
@@ -60,11 +62,12 @@ def probe_picture(path: Path) -> PictureInfo:
             width, height = height, width
         # Pillow calls a jpg file with several pictures MPO; its first picture is a plain jpg.
         name = "JPEG" if image.format == "MPO" else str(image.format)
-        return PictureInfo(width, height, name.lower())
+        return PictureInfo(width, height, name.lower(), _has_alpha(image))
 
 
 def load_picture(path: Path) -> NDArray[np.float32]:
-    """The picture as [height, width, RGBA], row 0 on top, each 0…1 with straight alpha; turned as its EXIF says.
+    """The picture as [height, width, RGBA], row 0 on top, each 0…1; turned as its EXIF says. Where it has an
+    alpha, colours are multiplied by that plus `HIDDEN`.
 
     Raises `PictureError`. Any thread may call it; it takes about 20 bytes of memory a pixel while it works.
     """
@@ -82,6 +85,8 @@ def load_picture(path: Path) -> NDArray[np.float32]:
             pixels[..., :3] = np.clip(gray[..., np.newaxis] / np.float32(65535), 0, 1)
         else:
             pixels = np.divide(np.asarray(upright.convert("RGBA")), np.float32(255), dtype=np.float32)
+            if _has_alpha(image):
+                pixels[..., :3] *= pixels[..., 3:] + np.float32(HIDDEN)
         return pixels
 
 
@@ -103,6 +108,10 @@ def load_levels(path: Path) -> NDArray[np.float32]:
         top = levels.top(number) - 1
         found[top : top + bordered.shape[0], : bordered.shape[1]] = bordered
     return found
+
+
+def _has_alpha(image: Image.Image) -> bool:
+    return image.has_transparency_data
 
 
 def _orientation(image: Image.Image) -> int:

@@ -91,7 +91,7 @@ def header_of(name: str) -> MediaHeader | str:
             from weft.media import films
 
             film = films.header(Path(path))
-            return MediaHeader(film.width, film.height, film.seconds, film.channels)
+            return MediaHeader(film.width, film.height, film.seconds, film.channels, has_alpha=film.has_alpha)
         if ends_as(path, SOUND):
             sound = sounds.probe_sound(Path(path))
             return MediaHeader(seconds=sound.seconds, channels=sound.channels)
@@ -100,7 +100,7 @@ def header_of(name: str) -> MediaHeader | str:
             return MediaHeader(*PictureLevels(found.width, found.height).together)
     except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    return MediaHeader(found.width, found.height)
+    return MediaHeader(found.width, found.height, has_alpha=found.has_alpha)
 
 
 def memory_of(name: str) -> int:
