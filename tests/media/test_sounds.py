@@ -119,7 +119,25 @@ def test_what_a_lower_rate_cannot_hold_is_gone(tmp_path: Path) -> None:
     assert db(found, tone(1000, RATE)) < -110
 
 
-def test_of_many_channels_the_first_two_are_left_and_right(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("layout", "left", "right"), [
+    ("5.1", [1, 0, 0.7071, 0, 0.7071, 0], [0, 1, 0.7071, 0, 0, 0.7071]),
+    ("quad", [1, 0, 0.7071, 0], [0, 1, 0, 0.7071]),
+    ("3.0", [1, 0, 0.7071], [0, 1, 0.7071]),
+    ("4.0", [1, 0, 0.7071, 0.5], [0, 1, 0.7071, 0.5]),
+])  # fmt: skip
+@pytest.mark.parametrize(("ending", "codec"), [("wav", "pcm_f32le"), ("flac", "flac")])
+def test_more_than_two_channels_are_mixed_as_their_layout_says(
+    layout: str, left: list[float], right: list[float], ending: str, codec: str, tmp_path: Path
+) -> None:
+    """By the levels of ITU-R BS.775."""
+    given = np.random.default_rng(4).uniform(-0.3, 0.3, (900, len(left)))
+    path = tmp_path / f"a.{ending}"
+    write_coded(path, given, RATE, codec, layout)
+    expected = np.stack([given @ left, given @ right], axis=1)
+    np.testing.assert_allclose(load_sound(path, RATE)[0], expected, atol=2e-4)
+
+
+def test_of_many_channels_without_a_layout_the_first_two_are_left_and_right(tmp_path: Path) -> None:
     given = np.random.default_rng(2).uniform(-1, 1, (500, 32))
     stored = write_wav(tmp_path / "a.wav", given)
     np.testing.assert_array_equal(load_sound(tmp_path / "a.wav", RATE)[0], stored[:, :2])

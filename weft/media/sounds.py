@@ -45,7 +45,7 @@ _TAPS = 256
 _RESAMPLER = f"filter_size={_TAPS}:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
 
 # What is kept; the number is to be increased when the same file would be decoded to other samples.
-_KEPT = "sound 4"
+_KEPT = "sound 5"
 
 # A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
 _SHORTER, _SHORTER_SHARE = 0.5, 0.02
@@ -87,7 +87,7 @@ def probe_sound(path: Path) -> SoundInfo:
 
 
 def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
-    """The sound at a rate, [1, samples, 2], read-only. Of more than two channels, the first two are left and right; one
+    """The sound at a rate, [1, samples, 2], read-only. More than two channels are mixed as their layout says; one
     channel is both. That of a film begins and ends with its pictures. Raises `PictureError`. Any thread may call
     it."""
     name = _key(path, rate)
@@ -269,16 +269,41 @@ def _sides(frame: Any) -> NDArray[np.float32]:
     import numpy as np
 
     given = frame.to_ndarray()
-    count = frame.layout.nb_channels
-    channels = given.T if frame.format.is_planar else given.reshape(-1, count)
+    names = tuple(channel.name for channel in frame.layout.channels)
+    channels = given.T if frame.format.is_planar else given.reshape(-1, frame.layout.nb_channels)
+    shares = np.array(_shares(names)) if len(names) > SIDES else None
+    if shares is None:
+        channels = channels[:, :SIDES]
     if given.dtype == np.uint8:
-        scaled = (channels[:, :SIDES].astype(np.float32) - 128) / 128
+        scaled = (channels.astype(np.float32) - 128) / 128
     elif np.issubdtype(given.dtype, np.integer):
         full = -float(np.iinfo(given.dtype).min)
-        scaled = (channels[:, :SIDES] / full).astype(np.float32)
+        scaled = (channels / full).astype(np.float32)
     else:
-        scaled = channels[:, :SIDES].astype(np.float32)
+        scaled = channels.astype(np.float32)
+    if shares is not None:
+        scaled = (scaled @ shares).astype(np.float32)
     return np.ascontiguousarray(np.broadcast_to(scaled, (len(scaled), SIDES)))
+
+
+_HALF = math.sqrt(0.5)
+# How loud a channel is on the left and on the right, by ITU-R BS.775-3, annex 4, table 2: what stands beside, behind or
+# above a listener as well as the centre, and one behind in the middle half as much. The lowest tones are left out, as
+# they are in the others, too.
+_SHARES = {
+    "FL": (1.0, 0.0), "FR": (0.0, 1.0), "FC": (_HALF, _HALF), "LFE": (0.0, 0.0), "LFE2": (0.0, 0.0),
+    "BC": (0.5, 0.5), "TC": (0.5, 0.5), "TFC": (0.5, 0.5), "TBC": (0.5, 0.5), "DL": (1.0, 0.0), "DR": (0.0, 1.0),
+    **dict.fromkeys(("BL", "SL", "FLC", "WL", "SDL", "TFL", "TBL", "TSL", "BFL", "SSL", "TTL"), (_HALF, 0.0)),
+    **dict.fromkeys(("BR", "SR", "FRC", "WR", "SDR", "TFR", "TBR", "TSR", "BFR", "SSR", "TTR"), (0.0, _HALF)),
+}  # fmt: skip
+
+
+@cache
+def _shares(names: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
+    """How loud the channels of a layout are on each side. Where it does not say what they are, the first two count."""
+    if all(name in _SHARES for name in names):
+        return tuple(_SHARES[name] for name in names)
+    return ((1.0, 0.0), (0.0, 1.0), *[(0.0, 0.0)] * (len(names) - SIDES))
 
 
 class _Resampler:
