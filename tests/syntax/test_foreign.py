@@ -107,6 +107,32 @@ TEXTS = {
 }  # fmt: skip
 
 
+# Calls of functions that are not here, a part of their hints, and what these lead to.
+CALLED = {
+    "inversesqrt(4)": ("1 / sqrt(a)", "1 / sqrt(4)"), "sq(4)": ("a ^ 2", "4 ^ 2"),
+    "millis()": ("* 1000", "me@time * 1000"),
+    "refract(v, n, 0.3)": ("unit(v - n * 0.3)", "unit(v - n * 0.3)"),
+    "norm(me@x, 0, 3)": ("normalize", "normalize(me@x, 0, 3)"),
+    "faceforward(n, v, n)": ("n * -sign(dot(n, v))", "n * -sign(dot(n, v))"),
+    "solid(1, 0, 0)": ("<1, 0, 0.5>", "<1, 0, 0>"),
+    "gradient(1)": ("<me@x, me@y, 0.5>", "<me@x, me@y, 0.5>"), "mask(v, n)": ("luminance(b)", "v * luminance(n)"),
+    "lessThan(v, n)": ("a < b", "v < n"), "mat2(1, 0, 0, 1)": ("rotate(p, angle)", "rotate(centre(), 0.3)"),
+    "fwidth(me@x)": ("a(me@x ~ me@x - 1 / me@width)", "v - v(me@x ~ me@x - 1 / me@width)"),
+    "mag(v)": ("length", "length(v)"),
+    "texelFetch(v, 1, 2)": ("img(u, v)", "v(me@x, me@y)"), "IMG_NORM_PIXEL(v, n)": ("img(u, v)", "v(me@x, me@y)"),
+    "snoise(me@x)": ("simplex", "simplex(me@x)"), "any(v)": ("max", "max(v)"), "fmod(3, 2)": ("mod", "mod(3, 2)"),
+    "v.normalize()": ("unit", "v |> unit()"), "osc(20, 0.1)": ("bars(20)", "bars(20)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", CALLED)
+def test_a_call_of_another_tool_has_a_hint_that_leads_to_one_of_weft(typed: str) -> None:
+    hint, meant = CALLED[typed]
+    before = "#use std.color\n#use std.coord\n#use std.picture\nv<x, y, z> = <0.3, me@x, 1>\nn = unit(<0, 1, 2>)\n"
+    assert hint in hints(f"{before}a = {typed}\ndisplay(sum(a))\n")
+    assert check(Source("test.weft", f"{before}a = {meant}\ndisplay(sum(a))\n"), ContextTable()) == ()
+
+
 def hints(text: str) -> str:
     found = check(Source("test.weft", text), ContextTable())
     return "\n".join(f"{diagnostic.message}\n{diagnostic.hint}" for diagnostic in found)

@@ -14,8 +14,8 @@ from weft.names import FilmFile, Letters, SoundFile
 from weft.ops import WORDS
 from weft.osc import is_address
 from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
-from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, Text, literal_number
-from weft.syntax.foreign import hint_for
+from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, SpindleParameter, Text, literal_number
+from weft.syntax.foreign import MORE, hint_for
 
 # --- matching arguments with parameters, for builtins, spindles and sources ---
 
@@ -54,7 +54,7 @@ def match_arguments(
             if not variadic:
                 many = f"{len(params)} argument{'s' * (len(params) != 1)}" if params else "no arguments"
                 raise error("too-many-arguments", f"{name} takes {many}, and this is one more", arg.span,
-                            signature(name, params, variadic))  # fmt: skip
+                            _hint_for_more(name, params) or signature(name, params))  # fmt: skip
             extra.append(arg.value)
             continue
         label = params[position].name if arg.label is None else arg.label
@@ -72,6 +72,13 @@ def match_arguments(
         names = " and ".join(f'"{m}"' for m in missing)
         raise error("missing-argument", f"{name} also needs {names}", span, signature(name, params, variadic))
     return [given[p.name].value if p.name in given else None for p in params] + extra
+
+
+def _hint_for_more(name: str, params: Sequence[Parameterlike]) -> str | None:
+    """What is meant by more arguments than there are parameters, unless these are of a spindle of the patch's own."""
+    first = params[0] if params else None
+    is_own = isinstance(first, SpindleParameter) and not first.ident.span.source.library
+    return None if is_own else MORE.get(name)
 
 
 def means_word(call: Call, spindle: SpindleDefinition) -> bool:

@@ -22,6 +22,7 @@ from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.elaborate import CYCLE
+from weft.graph.false_friends import false_friends
 from weft.graph.mentions import Means, Mentions
 from weft.graph.names import alike, collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
@@ -413,6 +414,7 @@ def analyse(
     known = kept.shapes(patch, program, budget) if kept else None
     graph = build_graph(patch, contexts, meaning, budget, known)
     meaning.add(of_media)
+    meaning.add(false_friends(loaded.program))
     if kept is not None:
         meaning = Report(kept.located(meaning.diagnostics))
     report.add(_without_follow_ups(meaning, report, unbound))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 # What announces a variable or a function elsewhere.
 VARIABLE_WORDS: Final = frozenset(
@@ -40,14 +40,15 @@ CALLS: Final[Mapping[str, str]] = MappingProxyType({
     "Saw": "saw_tone", "Pulse": "pulse_tone", "LFTri": "tri_tone", "WhiteNoise": "white_noise",
     "PinkNoise": "pink_noise", "Dust": "dust", "LPF": "lowpass", "HPF": "highpass", "RLPF": "filter",
     "MoogFF": "ladder", "Pan2": "pan", "FreeVerb": "reverb", "CombL": "comb", "EnvGen": "adsr", "LFNoise1": "wander",
-    "LFNoise0": "steps", "normalise": "unit", "len": "count",
+    "LFNoise0": "steps", "normalise": "unit", "len": "count", "norm": "normalize", "mag": "length", "snoise": "simplex",
+    "cnoise": "perlin", "roundEven": "round", "fmod": "mod", "square": "box", "any": "max", "all": "min",
 })  # fmt: skip
 """Calls of other tools, by the name of the builtin, or of the library's spindle, that does the same."""
 
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
-    {**CALLS, "rotate": "turned", "scale": "zoomed", "pixelate": "pixelated"}
+    {**CALLS, "rotate": "turned", "scale": "zoomed", "pixelate": "pixelated", "normalize": "unit"}
 )
-"""The same for what is written after a dot, where it changes a whole picture."""
+"""The same for what is written after a dot, where it changes a whole picture, or a vector."""
 
 _BUNDLE = "several strands are a bundle: write <a, b, c>"
 _PICTURE = "a picture is used by its name, and prev(name) is its last frame"
@@ -59,20 +60,101 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType({
     **dict.fromkeys(("float", "int", "bool"), "all strands are numbers: leave this out"),
     **dict.fromkeys(("src", "o0", "o1", "o2", "o3", "s0"), _PICTURE),
     **dict.fromkeys(("d1", "d2", "d3", "sound", "note"), _PATTERN),
-    **dict.fromkeys(("texture", "texture2D", "tex2D"), "a picture is a strand: write img(u, v)"),
+    **dict.fromkeys(("texture", "texture2D", "tex2D", "textureLod", "texelFetch", "IMG_NORM_PIXEL", "IMG_PIXEL",
+                     "IMG_THIS_PIXEL", "IMG_THIS_NORM_PIXEL"), "a picture is a strand: write img(u, v)"),
+    **dict.fromkeys(("iChannel0", "iChannel1", "iChannel2", "iChannel3", "inputImage", "loadImage"),
+                    'write load("picture.png")::img<r, g, b> or camera()::img<r, g, b>, and img'),
+    **dict.fromkeys(("mat2", "mat3", "mat4"), "write rotate(p, angle), of std.coord; each row is a bundle"),
+    **dict.fromkeys(("dFdx", "dFdy", "fwidth"), "write fill(d), of std.sdf, for smooth edges; a difference is "
+                    "a - a(me@x ~ me@x - 1 / me@width)"),
+    **dict.fromkeys(("lessThan", "greaterThan", "equal"), "comparisons are operators: write a < b"),
     **dict.fromkeys(("out", "show", "background", "gl_FragColor"), "write display(…)"),
     **dict.fromkeys(("print", "println", "console"), "write compute(…); weft eval FILE NAME shows a value"),
     **dict.fromkeys(("setup", "draw", "main", "mainImage"),
                     "a patch has no main function: write its statements one below the other, and display(…)"),
+    "inversesqrt": "write 1 / sqrt(a)", "sq": "write a ^ 2",
+    "refract": "write unit(v - n * 0.3), which bends v towards -n",
+    "faceforward": "write n * -sign(dot(n, v))", "solid": "write <1, 0, 0.5>", "gradient": "write <me@x, me@y, 0.5>",
+    "mask": "write a * luminance(b), of std.color", "millis": "write me@time * 1000",
     "mult": "write a * b", "sub": "write a - b", "brightness": "write a + 0.2",
     "scrollX": "write a(me@x ~ me@x + 0.1)", "scrollY": "write a(me@y ~ me@y + 0.1)",
-    "osc": 'osc("/fader/1") is the last number that came by OSC; a tone is sine_tone(440), of std.synth',
+    "osc": "osc(\"/fader/1\") is the last number that came by OSC; a tone is sine_tone(440), of std.synth, "
+           "and a picture of bars is bars(20), of std.picture",
     "saw": "a tone is saw_tone(110), of std.synth", "sine": "sin(…) is the function of that name",
     "pulse": "a tone is pulse_tone(110), of std.synth", "tri": "a tone is tri_tone(110), of std.synth",
     "return": "a spindle gives what its outputs are assigned: out = …",
     "createCanvas": "write me<width> = 640 and me<height> = 360",
 })  # fmt: skip
 """What to write instead of words that have no single counterpart."""
+
+
+MORE: Final[Mapping[str, str]] = MappingProxyType({
+    "atan": "the angle of a direction is atan2(y, x)",
+    "saturate": "write saturation(s, 2), of std.color; saturate(x) keeps x between 0 and 1",
+    "add": "write a + b * 0.5",
+    "round": "write round(x * 100) / 100",
+    "log": "write log(x) / log(base)",
+    "pixelate": "write pixelated(s, 64, 36), of std.picture",
+    "fill": "a colour is a factor: write fill(circle()) * <1, 0.5, 0>",
+    "stroke": "a colour is a factor: write stroke(circle()) * <1, 0.5, 0>",
+    "circle": "a place is one bundle: write circle(centre() - <0.1, 0.2>, 0.3)",
+    "ellipse": "a place is one bundle: write ellipse(centre() - <0.1, 0.2>, 0.3, 0.2)",
+    "box": "a place is one bundle: write box(centre() - <0.1, 0.2>, 0.3, 0.2)",
+    "triangle": "places are bundles: write triangle(centre(), <-0.3, 0.2>, <0.3, 0.2>, <0, -0.3>)",
+    "arc": "a place is one bundle: write arc(centre() - <0.1, 0.2>, 0.3, pi)",
+})  # fmt: skip
+"""What is meant where a name of another tool is given more arguments than it takes here."""
+
+PICTURE_WORDS: Final[Mapping[str, str]] = MappingProxyType({
+    "rotate": "turned(s, 0.3), of std.picture", "scale": "zoomed(s, 2), of std.picture",
+    "translate": "moved(s, 0.1), of std.picture", "pixelate": "pixelated(s, 40), of std.picture",
+    "tile": "tiled(s, 3), of std.picture", "mirror_tile": "mirrored(s), of std.picture",
+    "kaleidoscope": "kaleid(s, 6), of std.picture", "invert": "1 - s",
+})  # fmt: skip
+"""What changes a whole picture, where a word of the same name changes a place."""
+
+Given = Literal["alone", "numbers", "place", "directions", "picture"]
+
+
+class FalseFriend(NamedTuple):
+    """A name that another tool has for something else. It is meant so if its arguments are as `given`: one alone, only
+    numbers that are written there, one place, a direction among them, or a picture first. `here` says what the name
+    does in weft, and `library` which library has it, None for a builtin."""
+
+    given: Given
+    here: str
+    hint: str
+    library: str | None = None
+
+
+def _of_places(name: str) -> tuple[FalseFriend, ...]:
+    """For functions of a place, which take its coordinates one by one."""
+    return (
+        FalseFriend("place", f"{name} takes x and y one by one: a bundle gives {name}(x) and {name}(y)",
+                    f"write {name}(p@x, p@y)"),
+        FalseFriend("numbers", f"{name} of these numbers is the same everywhere, so it shows nothing",
+                    f"write {name}(me@x * 3, me@y * 3, me@time * 0.1)"),
+    )  # fmt: skip
+
+
+FALSE_FRIENDS: Final[Mapping[str, tuple[FalseFriend, ...]]] = MappingProxyType({
+    **{name: _of_places(name) for name in ("noise", "simplex", "fbm", "voronoi")},
+    "hash": _of_places("hash")[:1],
+    "normalize": (FalseFriend("alone", "normalize(x, lo, hi) maps a range to 0…1, and without one changes nothing",
+                              "a vector of length 1 is unit(v)"),),
+    "reflect": (FalseFriend("directions", "reflect blends two pictures", "write v - 2 * dot(n, v) * n", "blend"),),
+    "add": (FalseFriend("directions", "add blends two pictures, and gives at most 1", "write a + b", "blend"),),
+    "subtract": (FalseFriend("directions", "subtract cuts one shape out of another", "write a - b", "sdf"),),
+    "random": (FalseFriend("numbers", "random draws whenever its trigger rises, and a number never does",
+                           "write random(me@beatphase < 0.5) * 10, or hash(1) for a number that stays", "control"),),
+    "fill": (FalseFriend("numbers", "fill draws the inside of a shape, and a number is none",
+                         "a colour is a factor: write fill(circle()) * <1, 0.5, 0>", "sdf"),),
+    "stroke": (FalseFriend("numbers", "stroke draws the outline of a shape, and a number is none",
+                           "a colour is a factor: write stroke(circle()) * <1, 0.5, 0>", "sdf"),),
+    "mirror": (FalseFriend("picture", "mirror keeps a number between two others, and changes no picture",
+                           "write mirrored(s), of std.picture", "map"),),
+})  # fmt: skip
+"""By their names: those of GLSL, Shadertoy, Hydra, Processing and p5 that mean something else here."""
 
 
 def hint_for(name: str) -> str | None:
