@@ -439,7 +439,8 @@ def test_what_another_language_means_is_told_of_the_text_of_now() -> None:
     before = "#use std.blend\nv<x, y, z> = <0.3, me@x, 1>\nn = <0, -1, 0>\n"
     after = "display(reflect(v, n) + noise(3, 0.1))\n"
     edits = (("", ""), ("0.1)", "0.2)"), ("0.1)", "me@x)"), ("-1", "1"), ("v<x, y, z>", "v<r, g, b>"), ("n =", "\nn ="),
-             ("reflect(v, n)", "(v - 2 * dot(n, v) * n)"), ("#use", "spindle noise(a, b) :: v { v = a }\n#use"))  # fmt: skip
+             ("reflect(v, n)", "(v - 2 * dot(n, v) * n)"),
+             ("#use", "spindle noise(a, b) :: v { v = a * b }\n#use"))  # fmt: skip
     check_texts((before + after).replace(*edit) for edit in (*edits, *reversed(edits)))
 
 
