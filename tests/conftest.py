@@ -1,6 +1,7 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
-every time, so that a run says something about the change and not about the dice. Signals as tests expect them. What a
-driver without a card does. How often Python looks for garbage. And what one worker runs, one after another."""
+every time, so that a run says something about the change and not about the dice. Signals as tests expect them; SIGTERM
+ends tests as Ctrl-C does. What a driver without a card does. How often Python looks for garbage. And what one worker
+runs, one after another."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.ends import terminate_in_order
 from tests.support.together import LISTENING, group_of
+from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True, max_examples=50)
@@ -40,13 +43,16 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
     ):
         if signal.getsignal(_number) is signal.SIG_IGN:
             signal.signal(_number, _handler)
+    terminate_in_order()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """`make test` tries fewer examples than `make test-all`."""
+    """`make test` tries fewer examples than `make test-all`. When the process that leads is killed, its workers end."""
     if config.getoption("markexpr") == "not long":
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
+    if hasattr(config, "workerinput"):
+        end_with_parent(signal.SIGTERM)
 
 
 @cache

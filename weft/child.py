@@ -262,13 +262,18 @@ def main() -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Has Linux send this process a signal when the thread that has started it ends. SIGKILL ends it even in the middle
+    of machine code, and if it is stopped. Does nothing elsewhere."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
 def _end_with(parent: int, lifeline: int) -> None:
     """Arranges that this process is killed when its parent ends."""
     os.set_inheritable(lifeline, False)
-    if sys.platform == "linux":
-        # This works even in the middle of machine code, and if the process is stopped.
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     if os.getppid() != parent:
         # The parent ended before the request took effect.
         os._exit(1)

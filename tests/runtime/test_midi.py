@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.ends import tied
 from tests.support.performance import PATIENCE, Performance
 from weft.backends.base import Env
 from weft.backends.registry import load_registry
@@ -321,7 +322,7 @@ def jack() -> Iterator[str]:
     name = f"weft-test-{os.getpid()}"
     command = ["jackd", "-r", "-p", "64", "-n", name, "-d", "dummy", "-r", "48000", "-p", "256"]
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing) as server:
+    with subprocess.Popen(tied(command), stdin=nothing, stdout=nothing, stderr=nothing) as server:
         before = os.environ.get("JACK_DEFAULT_SERVER")
         os.environ["JACK_DEFAULT_SERVER"] = name
         try:

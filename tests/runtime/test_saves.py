@@ -367,17 +367,6 @@ def test_files_may_be_added_from_within_a_report(patch: Path, tmp_path: Path, ev
         eventually(lambda: seen == [patch, library])
 
 
-def test_relative_paths_keep_their_meaning(
-    watcher: Watcher, reports: Reports, patch: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
-) -> None:
-    monkeypatch.chdir(patch.parent)
-    file = Path("patch.weft")
-    watcher.watch({file: read_text(file)})
-    monkeypatch.chdir("/")
-    save_by_rename(patch, contents(1))
-    eventually(lambda: reports.all == [(file, read_text(patch))])
-
-
 def test_a_text_that_is_too_large_is_not_read(
     watcher: Watcher, reports: Reports, patch: Path, eventually: Eventually
 ) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from weft.child import Child, main as enter
+from weft.child import Child, end_with_parent, main as enter
 
 # All that a request may carry.
 _MOST = 1 << 20
@@ -126,6 +126,7 @@ def _path(environment: Mapping[str, str]) -> list[str]:
 
 
 def _run(given: dict[str, Any], streams: list[int]) -> NoReturn:
+    end_with_parent()
     if given["own_session"]:
         os.setsid()
     for number, stream in enumerate(streams):

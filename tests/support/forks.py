@@ -19,6 +19,7 @@ from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import Any
 
+from tests.support.ends import tied
 from weft.cli import COMMANDS
 
 _SERVER = Path(__file__).with_name("fork_server.py")
@@ -151,7 +152,7 @@ def forks(environment: Mapping[str, str] = _AT_FIRST) -> Iterator[Forks]:
     command = [sys.executable, str(_SERVER), str(theirs.fileno()), *modules]
     # In a session of its own, since Ctrl-C is for the tests.
     with ours, subprocess.Popen(
-        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+        tied(command), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment, start_new_session=True
     ) as server:
         theirs.close()
         try:

@@ -25,6 +25,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from tests.support.ends import tied
 from weft.runtime.sound import device
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import SoundEvent, SoundOptions
@@ -94,7 +95,9 @@ class SoundServer:
         ]  # fmt: skip
         environment = {**os.environ, **self.environment, "XDG_RUNTIME_DIR": str(self._folder)}
         # In a session of its own, since Ctrl-C is for the tests.
-        self._process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+        self._process = subprocess.Popen(
+            tied(command), env=environment, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         eventually(self._answers, "an answer of PulseAudio")
         # It has chosen its own priority by now.
         _serve_first(self._process)
@@ -126,7 +129,7 @@ class SoundServer:
         command = ["parec", "-d", f"{SINK}.monitor", "--latency-msec=20", "--format=float32le", f"--rate={RATE}"]
         environment = {**os.environ, **self.environment}
         with file.open("wb") as out, subprocess.Popen(
-            [*command, "--channels=2"], stdout=out, env=environment, start_new_session=True
+            tied([*command, "--channels=2"]), stdout=out, env=environment, start_new_session=True
         ) as recorder:  # fmt: skip
             _serve_first(recorder)
             try:
@@ -144,7 +147,9 @@ class SoundServer:
         with tempfile.NamedTemporaryFile() as file:
             sound.astype(np.float32).tofile(file)
             file.flush()
-            with subprocess.Popen([*command, file.name], env=environment, start_new_session=True) as speaker:
+            with subprocess.Popen(
+                tied([*command, file.name]), env=environment, start_new_session=True
+            ) as speaker:
                 _serve_first(speaker)
                 try:
                     yield

@@ -20,6 +20,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageGrab, features
 
+from tests.support.ends import tied
+
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window
 
@@ -74,7 +76,9 @@ def private_display() -> Iterator[None]:
     reading, writing = os.pipe()
     command = [program, "-displayfd", str(writing), "-screen", "0", "1280x720x24", "-nolisten", "tcp", "-noreset"]
     # In a session of its own, since Ctrl-C is for the tests: a window that loses its server ends the process.
-    with subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL, start_new_session=True) as server:
+    with subprocess.Popen(
+        tied(command), pass_fds=[writing], stderr=subprocess.DEVNULL, start_new_session=True
+    ) as server:
         try:
             os.close(writing)
             with open(reading) as announced:

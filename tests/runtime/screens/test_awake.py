@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ends import tied
 from tests.support.windows import on_x11, screen_saver
 from weft.runtime.screens.awake import kept_awake
 
@@ -75,7 +76,7 @@ def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop
     if program is None:
         pytest.fail("this test needs dbus-daemon: apt install dbus")
     command = [program, "--session", "--nofork", "--print-address=1", f"--address=unix:path={tmp_path / 'bus'}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bus:
+    with subprocess.Popen(tied(command), stdout=subprocess.PIPE, text=True) as bus:
         assert bus.stdout is not None
         address = bus.stdout.readline().strip()
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)

@@ -1,0 +1,41 @@
+"""Tests that are ended leave nothing behind, whatever signal ends them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+_TESTS = """\
+import os, subprocess
+from pathlib import Path
+from tests.support.ends import terminate_in_order, tied
+from tests.support.forks import forks
+terminate_in_order()
+with forks() as found, subprocess.Popen(tied(["sleep", "600"]), start_new_session=True) as server:
+    fork = found.start(["run", "--headless", "--no-audio", "--no-midi"], Path("/"), os.environ)
+    try:
+        print(server.pid, fork.pid, flush=True)
+        server.wait()
+    finally:
+        print("in order", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what a process has started")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_the_tests(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", _TESTS], stdout=subprocess.PIPE, text=True) as tests:
+        assert tests.stdout is not None
+        started = [os.pidfd_open(int(word)) for word in tests.stdout.readline().split()]
+        assert len(started) == 2
+        tests.send_signal(number)
+        for each in started:
+            assert select.select([each], [], [], 60)[0], "it goes on"
+            os.close(each)
+        # What weft says goes to stderr.
+        assert tests.stdout.read() == ("in order\n" if number == signal.SIGTERM else "")
