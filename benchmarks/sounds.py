@@ -59,7 +59,7 @@ def fitted(samples: Tone, frequency: float, rate: int) -> tuple[float, float]:
 def played(path: Path, seconds: float) -> Tone:
     """A sound, played at `RATIO` times its speed."""
     text = f'load("{path}")::k<l, r>\naudio(k@l(me@time ~ me@time * {RATIO}))'
-    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=header_of).units
+    (unit,) = build(Source(str(path.with_name("patch.weft")), text), ContextTable(), probe=header_of).units
     pictures = {name: read(name) for name in unit.kernel.pictures}
     env = Env(1, 1, pictures=pictures)
     count = round(seconds * RATE)

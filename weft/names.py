@@ -312,6 +312,13 @@ def file_of(picture: str) -> str | None:
     return letters_of(picture).font if is_letters(picture) else picture
 
 
+def origin_of(picture: str) -> str | None:
+    """The path of the file that a picture, a film, a sound or letters are read from; None if there is none."""
+    if is_live(picture) and live_of(picture).source == _FILM:
+        return str(live_of(picture).args[0])
+    return file_of(picture)
+
+
 # --- outlets: what `to:` names that is no window ---
 
 OUTLETS = ("pipe", "v4l2")

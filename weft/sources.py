@@ -27,6 +27,8 @@ class SourceParam:
     """The least and the greatest value, of a whole number."""
     is_address: bool = False
     """Whether it is an address of OSC."""
+    is_camera: bool = False
+    """Whether a text is what `weft.cameras` knows."""
     among: tuple[str, ...] = ()
     """All values, of a text that is one of a few words."""
 
@@ -193,10 +195,12 @@ _ROWS = (
                    ("suffixes", "0*2 faster, 0/2 slower, 0@3 longer, 0!2 twice, 0(3,8) Euclidean, 0?0.3 left out"),
                    ("by cycle", "a number of a suffix may take turns: 0*<2 3>, 0(<3 5>,8)"),
                )),
-    SourceSpec("camera", (SourceParam("index", "text or number", 0),), ("r", "g", "b"), ("x", "y"),
-               "the picture of a camera, by its number, or of anything that PyAV opens, by its address",
+    SourceSpec("camera", (SourceParam("index", "text or number", 0, whole=(0, 999), is_camera=True),),
+               ("r", "g", "b"), ("x", "y"),
+               "the picture of a camera, by its number or its path, of a generated picture, or of a stream",
                "camera(index: 0)::cam<r, g, b>", owner="visual", is_live=True,
-               facts=(("addresses", '"lavfi:testsrc2" test pattern, "rtsp://…" network camera, "/dev/video2"'),)),
+               facts=(("others", '"/dev/video2", "film.mp4" as it runs, "testsrc2 size=320x180 rate=30"'),
+                      ("streams", '"rtsp://…" and others need weft run --allow net'))),
     SourceSpec("mic", (SourceParam("device", "text or number", ""),),
                ("l", "r", "c3", "c4", "c5", "c6", "c7", "c8"), ("abstime",),
                "what a microphone hears now, or any other sound input", "mic()::m<l, r>", owner="audio", is_heard=True,

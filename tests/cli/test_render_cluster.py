@@ -86,7 +86,9 @@ def weft(tmp_path_factory):
         path.parent.mkdir()
         shutil.copy(CLOTH, path)
     found.file("a.weft", PATCH)
-    return found
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("WEFT_ALLOW", str(folder / "above"))
+        yield found
 
 
 def test_a_film_has_the_same_bytes(weft, cluster):

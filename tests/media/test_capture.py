@@ -16,18 +16,19 @@ from PIL import Image
 from tests.support.forks import ran
 from tests.support.performance import Performance
 from tests.support.sound import eventually
+from weft.cameras import generated
 from weft.media.capture import Capture, CapturedPicture
 from weft.media.source import PictureError
 from weft.runtime.program import ProgramLoader
 
-BARS = "lavfi:smptebars=size=64x48"
-MOVING = "lavfi:testsrc2=size=64x48:rate=60"
+BARS = "smptebars size=64x48"
+MOVING = "testsrc2 size=64x48 rate=60"
 PATCH = 'camera("{address}")::c<r, g, b>\ndisplay(c@r, c@g, c@b)\n'
 
 
 def bars() -> np.ndarray:
     """The picture of the first address, in bytes."""
-    with av.open(BARS.removeprefix("lavfi:"), format="lavfi") as container:
+    with av.open(generated(BARS), format="lavfi") as container:
         return next(container.decode(video=0)).to_ndarray(format="rgb24")
 
 
@@ -67,7 +68,7 @@ def test_what_was_given_stays_the_same_while_a_newer_picture_comes() -> None:
 
 def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     before = children()
-    with pytest.raises(PictureError, match="No such file"):
+    with pytest.raises(PictureError, match="there is no such file"):
         Capture().open((str(tmp_path / "nothing.mkv"),), offline=False)
     assert children() == before
 
@@ -122,7 +123,7 @@ def decoders(address: str) -> int:
 
 
 def test_a_performance_goes_on_while_cameras_come_and_go(tmp_path: Path) -> None:
-    address = f"lavfi:testsrc2=size=64x48:rate={os.getpid() % 40 + 20}/1"
+    address = f"testsrc2 size=64x48 rate={os.getpid() % 40 + 20}"
     patch = tmp_path / "patch.weft"
     with_camera, without = PATCH.format(address=address), "display(me@x, me@y, 0)\n"
     patch.write_text(with_camera)
@@ -141,10 +142,10 @@ def test_a_performance_goes_on_while_cameras_come_and_go(tmp_path: Path) -> None
 
 def test_a_render_of_what_is_generated_is_exact() -> None:
     """The frame that is shown from its own time on, in any order."""
-    with av.open(MOVING.removeprefix("lavfi:"), format="lavfi") as container:
+    with av.open(generated(MOVING), format="lavfi") as container:
         frames = [frame.to_ndarray(format="rgba") for frame in islice(container.decode(video=0), 40)]
-    generated = Capture().open((MOVING,), offline=True)
+    timed = Capture().open((MOVING,), offline=True)
     for number in (0, 1, 7, 39, 3, 3, 20):
-        shown = generated.at((number + 0.5) / 60)
+        shown = timed.at((number + 0.5) / 60)
         assert np.array_equal(np.rint(shown * 255), frames[number]), number
-    generated.close()
+    timed.close()

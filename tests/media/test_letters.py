@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from tests.support.choices import ANYWHERE
 from tests.support.fonts import coloured_font
 from weft.backends.launch import Floats, Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
@@ -33,7 +34,7 @@ def font(size: int = LETTERS_EM) -> ImageFont.FreeTypeFont:
 def shown(text: str, width: int, height: int, machine: type = ReferenceExecutor) -> Floats:
     """What a patch displays in a picture of this size: [outputs, height, width]."""
     settings = {"width": float(width), "height": float(height)}
-    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=header_of).units
+    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=header_of, permissions=ANYWHERE).units
     launch = Launch(
         (height, width), {**picture_coords(width, height)}, {"width": width, "height": height},
         pictures={name: read(name) for name in unit.kernel.pictures},

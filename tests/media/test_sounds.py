@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.support.choices import ANYWHERE
 from tests.support.exprs import Exprs, lowered
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import compiled as compiled_ir
@@ -242,7 +243,7 @@ def test_what_cannot_be_read_says_why(kind: str, tmp_path: Path, cache: Path) ->
     if kind not in ("no samples", "broken off"):  # that is not in the header
         text = f'load("{path}")::k<l, r>\nplay(k@l)'
         with pytest.raises(WeftError, match=BROKEN[kind]) as raised:
-            build(Source("patch.weft", text), ContextTable(), probe=header_of)
+            build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE)
         (problem,) = raised.value.diagnostics
         assert problem.span is not None
         assert problem.span.text == f'"{path}"'
@@ -258,7 +259,8 @@ def test_a_sound_may_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_header_is_enough_to_check(tmp_path: Path, cache: Path) -> None:
     write_wav(tmp_path / "a.wav", NOISE)
     assert probe_sound(tmp_path / "a.wav") == SoundInfo(2, 700 / RATE, "wav")
-    build(Source("patch.weft", f'load("{tmp_path}/a.wav")::k<l, r>\nplay(k@l)'), ContextTable(), probe=header_of)
+    text = f'load("{tmp_path}/a.wav")::k<l, r>\nplay(k@l)'
+    build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE)
     assert not cache.exists()
 
 
@@ -292,7 +294,7 @@ def machine(request: pytest.FixtureRequest) -> Executor:
 
 
 def compiled(text: str) -> Kernel:
-    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=header_of).units
+    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE).units
     verify(unit.kernel)
     return unit.kernel
 
@@ -481,7 +483,7 @@ def test_a_sound_that_a_card_cannot_hold_is_shown_by_the_processor(
     registry = load_registry()
     loader = ProgramLoader(choose(registry, ["visual"], "visual=gl"))
     text = f"{noise[0]}::k<l, r>\ndisplay(k@l(me@time ~ me@x))"
-    made = build(Source("patch.weft", text), registry.contexts, probe=header_of)
+    made = build(Source("patch.weft", text), registry.contexts, probe=header_of, permissions=ANYWHERE)
     loaded = loader.prepare(made.compiled, (8, 4))
     assert [part.backend.name for part in loaded.runner.parts] == ["cpu_visual"]
     (change,) = loader.assignment.changes()

@@ -103,11 +103,11 @@ def test_a_size_of_its_own_is_made_even(pipe: Path) -> None:
 
 
 def test_what_does_not_take_pictures_is_reported_and_tried_again_with_a_save(tmp_path: Path) -> None:
-    patch, other = tmp_path / "patch.weft", 'display(me@x, to: "v4l2:/dev/nothing")\n'
+    patch, other = tmp_path / "patch.weft", 'display(me@x, to: "v4l2:/dev/video250")\n'
     (tmp_path / "file").write_text("this stays")
     patch.write_text(PATCH + other + 'display(me@x, to: "pipe:file")\n')
     with Performance(patch, "--headless", "--no-audio") as performance:
-        for name, reason in (("pipe:beam", "mkfifo"), ("pipe:file", "no pipe"), ("v4l2:/dev/nothing", "v4l2loopback")):
+        for name, reason in (("pipe:beam", "mkfifo"), ("pipe:file", "no pipe"), ("v4l2:/dev/video250", "v4l2loopback")):
             failed = performance.wait_for(
                 "window", when=lambda event, name=name: event["name"] == name and event["state"] == "failed"
             )  # fmt: skip

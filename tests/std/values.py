@@ -21,6 +21,7 @@ from weft.errors import Report, Source
 from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.media.sampled import read
+from weft.permissions import DEFAULT_PERMISSIONS
 from weft.runtime.build import check_media
 from weft.syntax.ast import Program
 from weft.syntax.includes import libraries, load
@@ -50,7 +51,7 @@ def compiled(library: str, text: str) -> tuple[Unit, ...]:
     contexts = ContextTable()
     own = parse(Source("test.weft", text), report, contexts.statements)
     program = Program(parsed(library).statements + own.statements)
-    patch = collect(program, contexts, report, check_media(program, report))
+    patch = collect(program, contexts, report, check_media(program, report, DEFAULT_PERMISSIONS.reach("")))
     graph = build_graph(patch, contexts, report)
     assert not report.diagnostics, "\n".join(d.render() for d in report)
     return tuple(compile_unit(patch, graph, sub, contexts)[0] for sub in graph.subgraphs)

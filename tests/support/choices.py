@@ -1,14 +1,19 @@
 """What runs programs in tests: backends on the processor. They are chosen once in a process, since each choice looks at
-the machine anew."""
+the machine anew. And what the programs may open."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
+from weft.permissions import Permissions
+
+ANYWHERE = Permissions((os.sep,))
+"""For texts that are not in the folder of their media."""
 
 
 @cache

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.choices import ANYWHERE
 from weft.errors import Report, Source
+from weft.permissions import real_path
 from weft.syntax.ast import Binding
-from weft.syntax.includes import MAX_INCLUDES, load, real_path
+from weft.syntax.includes import MAX_INCLUDES, load
 
 
 def test_a_path_is_found_while_links_and_files_take_each_others_place(tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_an_included_file_is_read_once_however_it_is_named(tmp_path: Path) -> No
 def included(folder: Path, name: str) -> Report:
     """What is said about a patch that includes a file of this name."""
     report = Report()
-    load(Source(str(folder / "a.weft"), f'#include "{name}"\n'), report)
+    load(Source(str(folder / "a.weft"), f'#include "{name}"\n'), report, permissions=ANYWHERE)
     return report
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
 from weft.cli.console import Missing, output, say
-from weft.cli.patch import SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
+from weft.cli.patch import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
+from weft.permissions import Permissions
 from weft.runtime.build import Build
 from weft.runtime.measure import (
     Cost, ExecutorConfig, MeasuredCosts, Transfer, contexts, find_cards, machine, measure, measure_card, measure_costs,
@@ -198,9 +200,10 @@ _LONG_ENOUGH = 0.2
 @click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of processors too: "
               f"{', '.join(ISAS)}.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
+@ALLOW
 def command(
     patches: Sequence[str], backends: str, size: tuple[int, int] | None, samples: int | None, seconds: float,
-    threads: int | None, isas: str, as_json: bool,
+    threads: int | None, isas: str, as_json: bool, permissions: Permissions,
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
     cost of moving values between devices."""
@@ -208,10 +211,11 @@ def command(
     executors = [name for name in _EXECUTORS if name in names or not (names or name == ExactExecutor.name)]
     configs = list(_configs(executors, threads or cores()))
     configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
-    bench = _Bench(registry, setting_overrides(size, samples=samples), configs, _cards(registry, names), seconds)
+    compiled = partial(compile_file, settings=setting_overrides(size, samples=samples), permissions=permissions)
+    bench = _Bench(registry, compiled, configs, _cards(registry, names), seconds)
     # The fastest of several builds, since the first one also prepares the grammar.
     builds = [
-        (file, min((compile_file(file, settings=bench.settings) for _ in range(_COMPILES)), key=text_to_kernels))
+        (file, min((compiled(file) for _ in range(_COMPILES)), key=text_to_kernels))
         for file in patches or _shipped()
     ]
     rows = [row for file, build in builds for row in bench.rows(file, build)]
@@ -303,11 +307,11 @@ def _isa(name: str) -> Isa:
 
 @dataclass(frozen=True)
 class _Bench:
-    """What to measure: executors of the CPU, and other devices. `settings` override those of the patches; each
-    measurement takes about `seconds`."""
+    """What to measure: executors of the CPU, and other devices. `compiled` builds a file, for contexts if they
+    are given; each measurement takes about `seconds`."""
 
     registry: Registry
-    settings: Mapping[str, float]
+    compiled: Callable[..., Build]
     configs: Sequence[ExecutorConfig]
     cards: tuple[Choice, ...]
     seconds: float
@@ -339,7 +343,7 @@ class _Bench:
         """None also for a patch that the card cannot run, which is reported."""
         contexts = contexts_of(self.registry, {card.context: card})
         if contexts[card.context] != build.contexts[card.context]:
-            build = compile_file(file, contexts, self.settings)
+            build = self.compiled(file, contexts)
         try:
             return measure_card(build, card, self.seconds)
         except WeftError as failure:

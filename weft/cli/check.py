@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, write_file
+from weft.cli.patch import ALLOW
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Span, WeftError, path_of
 from weft.media.sampled import header_of
+from weft.permissions import Permissions
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
 
@@ -26,12 +28,13 @@ _ROUNDS = 10
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Diagnostics as JSON on stdout.")
 @click.option("--fix", is_flag=True, help="First mend what is known for sure, such as a missing #use.")
-def command(files: Sequence[str], as_json: bool, fix: bool) -> int:
+@ALLOW
+def command(files: Sequence[str], as_json: bool, fix: bool, permissions: Permissions) -> int:
     """List all errors and warnings of each FILE; - is what is piped in. Opens no device, and reads no more of a picture
     than its header."""
     if fix and _STDIN in files:
         raise click.UsageError("--fix writes files, so it needs the name of one")
-    found = {file: _fixed(file) if fix else _diagnostics(file) for file in files}
+    found = {file: (_fixed if fix else _diagnostics)(file, permissions) for file in files}
     if as_json:
         output(json.dumps({"diagnostics": [d.to_json() for each in found.values() for d in each]}))
     else:
@@ -43,22 +46,23 @@ def command(files: Sequence[str], as_json: bool, fix: bool) -> int:
     return ERRORS if ERRORS in codes else max(codes)
 
 
-def _diagnostics(file: str) -> Sequence[Diagnostic]:
+def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
     try:
-        return check(stdin_source() if file == _STDIN else open_source(file), context_table(), header_of)
+        source = stdin_source() if file == _STDIN else open_source(file)
+        return check(source, context_table(), header_of, permissions)
     except WeftError as failure:
         return failure.diagnostics
 
 
-def _fixed(file: str) -> Sequence[Diagnostic]:
+def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
     """Mends a file, and gives what is left to say about it. Each change is told."""
-    found = _diagnostics(file)
+    found = _diagnostics(file, permissions)
     for _ in range(_ROUNDS):
         fixes = dict.fromkeys(d.fix for d in found if d.fix is not None and d.fix[0].source.name == file)
         if not fixes:
             break
         _mend(file, list(fixes))
-        found = _diagnostics(file)
+        found = _diagnostics(file, permissions)
     return found
 
 

@@ -12,7 +12,7 @@ import click
 from weft.backends.cpu import executor_problem
 from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
-from weft.cli.patch import FILE, compile_file
+from weft.cli.patch import ALLOW, FILE, compile_file
 from weft.codegen import glsl, msl
 from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
@@ -22,6 +22,7 @@ from weft.contexts import context_table
 from weft.errors import did_you_mean
 from weft.graph.draw import to_text as graph_text
 from weft.ir.dump import to_text as ir_text
+from weft.permissions import Permissions
 from weft.runtime.build import Build
 from weft.syntax.ast import dump
 
@@ -169,13 +170,16 @@ def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("-O", "level", type=click.Choice(["0", "1"]), default="1", help="0: leave out optimisations.")
 @click.option("-o", "folder", type=click.Path(path_type=Path), metavar="DIR",
               help="Write files instead; of all stages, if none is named.")
-def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None) -> None:
+@ALLOW
+def command(
+    file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None, permissions: Permissions
+) -> None:
     """Compile FILE, and show any stage of it."""
     known = [spec.name for spec in context_table()]
     if context is not None and context not in known:
         hint = did_you_mean(context, known) or f"there are {', '.join(known)}"
         raise click.UsageError(f'there is no context "{context}" ({hint})')
-    build = compile_file(file, optimise=level == "1")
+    build = compile_file(file, optimise=level == "1", permissions=permissions)
     show(build.warnings)
     units = tuple(u for u in build.units if context in (None, u.subgraph.context))
     compiled = _CompiledPatch(build, units)

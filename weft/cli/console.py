@@ -41,8 +41,8 @@ INTERRUPTED = 130
 # Diagnostics about FILE itself or a device, not about the contents of the patch.
 _MISSING_CODES = frozenset({
     "unreadable-file", "backend-not-available", "device-lost", "not-enough-memory", "no-display", "no-monitor",
-    "no-sound-device", "no-terminal", "no-patch", "display-lost", "picture-too-large", "sound-device-failed",
-    "events-file", "osc-port", "osc-host",
+    "no-sound-device", "no-camera", "no-terminal", "no-patch", "display-lost", "picture-too-large",
+    "sound-device-failed", "events-file", "osc-port", "osc-host",
 })
 
 # Diagnostics about words of the command line.

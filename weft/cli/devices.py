@@ -16,8 +16,9 @@ from weft.backends.select import (
     Choice, Need, by_device, choose, contexts_of, size_text, total, unavailable, warnings_of
 )
 from weft.cli.console import output, say, show
-from weft.cli.patch import compile_file
+from weft.cli.patch import ALLOW, compile_file
 from weft.media.midi_ports import MidiDevices, default_output, list_devices
+from weft.permissions import Permissions
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
@@ -96,12 +97,13 @@ class _Room:
 @click.command("devices")
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
-def command(file: str | None, as_json: bool) -> None:
+@ALLOW
+def command(file: str | None, as_json: bool, permissions: Permissions) -> None:
     """List every backend with its devices, what would run each context (of FILE, if given), sound devices and MIDI."""
     registry = load_registry()
     show(registry.problems)
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
-    build = compile_file(file, contexts_of(registry, choices)) if file is not None else None
+    build = compile_file(file, contexts_of(registry, choices), permissions=permissions) if file is not None else None
     show(build.warnings if build is not None else ())
     for line in warnings_of(choices):
         say(line)

@@ -17,7 +17,7 @@ from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.beats import INPUTS, Beats
 from weft.cli.console import Missing, output, say, show
-from weft.cli.patch import FILE, SIZE
+from weft.cli.patch import ALLOW, FILE, SIZE
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, context_table
@@ -27,6 +27,7 @@ from weft.graph.nodes import Patch
 from weft.media.sampled import header_of
 from weft.names import StrandRef
 from weft.ops import OPS
+from weft.permissions import Permissions
 from weft.runtime.clock import Moment
 from weft.runtime.evaluate import (
     Alone, DeviceEvaluation, Evaluation, SoundBefore, compile_alone, find_strand, needs_picture, read_patch
@@ -158,6 +159,7 @@ class _Query:
     backend: str | None
     trace: bool
     quiet: bool
+    permissions: Permissions
 
 
 @dataclass(frozen=True)
@@ -181,12 +183,13 @@ class _QueryResult:
               "vector where vm would be slow.")
 @click.option("--trace", is_flag=True, help="Every instruction and the stack after it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
+@ALLOW
 def command(
     file: str, strand: str, places: Sequence[str], grid: tuple[int, int] | None, samples: int | None, ticks: int,
-    backend: str | None, trace: bool, as_json: bool,
+    backend: str | None, trace: bool, as_json: bool, permissions: Permissions,
 ) -> None:
     """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
-    query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)
+    query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json, permissions)
     _check(query)
     runner = _QueryRunner(open_source(file), query)
     answer = runner.answer()
@@ -227,7 +230,7 @@ class _QueryRunner:
         self._source = source
         self._query = query
         self._contexts = context_table()
-        self._patch = read_patch(source, self._contexts)
+        self._patch = read_patch(source, self._contexts, query.permissions)
         self._strand = find_strand(self._patch, query.strand)
         self._backend = query.backend or "vm"
         self._device = _device(query.backend)
@@ -282,7 +285,10 @@ class _QueryRunner:
 
     def _compiled(self, place: QueryPlace) -> Alone:
         consumer = "audio" if self._query.samples else "display"
-        return compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, header_of)
+        return compile_alone(
+            self._source, self._contexts, self._patch, self._strand, place.axes, consumer, header_of,
+            self._query.permissions,
+        )  # fmt: skip
 
     def _work(self, unit: Unit) -> int:
         """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""

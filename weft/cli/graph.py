@@ -9,9 +9,10 @@ from types import MappingProxyType
 import click
 
 from weft.cli.console import output, show
-from weft.cli.patch import FILE, compile_file
+from weft.cli.patch import ALLOW, FILE, compile_file
 from weft.graph.draw import to_dot, to_json, to_mermaid, to_text
 from weft.graph.nodes import RenderGraph
+from weft.permissions import Permissions
 
 
 def _json(graph: RenderGraph) -> str:
@@ -27,8 +28,9 @@ _FORMATS: Mapping[str, Callable[[RenderGraph], str]] = MappingProxyType(
 @FILE
 @click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="text", show_default=True)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-def command(file: str, form: str) -> None:
+@ALLOW
+def command(file: str, form: str, permissions: Permissions) -> None:
     """Show the render graph of FILE: its subgraphs in the order in which they run, and what each strand reads."""
-    build = compile_file(file)
+    build = compile_file(file, permissions=permissions)
     show(build.warnings)
     output(_FORMATS[form](build.graph), end="")

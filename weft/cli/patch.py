@@ -17,13 +17,15 @@ from weft.contexts import ContextTable, context_table
 from weft.errors import visible
 from weft.graph.domain import SETTINGS
 from weft.media.sampled import header_of
+from weft.permissions import DEFAULT_PERMISSIONS, NETWORK, Permissions, real_path
 from weft.runtime.build import Build, build
-from weft.syntax.includes import open_source, real_path
+from weft.syntax.includes import open_source
 
 if TYPE_CHECKING:
     _SizeType = click.ParamType[tuple[int, int]]
+    _TextType = click.ParamType[str]
 else:
-    _SizeType = click.ParamType  # not generic in every version of click that is allowed
+    _SizeType = _TextType = click.ParamType  # not generic in every version of click that is allowed
 
 
 class _Size(_SizeType):
@@ -59,6 +61,26 @@ class NumberRange(click.FloatRange):
         return number
 
 
+class _Allowed(_TextType):
+    """`net`, or the path of a folder."""
+
+    name = f"{NETWORK}|FOLDER"
+    envvar_list_splitter = os.pathsep
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != NETWORK and not os.path.isdir(value):
+            self.fail(f"{value!r} is neither {NETWORK} nor a folder", param, ctx)
+        return str(value)
+
+
+def _permitted(_ctx: click.Context, _param: click.Parameter, words: Sequence[str]) -> Permissions:
+    return Permissions.of(words)
+
+
+ALLOW = click.option("--allow", "permissions", type=_Allowed(), multiple=True, callback=_permitted, envvar="WEFT_ALLOW",
+                     help="Let patches open streams of the network, or the files below FOLDER, besides their own; "
+                     "WEFT_ALLOW says it too.")  # fmt: skip
+
 # Read by weft itself, which reports problems of a file in its own words and with its own exit code.
 FILE = click.argument("file", type=click.Path())
 
@@ -78,10 +100,12 @@ def setting_overrides(
 
 
 def compile_file(
-    file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True
-) -> Build:
+    file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True,
+    permissions: Permissions = DEFAULT_PERMISSIONS,
+) -> Build:  # fmt: skip
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
-    return build(open_source(file), contexts or context_table(), settings, optimise, header_of)
+    contexts = contexts or context_table()
+    return build(open_source(file), contexts, settings, optimise, header_of, permissions=permissions)
 
 
 def check_windows(names: Iterable[str], known: Sequence[str]) -> None:

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from math import floor
 from pathlib import Path
@@ -26,8 +27,8 @@ from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import ERRORS, Missing, replacing_file, say, show
-from weft.cli.patch import FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
-from weft.contexts import AUDIO, VISUAL, ContextTable
+from weft.cli.patch import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
+from weft.contexts import AUDIO, VISUAL
 from weft.disk import new_file
 from weft.graph.domain import SETTINGS
 from weft.media.encoding import (
@@ -36,6 +37,7 @@ from weft.media.encoding import (
 )
 from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
+from weft.permissions import Permissions
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 from weft.runtime.workers import (
@@ -114,12 +116,13 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
                    "turn.")
 @click.option("--cluster", metavar="ADDRESS", callback=_address,
               help="The scheduler of a Dask cluster, tcp://HOST:PORT, whose workers draw a film or a sequence.")
+@ALLOW
 def command(
     file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
     size: tuple[int, int] | None, fps: float | None, window: str, rate: int | None, samples: int | None,
     oversample: int, context: str | None, codec: str | None, quality: int | None, form: str | None,
     sheet: tuple[int, int] | None, closes: bool, backend: str | None, exact: bool, overwrite: bool, threads: int | None,
-    workers: int | None, devices: str, cluster: str | None,
+    workers: int | None, devices: str, cluster: str | None, permissions: Permissions,
 ) -> None:
     """Write FILE's picture or sound to OUT, or both to a film. A sequence of pictures, or a film that was interrupted,
     continues where it stopped: existing frames are not drawn again, unless the patch, its pictures or the settings have
@@ -151,10 +154,13 @@ def command(
         workers, backend = workers or len(backends), backends[0]
     choices = _choices(registry, backend, unclamped=ending == ".npy")
     overrides = setting_overrides(size, fps, rate, samples)
-    build = _oversampled(file, contexts_of(registry, choices), overrides, oversample)
+    contexts = contexts_of(registry, choices)
+    build = _oversampled(partial(compile_file, file, contexts, permissions=permissions), overrides, oversample)
     show(build.warnings)
     check_windows([window] if window else [], [each.target for each in build.compiled.pictures if each.target])
     offline = Offline(build, choices, threads or cores(), ending != ".npy", window, oversample)
+    for name in offline.cameras:
+        say(f"watching {name}")
     _report_changes(offline)
     frame_rate, sample_rate = offline.fps, offline.rate
     is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
@@ -197,16 +203,16 @@ def command(
         sys.exit(ERRORS)
 
 
-def _oversampled(file: str, contexts: ContextTable, settings: Mapping[str, float], factor: int) -> Build:
-    """FILE, compiled for so many times its samples a second."""
-    build = compile_file(file, contexts, settings)
+def _oversampled(compiled: Callable[[Mapping[str, float]], Build], settings: Mapping[str, float], factor: int) -> Build:
+    """FILE, `compiled` with settings, for so many times its samples a second."""
+    build = compiled(settings)
     if factor == 1:
         return build
     rate, allowed = build.patch.settings["rate"] * factor, SETTINGS["rate"]
     if not allowed.accepts(rate):
         words = f"with --oversample {factor}, the sound has {rate:.0f} samples a second"
         raise click.UsageError(f"{words}, and its rate is {allowed.range}")
-    return compile_file(file, contexts, {**settings, "rate": rate})
+    return compiled({**settings, "rate": rate})
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _RenderSpan:

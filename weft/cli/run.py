@@ -22,7 +22,7 @@ from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, Missing, call, exit_code_of, say, show
 from weft.cli.patch import (
-    SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
+    ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
@@ -30,6 +30,7 @@ from weft.keys import TOOL_KEYS
 from weft.media.encoding import missing_encoder
 from weft.media.recording import LIVE_CODECS
 from weft.names import outlet_of
+from weft.permissions import Permissions, real_path
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
@@ -47,7 +48,6 @@ from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.transition import TransitionPolicy
-from weft.syntax.includes import real_path
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -147,6 +147,7 @@ _WINDOW = _WindowParam()
 @click.option("--link", is_flag=True, help="Share tempo and beat with other programs, by Ableton Link.")
 @click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
               help="A saved version starts at the next multiple of BEATS beats.")
+@ALLOW
 @click.pass_obj
 def command(ahead: Child | None, /, **options: Any) -> int:
     """Play FILE, and continue with every save. Of several, PageDown and PageUp play the next and the previous one.
@@ -187,6 +188,7 @@ class _RunOptions:
     bpm: float | None
     link: bool
     quantize: float | None
+    permissions: Permissions
 
     def perform(self, ahead: Child | None) -> int:
         """Plays, and returns the exit code. `ahead` is a process that is ready to compile, if one was started."""
@@ -199,7 +201,10 @@ class _RunOptions:
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps, samples=self.samples)
             sizes = {name: window.size for name, window in self.windows if name and window.size is not None}
-            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes).decided()
+            setup = Setup(
+                str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes,
+                permissions=self.permissions,
+            ).decided()  # fmt: skip
         for line in warnings_of(setup.choices or {}):
             say(line)
         inputs = Inputs()

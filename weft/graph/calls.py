@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from weft.cameras import AddressError, camera_of
 from weft.errors import Span, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
-from weft.names import FilmFile, Letters, SoundFile
+from weft.names import FilmFile, Letters, SoundFile, is_file
 from weft.ops import WORDS
 from weft.osc import is_address
 from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
@@ -174,7 +175,7 @@ def constant_arguments(
                 raise error("unknown-choice", f'{spec.name} has no {param.name} "{value.value}"', value.span, hint)
             if param.is_address:
                 check_address(value)
-            args.append(value.value)
+            args.append(_camera(value) if param.is_camera else value.value)
         elif number is not None and "number" in param.kind:
             _check_whole(param, number, value.span)
             args.append(number)
@@ -182,6 +183,15 @@ def constant_arguments(
             raise error("needs-a-constant", f'{spec.name} needs "{param.name}" as a plain {param.kind}', value.span,
                         hint_for(spec.name) or f"for example {spec.example}")  # fmt: skip
     return tuple(args)
+
+
+def _camera(text: Text) -> str:
+    """The camera that a text names. Raises WeftError."""
+    try:
+        found = camera_of(text.value)
+    except AddressError as problem:
+        raise error("unknown-camera", f'"{text.value}": {problem.reason}', text.span, problem.hint) from None
+    return media_path(text) if found.kind == "file" else text.value
 
 
 def check_address(text: Text) -> None:
@@ -283,8 +293,10 @@ def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
 
 
 def media_path(text: Text) -> str:
-    """The path of a media file that a text names. It is relative to the file of the text."""
-    return os.path.join(os.path.dirname(text.span.source.name), text.value)
+    """The path of a media file that a text names, which is relative to the file of the text. It is no other name among
+    pictures, and no other camera, whatever the text is."""
+    path = os.path.join(os.path.dirname(text.span.source.name), text.value)
+    return path if is_file(path) and ":" not in path else os.path.join(os.curdir, path)
 
 
 def is_heard(planes: Sequence[int], names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Cameras, and whatever else PyAV plays as it comes: the newest picture, decoded by a process of its own.
+"""Cameras, and what else plays as it comes (`weft.cameras`): the newest picture, decoded by a process of its own.
 
 That process writes pictures into memory that both processes map, in turn into one of several places. It never writes
 into the place that is being read, and no queue can grow: what nobody has read is overwritten.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import sys
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+from weft.cameras import Camera, camera_at, camera_of
 from weft.child import Child
-from weft.media.containers import opened_address, reason_of
-from weft.media.films import missing_library
+from weft.media.containers import opened_camera, reason_of
+from weft.media.films import Films, missing_library
 from weft.media.frames import FloatBuffers, Frame, serve, shared_file
 from weft.media.source import Arguments, LivePicture, LiveSource, PictureError
 
@@ -32,8 +32,8 @@ MAX_PIXELS = 3840 * 2160
 
 # What is reported before anything is open; most cameras give something like it.
 _USUAL = (720, 1280)
-# Before what FFmpeg generates itself.
-_GENERATED = "lavfi:"
+# What has a time of its own, and does not come by itself.
+_TIMED = ("generated", "file")
 _ENDED = "the process that reads it has ended"
 # The places for pictures: the newest, the one that is read, the one that was read before, and one that is written.
 _PLACES = 4
@@ -51,37 +51,34 @@ class Capture(LiveSource):
     """The source `camera`."""
 
     def size(self, args: Arguments) -> tuple[int, int] | str:
+        camera = camera_at(args)
+        if camera.kind == "file":
+            return Films().size((camera.place,))
         return missing_library() or (_USUAL[1], _USUAL[0])
 
     def still(self, args: Arguments) -> Picture:
         import numpy as np
 
-        address = _address(args)
-        if address.startswith(_GENERATED) and missing_library() is None:
+        camera = camera_at(args)
+        if camera.kind == "generated" and missing_library() is None:
             with contextlib.suppress(PictureError):
-                return GeneratedPicture(address).at(0.0)
+                return TimedPicture(camera).at(0.0)
         return np.zeros((9, 16, 4), np.float32)
 
     def open(self, args: Arguments, offline: bool) -> LivePicture:
         reason = missing_library()
         if reason is not None:
             raise PictureError(reason)
-        address = _address(args)
-        if offline and address.startswith(_GENERATED):
-            return GeneratedPicture(address)
-        return CapturedPicture(address)
+        camera = camera_at(args)
+        return TimedPicture(camera) if offline and camera.kind in _TIMED else CapturedPicture(camera)
 
 
-def _address(args: Arguments) -> str:
-    return args[0] if isinstance(args[0], str) else str(int(args[0]))
+class TimedPicture(LivePicture):
+    """What is generated, or a film, by its own times, for a render."""
 
-
-class GeneratedPicture(LivePicture):
-    """What FFmpeg generates, by its own times, for a render."""
-
-    def __init__(self, address: str) -> None:
+    def __init__(self, camera: Camera) -> None:
         """Raises PictureError."""
-        self._address = address
+        self._camera = camera
         self._frames: Iterator[tuple[float, NDArray[np.uint8]]] = iter(())
         self._shown: tuple[float, Picture] | None = None
         self._next: tuple[float, NDArray[np.uint8]] | None = None
@@ -90,10 +87,10 @@ class GeneratedPicture(LivePicture):
     def _begin(self) -> None:
         import av
 
-        self._frames, self._shown = _frames(self._address), None
+        self._frames, self._shown = _frames(self._camera), None
         try:
             self._next = next(self._frames)
-        except (OSError, ValueError, av.error.FFmpegError) as failure:
+        except (OSError, ValueError, PictureError, av.error.FFmpegError) as failure:
             raise PictureError(reason_of(failure)) from failure
 
     def at(self, seconds: float) -> Picture:
@@ -101,13 +98,19 @@ class GeneratedPicture(LivePicture):
             self._begin()
         newer: tuple[float, NDArray[np.uint8]] | None = None
         while self._next is not None and (self._next[0] <= seconds or (self._shown is None and newer is None)):
-            newer, self._next = self._next, next(self._frames, None)
+            newer, self._next = self._next, self._following()
         if newer is not None:
             import numpy as np
 
             self._shown = newer[0], np.multiply(newer[1], np.float32(1 / 255))
         assert self._shown is not None, "there is a first picture"
         return self._shown[1]
+
+    def _following(self) -> tuple[float, NDArray[np.uint8]] | None:
+        """The next frame; None at the end, and where a film is damaged."""
+        with contextlib.suppress(PictureError):
+            return next(self._frames, None)
+        return None
 
     def close(self) -> None:
         self._frames = iter(())
@@ -116,9 +119,9 @@ class GeneratedPicture(LivePicture):
 class CapturedPicture(LivePicture):
     """The newest picture of a camera."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, camera: Camera) -> None:
         """Waits for the first picture. Raises PictureError if there is none."""
-        self._address = address
+        self._camera = camera
         self._memory = _PictureMemory.new()
         self._child: Child | None = self._started()
         self._shown: tuple[int, Picture] | None = None
@@ -132,7 +135,7 @@ class CapturedPicture(LivePicture):
 
     def _started(self) -> Child:
         memory = self._memory.descriptor
-        return Child("weft.media.capture:main", str(memory), self._address, descriptors=[memory])
+        return Child("weft.media.capture:main", str(memory), self._camera.place, descriptors=[memory])
 
     def _wait(self) -> None:
         until = time.monotonic() + _TO_OPEN
@@ -245,23 +248,23 @@ class _PictureMemory:
 def main(descriptor: str, lifeline: str, memory: str, address: str) -> None:
     """Decodes pictures until the other end of the socket with this descriptor is closed."""
     parent = Connection(int(descriptor))
-    serve(parent, int(lifeline), lambda: _capture(_PictureMemory(int(memory)), address, parent))
+    serve(parent, int(lifeline), lambda: _capture(_PictureMemory(int(memory)), camera_of(address), parent))
 
 
-def _capture(memory: _PictureMemory, address: str, parent: Connection) -> None:
+def _capture(memory: _PictureMemory, camera: Camera, parent: Connection) -> None:
     import av
 
     number, said = memory.last, None
     while True:
         try:
-            for pixels in _pictures(address):
+            for pixels in _pictures(camera):
                 number += 1
                 memory.write(number, pixels)
                 if said is not None:
                     parent.send(None)
                     said = None
             words = "it has ended"
-        except (OSError, ValueError, av.error.FFmpegError) as failure:
+        except (OSError, ValueError, PictureError, av.error.FFmpegError) as failure:
             words = reason_of(failure)
         if words != said:
             said = words
@@ -269,20 +272,21 @@ def _capture(memory: _PictureMemory, address: str, parent: Connection) -> None:
         time.sleep(_AGAIN)
 
 
-def _pictures(address: str) -> Iterator[NDArray[np.uint8]]:
-    """The pictures of a device or a stream, in the pace in which they come."""
+def _pictures(camera: Camera) -> Iterator[NDArray[np.uint8]]:
+    """The pictures of a camera, in the pace in which they come."""
     began: float | None = None
-    for seconds, pixels in _frames(address):
-        # What is generated comes at once, and has to be slowed down.
-        if address.startswith(_GENERATED):
+    for seconds, pixels in _frames(camera):
+        if camera.kind in _TIMED:
             began = time.monotonic() - seconds if began is None else began
             time.sleep(max(0.0, seconds - (time.monotonic() - began)))
         yield pixels
 
 
-def _frames(address: str) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+def _frames(camera: Camera) -> Iterator[tuple[float, NDArray[np.uint8]]]:
     """Pictures with their times in seconds, as fast as they can be read."""
-    with opened_address(*_opened(address)) as container:
+    with opened_camera(camera) as container:
+        if not container.streams.video:
+            raise PictureError("it has no pictures")
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         for frame in container.decode(stream):
@@ -295,15 +299,3 @@ def _pixels(frame: Any) -> NDArray[np.uint8]:
         format="rgba", width=int(frame.width * scale), height=int(frame.height * scale)
     )
     return found
-
-
-def _opened(address: str) -> tuple[str, str | None]:
-    """The address and the format by which PyAV opens it."""
-    if address.startswith(_GENERATED):
-        return address.removeprefix(_GENERATED), "lavfi"
-    device = address.isdecimal() or address.startswith("/dev/")
-    if not device:
-        return address, None
-    if sys.platform == "darwin":
-        return address, "avfoundation"
-    return (f"/dev/video{address}" if address.isdecimal() else address), "v4l2"

@@ -1,13 +1,21 @@
-"""Sounds, films and devices as PyAV opens them: the one place that calls FFmpeg's readers, and knows their options."""
+"""Sounds, films and devices as PyAV opens them: the one place that calls FFmpeg's readers, and knows their options.
+
+Files come from strangers. FFmpeg would follow what some of them say to other files, to the network, or to filters, so
+it may open no other protocol than the one that is meant, and no format that refers to anything.
+"""
 
 from __future__ import annotations
 
+import glob
 import os
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from weft.cameras import STREAM_PROTOCOLS, Camera, generated
 from weft.media.source import PictureError, open_media
 
 if TYPE_CHECKING:
@@ -26,6 +34,19 @@ A_FILM = MediaWords("a film", "weft reads what FFmpeg reads")
 
 # The only thing that may be opened is what is open already: no playlist leads to other files, or into the net.
 _PROTOCOL = "fd"
+# The formats of films and sounds whose files hold all that is shown. No playlist, session, script or numbered sequence
+# is among them.
+_FORMATS = (
+    "aac", "ac3", "aiff", "amr", "ape", "apng", "asf", "au", "avi", "caf", "dv", "eac3", "flac", "flv", "gif", "h264",
+    "hevc", "ivf", "m4v", "matroska", "mov", "mp3", "mpeg", "mpegts", "mpegvideo", "nut", "obu", "ogg", "tta", "w64",
+    "wav", "webm", "wv", "yuv4mpegpipe",
+    # Single pictures, which are told apart from films.
+    "bmp_pipe", "jpeg_pipe", "png_pipe", "tiff_pipe", "webp_pipe",
+)  # fmt: skip
+_FILE_OPTIONS = {"protocol_whitelist": _PROTOCOL, "format_whitelist": ",".join(_FORMATS)}
+_STREAM_OPTIONS = {"protocol_whitelist": STREAM_PROTOCOLS}
+# The number that Linux gives to all devices for video.
+_VIDEO_DEVICES = 81
 # Titles are not shown, and those of old files are in any encoding.
 _METADATA_ERRORS = "ignore"
 
@@ -43,7 +64,7 @@ def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
         try:
             if not os.fstat(file.fileno()).st_size:
                 raise PictureError("it is empty")
-            options = {_PROTOCOL: str(file.fileno()), "protocol_whitelist": _PROTOCOL}
+            options = {_PROTOCOL: str(file.fileno()), **_FILE_OPTIONS}
             with av.open(f"{_PROTOCOL}:", options=options, metadata_errors=_METADATA_ERRORS) as container:
                 yield container
         except PictureError:
@@ -59,13 +80,38 @@ def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
 
 
 @contextmanager
-def opened_address(place: str, form: str | None) -> Iterator[InputContainer]:
-    """A device or a stream, by its address and, if that is known, its format. Raises what PyAV raises: OSError,
-    ValueError or `av.error.FFmpegError`."""
+def opened_camera(camera: Camera) -> Iterator[InputContainer]:
+    """What `camera` names. Raises PictureError, and what PyAV raises: OSError, ValueError or `av.error.FFmpegError`."""
     import av
 
-    with av.open(place, format=form, metadata_errors=_METADATA_ERRORS) as container:
+    if camera.kind == "file":
+        with opened_file(Path(camera.place), A_FILM) as container:
+            yield container
+        return
+    options, form, place = None, None, camera.place
+    if camera.kind == "stream":
+        options = _STREAM_OPTIONS
+    elif camera.kind == "generated":
+        form, place = "lavfi", generated(place)
+    elif sys.platform == "darwin":
+        form = "avfoundation"
+    else:
+        form, place = "v4l2", _device(place)
+    with av.open(place, format=form, options=options, metadata_errors=_METADATA_ERRORS) as container:
         yield container
+
+
+def _device(place: str) -> str:
+    """The path of a camera of Linux, by its path or its number. Raises OSError, and PictureError for what is none."""
+    path = f"/dev/video{int(place)}" if place.isdecimal() else place
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        there = ", ".join(sorted(glob.glob("/dev/video*"))) or "no camera"
+        raise PictureError(f"it is not there (this machine has {there})") from None
+    if not stat.S_ISCHR(found.st_mode) or os.major(found.st_rdev) != _VIDEO_DEVICES:
+        raise PictureError("it is not a camera")
+    return path
 
 
 def reason_of(failure: Exception) -> str:

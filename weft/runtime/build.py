@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
+from weft.cameras import camera_named, is_device
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
 from weft.graph.build import KeptShapes, build_graph
-from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path
+from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path, source_text
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.elaborate import CYCLE
 from weft.graph.false_friends import false_friends
@@ -30,10 +32,11 @@ from weft.graph.numbers import Numbers, StaleError
 from weft.graph.partition import reachable
 from weft.ir.expr import Lowered
 from weft.media.sampled import header_of
-from weft.names import LiveName, file_of, is_heard
+from weft.names import LiveName, file_of, is_heard, outlet_of
+from weft.permissions import DEFAULT_PERMISSIONS, Denial, Permissions, Reach
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.parameters import ParameterSpec
-from weft.sources import FILM, PICTURE, SOUND, SOURCES, UNSEEN, MediaHeader, load_packages
+from weft.sources import SOURCES, UNSEEN, MediaHeader, load_packages
 from weft.syntax.ast import (
     Argument, Binding, Call, CallBinding, Expression, Number, OutputStatement, Program, SpindleDefinition, Statement,
     Text, walk_statement
@@ -50,8 +53,9 @@ Probe = Callable[[str], "MediaHeader | str"]
 
 @dataclass(frozen=True)
 class Analysis:
-    """A program whose meaning is known. `files` are the texts and `media` the pictures that it names; `warnings` are
-    those found so far. Lowering continues to spend from the same `budget`."""
+    """A program whose meaning is known. `files` are the texts and `media` the pictures that it names; `opened` are the
+    places in the text at which pictures and sounds are opened, by name or by path; `warnings` are those found so far.
+    Lowering continues to spend from the same `budget`."""
 
     patch: Patch
     graph: RenderGraph
@@ -59,6 +63,7 @@ class Analysis:
     contexts: ContextTable
     files: tuple[str, ...]
     media: tuple[str, ...]
+    opened: Mapping[str, Span]
     warnings: tuple[Diagnostic, ...]
     budget: Budget
     parse_ms: float
@@ -267,6 +272,10 @@ class KeptBuild:
             ) for each in found
         ]  # fmt: skip
 
+    def now(self, span: Span) -> Span:
+        """Where a place in a statement is in the text of now, as far as that is known."""
+        return self._placed(span) or span
+
     def _placed(self, span: Span) -> Span | None:
         """Where a place in a statement is in the text of now; None if it is in none that the text has."""
         text = self._texts.get(span.source.name)
@@ -375,10 +384,11 @@ class UnplacedError(Exception):
 def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
-    most_steps: int = MOST_STEPS, kept: KeptBuild | None = None,
+    most_steps: int = MOST_STEPS, kept: KeptBuild | None = None, permissions: Permissions = DEFAULT_PERMISSIONS,
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
-    files, which are not looked at without it; an output statement to `consume` (`display(a@v)`) replaces all those
+    files, which are not looked at without it; `permissions` say what may be opened besides what lies below the folder
+    of the text; an output statement to `consume` (`display(a@v)`) replaces all those
     of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect. The whole
     compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done again.
 
@@ -387,7 +397,7 @@ def analyse(
     report = Report()
     started = time.perf_counter()
     load_packages()
-    loaded = load(source, report, contexts.statements, read, kept.parse if kept else parse)
+    loaded = load(source, report, contexts.statements, read, kept.parse if kept else parse, permissions)
     parsed = time.perf_counter()
     program = loaded.program
     if consume is not None:
@@ -398,8 +408,11 @@ def analyse(
     if kept is not None:
         program = kept.with_open_numbers(program)
         report = Report(kept.located(report.diagnostics))
-    media = check_media(loaded.program, of_media, probe, kept.opening if kept else None)
+    reach = permissions.reach(source.name)
+    named = check_media(loaded.program, of_media, reach, probe, kept.opening if kept else None)
+    media = {name: each.header for name, each in named.items()}
     patch = (kept.collect if kept else collect)(program, contexts, meaning, media)
+    check_outlets(patch, of_media, reach)
     if kept is not None and report.errors and kept.would_lose_much:
         raise UnplacedError
     unbound = tuple(meaning.errors)
@@ -420,8 +433,9 @@ def analyse(
     report.add(_without_follow_ups(meaning, report, unbound))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
+    opened = {name: kept.now(each.place) if kept else each.place for name, each in named.items()}
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
-    return Analysis(patch, graph, loaded.program, contexts, loaded.files, files, tuple(report), budget, *took)
+    return Analysis(patch, graph, loaded.program, contexts, loaded.files, files, opened, tuple(report), budget, *took)
 
 
 @contextmanager
@@ -514,45 +528,75 @@ def _opened() -> list[str]:
     return [name for name, spec in SOURCES.items() if spec.media or spec.is_drawn or spec.is_live]
 
 
+class NamedMedia(NamedTuple):
+    """A picture or sound that a text names: its header, None if it cannot be read, and the place in the text."""
+
+    header: MediaHeader | None
+    place: Span
+
+
 def check_media(
-    program: Program, report: Report, probe: Probe | None = None, opening: Opening | None = None
-) -> dict[str, MediaHeader | None]:
-    """The pictures and sounds that a program names, with their headers. Those that cannot be read are reported as
-    errors, and have none. What is known of statements is in `opening`."""
-    found: dict[str, MediaHeader | None] = {}
+    program: Program, report: Report, reach: Reach, probe: Probe | None = None, opening: Opening | None = None
+) -> dict[str, NamedMedia]:
+    """The pictures and sounds that a program names. Those that are out of `reach`, or that cannot be read, are reported
+    as errors. What is known of statements is in `opening`."""
+    found: dict[str, NamedMedia] = {}
     opening = Opening() if opening is None else opening
     opened = _opened()
     for statement in [each for each in program.statements if opening[each]]:
         for node in walk_statement(statement):
             if isinstance(node, Call) and node.name in opened and (named := _sampled(node)) is not None:
                 name, place = named
+                shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
+                if (denial := _denial(name, reach)) is not None:
+                    report.error("not-allowed", f"{shown} is not opened: {denial.reason}", place.span, denial.hint)
+                    found[name] = NamedMedia(None, place.span)
+                    continue
                 look = probe or (None if file_of(name) else header_of)
                 known = look(name) if look else UNSEEN
                 if isinstance(known, str):
-                    shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
                     report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
-                found[name] = None if isinstance(known, str) else known
+                found[name] = NamedMedia(None if isinstance(known, str) else known, place.span)
     return found
+
+
+def _denial(name: str, reach: Reach) -> Denial | None:
+    """Why a patch may not open what has this name among pictures; None if it may."""
+    camera = camera_named(name)
+    if camera is not None and camera.kind == "stream":
+        return reach.denial_of_stream()
+    file = camera.place if camera is not None and camera.kind == "file" else file_of(name)
+    return None if file is None else reach.denial_of_file(file)
+
+
+def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
+    """Reports outlets that are out of `reach`: pipes elsewhere, and what is no camera."""
+    for sink in patch.sinks:
+        kind, path = (sink.spec.sweeps_plane and sink.target and outlet_of(sink.target)) or ("", "")
+        place = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
+        if kind == "v4l2" and not is_device(path):
+            words = "a loopback camera is at /dev/video0, /dev/video1 and so on"
+            report.error("unknown-camera", f'"{path}" is no camera', place, words)
+        folder = os.path.dirname(sink.statement.span.source.name)
+        denial = reach.denial_of_file(os.path.join(folder, path)) if kind == "pipe" else None
+        if denial is not None:
+            report.error("not-allowed", f'"{path}" is not written to: {denial.reason}', place, denial.hint)
 
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:
     """The name among pictures of what a call opens, and its place in the text; None for calls with mistakes, which are
     told elsewhere, and for what is neither picture nor sound."""
-    if SOURCES[call.name].is_live:
-        with suppress(WeftError):
-            return LiveName(call.name, constant_arguments(call, SOURCES[call.name])).name, call
-        return None
+    spec = SOURCES[call.name]
     texts = [argument.value for argument in call.args if isinstance(argument.value, Text)]
-    if not texts:
-        return None
-    if call.name == "load":
-        kind = media_kind(texts[0].value, SOURCES["load"])
-        return (media_path(texts[0]), texts[0]) if kind in (PICTURE, FILM, SOUND) else None
-    try:
-        letters, _ = called_letters(call, SOURCES[call.name])
-    except WeftError:
-        return None
-    return letters.name, next((text for text in texts if letters.font == media_path(text)), texts[0])
+    with suppress(WeftError):
+        if spec.is_live:
+            return LiveName(call.name, constant_arguments(call, spec)).name, texts[0] if texts else call
+        if spec.media:
+            text = source_text(call, spec)
+            return (media_path(text), text) if media_kind(text.value, spec) is not None else None
+        letters, _ = called_letters(call, spec)
+        return letters.name, next((text for text in texts if letters.font == media_path(text)), texts[0])
+    return None
 
 
 @dataclass(frozen=True)
@@ -579,24 +623,30 @@ def build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, optimise: bool = True,
     probe: Probe | None = None, read: Callable[[str], str] = read_text, consume: str | None = None,
     room: tuple[int, int] | None = None, most_steps: int = MOST_STEPS, kept: KeptBuild | None = None,
+    permissions: Permissions = DEFAULT_PERMISSIONS,
 ) -> Build:
     """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
+
+    def made(kept: KeptBuild | None) -> Build:
+        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept, permissions)
+        return _build(found, contexts, optimise, kept)
+
     with without_collection():
         try:
-            return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
+            return made(kept)
         except StaleError:
             assert kept is not None
             kept.become(KeptBuild())
-            return _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, kept)
+            return made(kept)
         except UnplacedError:
             assert kept is not None
             alone = KeptBuild()
-            made = _build(source, contexts, settings, optimise, probe, read, consume, room, most_steps, alone)
+            whole = made(alone)
             kept.become(alone)
-            return made
+            return whole
 
 
 def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
@@ -604,13 +654,8 @@ def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
     return tuple(sorted(places, key=lambda span: (span.source.library, span.source.name, span.start)))
 
 
-def _build(
-    source: Source, contexts: ContextTable, settings: Mapping[str, float] | None, optimise: bool, probe: Probe | None,
-    read: Callable[[str], str], consume: str | None, room: tuple[int, int] | None, most_steps: int,
-    kept: KeptBuild | None,
-) -> Build:  # fmt: skip
-    """See `build`. Raises StaleError if what is kept is of no use."""
-    found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept)
+def _build(found: Analysis, contexts: ContextTable, optimise: bool, kept: KeptBuild | None) -> Build:
+    """Compiles what is known of a text; see `build`. Raises StaleError if what is kept is of no use."""
     started = time.perf_counter()
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:

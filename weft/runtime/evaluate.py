@@ -26,6 +26,7 @@ from weft.graph.scope import instance_group
 from weft.media.sampled import opener, read
 from weft.media.source import LivePicture
 from weft.names import StrandRef, heard_of, hop_length
+from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.build import Probe, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
@@ -42,10 +43,10 @@ _BLOCK = 8192
 _MOST_LISTED = 12
 
 
-def read_patch(source: Source, contexts: ContextTable) -> Patch:
+def read_patch(source: Source, contexts: ContextTable, permissions: Permissions = DEFAULT_PERMISSIONS) -> Patch:
     """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that are found by then."""
     report = Report()
-    loaded = load(source, report, contexts.statements)
+    loaded = load(source, report, contexts.statements, permissions=permissions)
     patch = collect(loaded.program, contexts, report)
     report.raise_errors()
     return patch
@@ -94,7 +95,7 @@ class Alone:
 
 def compile_alone(
     source: Source, contexts: ContextTable, patch: Patch, strand: StrandRef, axes: Mapping[str, float],
-    consumer: str = "display", probe: Probe | None = None,
+    consumer: str = "display", probe: Probe | None = None, permissions: Permissions = DEFAULT_PERMISSIONS,
 ) -> Alone:
     """Compiles a strand for the output statement `consumer`, with axes of caches (`h@k`) at the given values."""
     name = "asked"
@@ -103,7 +104,7 @@ def compile_alone(
     maps = ", ".join(f"{axis} ~ {value!r}" for axis, value in axes.items())
     value = f"({strand.short})({maps})" if maps else strand.short
     text = f"{name}<v> = {value}\n{consumer}({name}@v)\n"
-    built = build(source, contexts, probe=probe, consume=text)
+    built = build(source, contexts, probe=probe, consume=text, permissions=permissions)
     ref = StrandRef(name, "v")
     (only,) = (unit for unit in built.units if unit.subgraph.sinks)
     # Exposed, it can also be read at any point of the finished picture.

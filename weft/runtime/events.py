@@ -310,6 +310,7 @@ class Reporter:
     """The stages of the last save, in words."""
     _mentioned: set[str] = field(default_factory=set)
     _ailing: dict[str, str | None] = field(default_factory=dict)
+    _watching: frozenset[str] = frozenset()
     _bpm: float = 0.0
 
     def begin(self) -> None:
@@ -395,6 +396,13 @@ class Reporter:
                 self._ailing[name] = problem
                 self.events.emit("source", source=name, problem=problem)
                 self.mention(f"{name}: {problem or 'it is back'}")
+
+    def watching(self, cameras: Sequence[str]) -> None:
+        """Tells the cameras that are open now, each when it was opened."""
+        for name in cameras:
+            if name not in self._watching:
+                self.mention(f"watching {name}")
+        self._watching = frozenset(cameras)
 
     def heard(self, event: SoundEvent) -> None:
         """Reports what happened to the sound."""

@@ -24,6 +24,7 @@ from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, S
 from weft.ir.lower import lower
 from weft.ir.rates import long_loops
 from weft.ops import OPS, OpSpec, ieee
+from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, memory_lost, not_numbers, nothing_to_show, place_in, places_of
@@ -49,12 +50,14 @@ _APART = 0.01234
 _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column in range(12)]
 
 
-def check(source: Source, contexts: ContextTable, probe: Probe | None = None) -> Sequence[Diagnostic]:
-    """All errors and warnings about a text."""
+def check(
+    source: Source, contexts: ContextTable, probe: Probe | None = None, permissions: Permissions = DEFAULT_PERMISSIONS
+) -> Sequence[Diagnostic]:
+    """All errors and warnings about a text; see `weft.runtime.build.analyse` for the arguments."""
     allowance = Allowance(_MOST)
     try:
         with without_collection():
-            found = analyse(source, contexts, probe=probe)
+            found = analyse(source, contexts, probe=probe, permissions=permissions)
 
             def forecast(subgraph: Subgraph) -> list[Diagnostic]:
                 lowered = lower(found.patch, found.graph, subgraph, contexts, Pool(found.budget))

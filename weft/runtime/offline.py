@@ -21,6 +21,7 @@ import weft
 from weft.backends.base import Env
 from weft.backends.select import Choice
 from weft.beats import Beats
+from weft.cameras import watching
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import open_plain
 from weft.errors import Diagnostic, Span, WeftError, error
@@ -37,7 +38,7 @@ from weft.runtime.findings import (
     place_in, places_of, silent
 )
 from weft.runtime.inputs import InputState
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.program import LoadedProgram, ProgramLoader, UnopenedError
 from weft.runtime.recovery import MemoryChange, MemoryWatch
 from weft.runtime.sound.mixer import Levels, Rendering, channels_of
 from weft.runtime.sound.shared import RING
@@ -210,7 +211,10 @@ class Offline:
         if self._sound is not None and oversample > 1:
             self._sound.mixer.limit = math.inf  # clipped after the filter, which may make it louder
         here = replace(loader, stream_getter=self._sound.getter, listener=self._sound.listen) if self._sound else loader
-        self._program: LoadedProgram = here.prepare(compiled, size)
+        try:
+            self._program: LoadedProgram = here.prepare(compiled, size)
+        except UnopenedError as failure:
+            raise failure.placed(build.opened) from failure
         self._build = build
         self._here = here
         self._loops = loops = dict[str, None]()
@@ -231,6 +235,11 @@ class Offline:
             *size, dt=1 / self._fps, inputs=inputs, pictures=self._program.pictures, threads=threads,
             loop_stopped=lambda kernel: loops.update({kernel: None}),
         )  # fmt: skip
+
+    @property
+    def cameras(self) -> list[str]:
+        """What it watches, by what messages call it."""
+        return watching(self._program.live)
 
     def findings(self) -> list[Diagnostic]:
         """Warnings about all frames and samples so far."""

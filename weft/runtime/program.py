@@ -20,12 +20,14 @@ from weft.backends.registry import load_registry
 from weft.backends.select import (
     Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, total, unavailable
 )
+from weft.cameras import camera_named
 from weft.codegen.kernel import Unit, structure_hash
 from weft.contexts import COMPUTE, VISUAL, ContextTable
-from weft.errors import Diagnostic, WeftError, error
+from weft.errors import Diagnostic, Span, WeftError, error
 from weft.media.sampled import opener, read, read_decoded
 from weft.media.source import LivePicture, PictureError
-from weft.names import HeardName, StrandRef, file_of, heard_of, is_heard, is_live, is_view, shown
+from weft.names import HeardName, StrandRef, file_of, heard_of, is_heard, is_live, is_view, origin_of, shown
+from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
@@ -446,14 +448,30 @@ class ProgramLoader:
         return opened
 
 
+class UnopenedError(WeftError):
+    """A picture or sound cannot be opened; `name` is its name among pictures."""
+
+    def __init__(self, problem: Diagnostic, name: str = "") -> None:
+        super().__init__(problem)
+        self.name = name
+
+    def placed(self, places: Mapping[str, Span]) -> WeftError:
+        """The same with its place in the text, of which `places` has those of pictures and sounds by name or path."""
+        keys = self.name, origin_of(self.name) or self.name
+        span = next((places[key] for key in keys if key in places), None)
+        return WeftError(*(replace(each, span=each.span or span) for each in self.diagnostics))
+
+
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turns the error of a picture that cannot be read into WeftError."""
+    """Turns the error of a picture that cannot be read into UnopenedError."""
     try:
         yield
     except PictureError as failure:
         words = f"{shown(name)} cannot be read: {failure.reason}"
-        raise error("unreadable-source", words, hint=failure.hint) from failure
+        camera = camera_named(name)
+        code = "no-camera" if camera is not None and camera.watches else "unreadable-source"
+        raise UnopenedError(Diagnostic("error", code, words, hint=failure.hint), name) from failure
 
 
 def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:
@@ -595,7 +613,8 @@ class Programs:
 class Setup:
     """How the texts of a performance are compiled and run, for all its processes. `name` is the file; `asked` is
     `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch, and `sizes` are those of
-    further pictures, by their targets. `choices` follow from these, once for all processes."""
+    further pictures, by their targets. `permissions` say what texts may open. `choices` follow from these, once for
+    all processes."""
 
     name: str
     asked: str | None = None
@@ -603,6 +622,7 @@ class Setup:
     settings: Mapping[str, float] = field(default_factory=dict)
     choices: Mapping[str, Choice] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    permissions: Permissions = DEFAULT_PERMISSIONS
 
     def decided(self) -> Setup:
         """The same with its choices made, so that no other process looks for devices or decides differently. Raises

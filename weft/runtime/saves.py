@@ -29,13 +29,13 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
+from weft.permissions import real_path
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, look, read_text
 from weft.runtime.program import Programs
 from weft.runtime.start_values import written_aside
-from weft.syntax.includes import real_path
 
 # Seconds.
 _QUIET = 0.03  # after a write that may not be the last

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from weft.backends.base import DeviceLostError, Env, Values
+from weft.cameras import watching
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault, visible
 from weft.names import outlet_of, shown
@@ -479,6 +480,7 @@ class Session:
         running = self.programs.running
         if running is not None:
             self._screen.set_title(self.title)
+            self.reporter.watching(watching(running.live))
             for note in self.inputs.parameters.adopt(running.compiled.parameters, running.compiled.file):
                 self.reporter.mention(note)
 

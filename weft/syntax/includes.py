@@ -12,23 +12,13 @@ from types import MappingProxyType
 from typing import Final
 
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean, steps_of
+from weft.permissions import DEFAULT_PERMISSIONS, Permissions, Reach, real_path
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
 from weft.syntax.scanner import ENDING, UnreadableError, is_patch_name, read_stream, read_text
 
 MAX_INCLUDES: Final = 64
 """How deep files include each other."""
-
-
-def real_path(path: str | os.PathLike[str]) -> str:
-    """The absolute path without links; the plain absolute path where a link changes while it is resolved, and the path
-    as it is where the current folder has been deleted."""
-    for absolute in (os.path.realpath, os.path.abspath):
-        try:
-            return absolute(path)
-        except OSError:
-            pass
-    return os.path.normpath(path)
 
 
 @dataclass
@@ -43,6 +33,7 @@ class Loaded:
 class _Loader:
     report: Report
     statements: Collection[str]
+    reach: Reach
     read: Callable[[str], str]
     parse: Callable[[Source, Report, Collection[str]], Program]
     seen: set[str] = field(default_factory=set)
@@ -77,6 +68,8 @@ class _Loader:
             # Do not read it: the errors would quote a file that is not a patch.
             hint = f"the name of a file to include ends in {ENDING}"
             self.report.error("include-not-a-patch", f'"{path}" is not a patch', span, hint)
+        elif (denial := self.reach.denial_of_file(full)) is not None:
+            self.report.error("not-allowed", f'"{path}" is not included: {denial.reason}', span, denial.hint)
         elif len(self.chain) > MAX_INCLUDES:
             message = f"files include each other more than {MAX_INCLUDES} deep here"
             self.report.error("too-deep", message, span, "let one file include all the others")
@@ -159,10 +152,10 @@ def place_for_use(source: Source) -> Span:
 def load(
     source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS,
     read: Callable[[str], str] = read_text,
-    parse: Callable[[Source, Report, Collection[str]], Program] = parse,
+    parse: Callable[[Source, Report, Collection[str]], Program] = parse, permissions: Permissions = DEFAULT_PERMISSIONS,
 ) -> Loaded:  # fmt: skip
     """The program of a text and of what it includes, each read by `parse`. Errors go to the report."""
-    loader = _Loader(report, statements, read, parse, files=[source.name])
+    loader = _Loader(report, statements, permissions.reach(source.name), read, parse, files=[source.name])
     found = loader.with_included(parse(source, report, statements), real_path(source.name))
     return Loaded(Program(tuple(found)), tuple(loader.files))
 

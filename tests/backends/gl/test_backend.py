@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.support.choices import ANYWHERE
 from tests.support.forks import ran
 from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.shown import expected_of
@@ -52,7 +53,7 @@ def loader_of(asked: str) -> ProgramLoader:
 
 
 def built(text: str) -> CompiledProgram:
-    return build(Source("test.weft", text), load_registry().contexts).compiled
+    return build(Source("test.weft", text), load_registry().contexts, permissions=ANYWHERE).compiled
 
 
 def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:

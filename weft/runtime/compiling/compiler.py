@@ -33,7 +33,7 @@ from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, infinite, not_numbers, nothing_to_show, places_of
-from weft.runtime.program import ProgramLoader, Setup
+from weft.runtime.program import ProgramLoader, Setup, UnopenedError
 from weft.runtime.sound.mixer import BLOCK, Rendering
 from weft.sources import MediaHeader
 from weft.syntax.scanner import UnreadableError, decode
@@ -111,10 +111,12 @@ def mistakes(
 def try_out(
     compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
 ) -> Verdict:
-    """The verdict on a program as it would run at this moment. `places` are those of the output statements. If
+    """The verdict on a program as it would run at this moment. `places` are those of a `CompileResult`. If
     `silently`, its sound is only to be listened to. Never raises."""
     try:
         return _tried(compiled, replace(loader, rehearses=True), moment, places, silently)
+    except UnopenedError as failure:
+        return Verdict(failure.placed(places).diagnostics)
     except WeftError as failure:
         return Verdict(failure.diagnostics)
     except Exception as failure:
@@ -336,7 +338,8 @@ class Saved:
 class CompileResult:
     """The result of compiling a saved text: a program, or the diagnostics that say why there is none. `files` are the
     states of the files that the text names, when they were read or found missing; `places` are those of the output
-    statements. `stages` are the ends of the stages, in seconds of the monotonic clock of the system, in order."""
+    statements, by their labels, and those of pictures and sounds, by
+    name or path. `stages` are the ends of the stages, in seconds of the monotonic clock of the system, in order."""
 
     compiled: CompiledProgram | None
     diagnostics: tuple[Diagnostic, ...]
@@ -424,8 +427,9 @@ class Compiler:
             compiled = self.loader.translate(untranslated, self._translated)
             self._translated = {unit.hash: unit for unit in compiled.units}
             self._look_for_tuning(compiled, saved.moment)
+            places = {**made.opened, **places_of(made.patch)}
             stages = {"asked": asked, "built": built, "translated": time.monotonic()}
-            return CompileResult(compiled, made.warnings, reader.files, places_of(made.patch), stages)
+            return CompileResult(compiled, made.warnings, reader.files, places, stages)
         except UnreadableError as failure:
             words = f"{name} cannot be read: {failure}"
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
@@ -508,5 +512,8 @@ class Compiler:
         return made
 
     def _build(self, source: Source, room: tuple[int, int] | None, reader: _FileReader, kept: KeptBuild) -> Build:
-        settings = self.setup.settings
-        return build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=room, kept=kept)
+        settings, permissions = self.setup.settings, self.setup.permissions
+        return build(
+            source, self.contexts, settings, probe=reader.probe, read=reader.read, room=room, kept=kept,
+            permissions=permissions,
+        )  # fmt: skip

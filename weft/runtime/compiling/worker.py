@@ -23,7 +23,7 @@ from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup, UnopenedError
 
 # A text that has cost more than this many processor seconds is given up when there is another one. After each that is
 # given up, the next may cost four times as much, or saves in quick succession would never be seen.
@@ -101,6 +101,8 @@ def load(
     started = time.perf_counter()
     try:
         loaded = loader.prepare(made.compiled, made.compiled.size, before)
+    except UnopenedError as failure:
+        return LoadResult(saved, None, failure.placed(made.places).diagnostics, made.files)
     except WeftError as failure:
         return LoadResult(saved, None, failure.diagnostics, made.files)
     loading = (time.perf_counter() - started) * 1e3

@@ -1,0 +1,88 @@
+"""What a patch may open: files below its folder, and what the performer has allowed besides.
+
+A patch is a text that may come from anybody. Links count as what they lead to: an archive or a repository can bring
+some along.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+NETWORK: Final = "net"
+"""The word by which streams of the network are allowed; all others are folders."""
+
+
+class Denial(NamedTuple):
+    """Why something may not be opened, and what the performer can type."""
+
+    reason: str
+    hint: str
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """The absolute path without links; the plain absolute path where a link changes while it is resolved, and the path
+    as it is where the current folder has been deleted."""
+    for absolute in (os.path.realpath, os.path.abspath):
+        try:
+            return absolute(path)
+        except OSError:
+            pass
+    return os.path.normpath(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the performer allows to all patches besides what lies below their folders: further folders, by their
+    absolute paths without links, and streams of the network."""
+
+    folders: tuple[str, ...] = ()
+    network: bool = False
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Permissions:
+        """Those that these words give: `net`, and the paths of folders."""
+        given = tuple(dict.fromkeys(words))
+        return cls(tuple(real_path(word) for word in given if word != NETWORK), NETWORK in given)
+
+    def reach(self, patch: str) -> Reach:
+        """What the patch in a file of this name may open."""
+        return Reach((real_path(os.path.dirname(patch) or os.curdir), *self.folders), self.network)
+
+
+DEFAULT_PERMISSIONS: Final = Permissions()
+"""What holds where the performer has allowed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one patch may open: what lies below folders, the first of which is its own, and perhaps streams."""
+
+    folders: tuple[str, ...]
+    network: bool
+
+    def denial_of_file(self, path: str) -> Denial | None:
+        """Why a file may not be opened; None if it may. Nothing is said about whether it is there."""
+        try:
+            real = real_path(path)
+        except ValueError:  # a null byte
+            return None  # there is no such file
+        if any(_is_below(real, folder) for folder in self.folders):
+            return None
+        words = "it lies outside the folder of the patch, or a link leads there"
+        return Denial(words, _allowing(os.path.dirname(real)))
+
+    def denial_of_stream(self) -> Denial | None:
+        """Why a stream of the network may not be opened; None if it may."""
+        return None if self.network else Denial("it would connect to the network", _allowing(NETWORK))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _allowing(what: str) -> str:
+    return f"if you trust this patch, add --allow {shlex.quote(what)} to the command"
