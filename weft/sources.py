@@ -51,10 +51,19 @@ def ends_as(path: str, kind: MediaKind) -> bool:
     return path.rpartition(".")[2].lower() in kind.endings
 
 
+class Remark(NamedTuple):
+    """A warning about a file that can be read."""
+
+    code: str
+    message: str
+    hint: str
+
+
 class MediaHeader(NamedTuple):
     """What the header of a file says: the size of its pictures in pixels, its length in seconds, which may be
-    estimated, and the channels of its sound; of a font, whether it has colours; and whether its pixels have an alpha.
-    What it does not have is 0."""
+    estimated, and the channels of its sound; of a font, whether it has colours; whether its pixels have an alpha;
+    whether it is a picture of several frames, and so a film; and what is to be said about it. What it does not have is
+    0."""
 
     width: int = 0
     height: int = 0
@@ -62,6 +71,8 @@ class MediaHeader(NamedTuple):
     channels: int = 0
     has_colours: bool = False
     has_alpha: bool = False
+    moves: bool = False
+    remarks: tuple[Remark, ...] = ()
 
 
 HIDDEN = 2.0**-24

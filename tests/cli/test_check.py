@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import wave
 
 import pytest
+from PIL import Image
 
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -332,3 +334,19 @@ def test_bad_input_is_one_clear_error(weft, name, code):
         assert done.stderr.count("\n") == 1
     else:
         assert done.stderr.rstrip().endswith("1 error")
+
+
+def test_files_that_begin_well_and_are_not_whole_are_found(weft):
+    """A picture that was cut off, and a sound without samples."""
+    Image.effect_noise((64, 64), 90).save(weft.folder / "whole.png")
+    (weft.folder / "cut.png").write_bytes((weft.folder / "whole.png").read_bytes()[:1500])
+    with wave.open(str(weft.folder / "none.wav"), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(48_000)
+    shown = {"cut.png": "::p<r, g, b>\ndisplay(p)\n", "none.wav": "::p<l, r>\nplay(p)\n"}
+    for name, words in (("cut.png", "damaged or incomplete"), ("none.wav", "there is no sound in it")):
+        (weft.folder / "a.weft").write_text(f'load("{name}"){shown[name]}')
+        found = weft("check", "a.weft", code=1)
+        assert f'a.weft:1:6: error: "{name}" cannot be read' in found.stderr
+        assert words in found.stderr

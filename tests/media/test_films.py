@@ -543,3 +543,45 @@ def test_many_saves_that_add_and_remove_a_film_leave_nothing(tmp_path: Path) -> 
             performance.wait_for("swap", number)
         # The program before may come back within its first seconds.
         eventually(lambda: decoders(str(path)) == 0, "the end of the decoder, while the performance goes on")
+
+
+# --- pictures of several frames ---
+
+COLOURS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+
+
+def moving(path: Path) -> Path:
+    frames = [Image.new("RGB", (16, 8), colour) for colour in COLOURS]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=200, loop=0, lossless=True)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a.png"])
+def test_a_picture_of_several_frames_moves(name: str, tmp_path: Path) -> None:
+    moving(tmp_path / name)
+    found = header_of(str(tmp_path / name))
+    assert not isinstance(found, str)
+    assert (found.width, found.height, found.moves, found.remarks) == (16, 8, True, ())
+    assert found.seconds in (0, pytest.approx(0.6))  # png does not say it at its beginning
+    (tmp_path / "a.weft").write_text(f'load("{name}")::p<r, g, b>\ndisplay(p)\n')
+    for seconds, colour in zip((0.05, 0.25, 0.45, 0.65), (*COLOURS, COLOURS[0]), strict=True):
+        options = ["--time", str(seconds), "--size", "16x8"]
+        assert ran(["render", "a.weft", "-o", "a-out.png", *options], tmp_path, os.environ).returncode == 0
+        with Image.open(tmp_path / "a-out.png") as image:
+            assert image.convert("RGB").getpixel((8, 4)) == colour
+
+
+def test_a_picture_of_several_frames_that_stands_still_is_told(tmp_path: Path) -> None:
+    moving(tmp_path / "a.webp")
+    (tmp_path / "a.weft").write_text('load("a.webp")::p<r, g, b>\ndisplay(p)\n')
+    found = ran(["check", "a.weft"], tmp_path, os.environ)
+    assert found.returncode == 0
+    assert "a.weft:1:6: warning: it has 3 pictures, and only the first one is shown" in found.stderr
+
+
+def test_a_picture_of_one_frame_stands_still(tmp_path: Path) -> None:
+    for name in ("a.gif", "a.png", "a.webp"):
+        Image.new("RGB", (4, 4)).save(tmp_path / name)
+        found = header_of(str(tmp_path / name))
+        assert not isinstance(found, str)
+        assert (found.moves, found.remarks) == (False, ())

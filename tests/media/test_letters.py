@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
@@ -21,6 +22,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.letters import MAX_LETTERS, MAX_LINES
 from weft.media.sampled import header_of, read
+from weft.media.source import PictureError
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters, file_of, letters_of
 from weft.runtime.build import build
 
@@ -214,3 +216,34 @@ def test_letters_without_colours_are_white() -> None:
 
 def test_an_empty_text_is_nothing() -> None:
     assert shown('display(text("")@v)', 64, 64).max() == 0
+
+
+def test_letters_that_a_font_lacks_are_named() -> None:
+    found = header_of(Letters("a こん\u0301é\n☃", None, "left").name)
+    assert not isinstance(found, str)
+    (remark,) = found.remarks
+    assert remark.code == "missing-letters"
+    assert "こ ん ☃," in remark.message
+    for text in ("", "abc é ñ Ω ж → ✓", "e\u0301", "a\u200bb"):
+        known = header_of(Letters(text, None, "left").name)
+        assert not isinstance(known, str)
+        assert known.remarks == (), text
+    many = header_of(Letters("".join(map(chr, range(0x4E00, 0x4E40))), None, "left").name)
+    assert not isinstance(many, str)
+    assert many.remarks[0].message.count(" ") < 25
+
+
+def test_a_font_with_damage_is_told_wherever_it_is_found(tmp_path: Path) -> None:
+    """Some damage shows when letters are drawn, not when the font is opened."""
+    whole = FONT.read_bytes()
+    glyphs = whole.index(b"glyf")
+    start = int.from_bytes(whole[glyphs + 8 : glyphs + 12], "big")
+    for seed in range(30):
+        chance = np.random.default_rng(seed)
+        damaged = np.frombuffer(whole, np.uint8).copy()
+        damaged[start + chance.integers(0, len(whole) - start, 2000)] = chance.integers(0, 256, 2000)
+        (tmp_path / "own.ttf").write_bytes(damaged.tobytes())
+        name = Letters("abcé", str(tmp_path / "own.ttf"), "center").name
+        if not isinstance(header_of(name), str):
+            with suppress(PictureError):
+                read(name)

@@ -12,7 +12,7 @@ from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, w
 from weft.cli.patch import ALLOW
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Span, WeftError, path_of
-from weft.media.sampled import header_of
+from weft.media.sampled import header_if_whole
 from weft.permissions import Permissions
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
@@ -30,8 +30,8 @@ _ROUNDS = 10
 @click.option("--fix", is_flag=True, help="First mend what is known for sure, such as a missing #use.")
 @ALLOW
 def command(files: Sequence[str], as_json: bool, fix: bool, permissions: Permissions) -> int:
-    """List all errors and warnings of each FILE; - is what is piped in. Opens no device, and reads no more of a picture
-    than its header."""
+    """List all errors and warnings of each FILE; - is what is piped in. Opens no device. Pictures are decoded; of films
+    and sounds, what they begin with is read."""
     if fix and _STDIN in files:
         raise click.UsageError("--fix writes files, so it needs the name of one")
     found = {file: (_fixed if fix else _diagnostics)(file, permissions) for file in files}
@@ -49,7 +49,7 @@ def command(files: Sequence[str], as_json: bool, fix: bool, permissions: Permiss
 def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
     try:
         source = stdin_source() if file == _STDIN else open_source(file)
-        return check(source, context_table(), header_of, permissions)
+        return check(source, context_table(), header_if_whole, permissions)
     except WeftError as failure:
         return failure.diagnostics
 

@@ -14,7 +14,7 @@ from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile, is_file
 from weft.ops import WORDS
 from weft.osc import is_address
-from weft.sources import FILM, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
+from weft.sources import FILM, PICTURE, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, SpindleParameter, Text, literal_number
 from weft.syntax.foreign import MORE, hint_for
 
@@ -218,11 +218,12 @@ def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, 
     return SoundFile(media_path(path), int(rate)), repeats
 
 
-def called_film(call: Call, spec: SourceSpec) -> FilmFile | None:
-    """The film that a call loads; None if it loads something else. Raises WeftError for arguments that are not written
-    out."""
+def called_film(call: Call, spec: SourceSpec, moves: Callable[[str], bool]) -> FilmFile | None:
+    """The film that a call loads; None if it loads something else. `moves` tells whether a picture is a film: one with
+    several frames. Raises WeftError for arguments that are not written out."""
     path = source_text(call, spec)
-    if media_kind(path.value, spec) is not FILM:
+    kind = media_kind(path.value, spec)
+    if kind is not FILM and not (kind is PICTURE and moves(media_path(path))):
         return None
     repeats = _loops(call, spec, True, "a remap of the time plays a film in any way: f@r(me@time ~ …)")
     return FilmFile(media_path(path), repeats)

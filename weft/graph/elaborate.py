@@ -369,8 +369,8 @@ class Elaborator(Generic[V]):
         spec, rate = SOURCES[size.call.name], self.patch.settings["rate"]
         if (called := called_sound(size.call, spec, rate)) is not None:
             return self.domain.op("div", self.domain.uniform(called[0].name), self.domain.const(rate))
-        text = source_text(size.call, spec)
-        return self.domain.const(float(self._known(media_path(text))[size.place]), node.span)
+        known = self._known(media_path(source_text(size.call, spec)))
+        return self.domain.const(float((known.width, known.height, known.seconds)[size.place]), node.span)
 
     def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one strand of several that is meant in the place of a number."""
@@ -644,7 +644,7 @@ class Elaborator(Generic[V]):
         if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
             sound, repeats = called
             return self._sound(sound, repeats, plane, at, call.span)
-        if spec.media and (film := called_film(call, spec)) is not None:
+        if spec.media and (film := called_film(call, spec, lambda path: self._known(path).moves)) is not None:
             if (channel := plane - len(FILM.outputs)) >= 0:
                 sound = sound_of_film(film, self.patch.settings["rate"])
                 return self._sound(sound, film.loops, channel, at, call.span)

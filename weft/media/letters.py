@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +20,7 @@ from PIL import Image, ImageDraw, ImageFont, features
 
 from weft.media.source import PictureError, open_media
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters
-from weft.sources import MediaHeader
+from weft.sources import MediaHeader, Remark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,8 +46,39 @@ _BLED = 4
 def header_of(letters: Letters) -> MediaHeader:
     """Width and height in pixels of the picture of distances, its margins included, and whether its font has colours.
     Raises PictureError."""
-    font = _font(letters.font)
-    return MediaHeader(*_laid_out(letters, font).scaled, has_colours=font.has_colours)
+    with _whole_font():
+        font = _font(letters.font)
+        size = _laid_out(letters, font).scaled
+        lacking = _lacking(letters.text, font)
+    return MediaHeader(*size, has_colours=font.has_colours, remarks=(_lacks(lacking),) if lacking else ())
+
+
+def _lacking(text: str, font: _Font) -> list[str]:
+    """The letters of a text that a font draws as it draws what is no letter."""
+    face = font.face.font_variant(layout_engine=ImageFont.Layout.BASIC)
+
+    def drawn_as(letter: str) -> tuple[object, ...]:
+        image = Image.new("RGBA" if font.has_colours else "L", (2 * font.size, 2 * font.size))
+        fill = (255, 255, 255, 255) if font.has_colours else 255
+        place = font.size // 2, font.size // 2
+        ImageDraw.Draw(image).text(place, letter, fill=fill, font=face, embedded_color=font.has_colours)
+        return image.tobytes(), face.getlength(letter)
+
+    unknown = drawn_as(_NO_LETTER)
+    return [each for each in dict.fromkeys(text) if each.isprintable() and not each.isspace()
+            and unicodedata.category(each) not in _UNDRAWN and drawn_as(each) == unknown]  # fmt: skip
+
+
+# A code point that no font has, and the categories of what only changes how others are drawn.
+_NO_LETTER = "\U0010ffff"
+_UNDRAWN = frozenset({"Cc", "Cf", "Mn", "Me"})
+_MOST_NAMED = 12
+
+
+def _lacks(letters: Sequence[str]) -> Remark:
+    named = " ".join(letters[:_MOST_NAMED]) + (" …" if len(letters) > _MOST_NAMED else "")
+    words = f"the font lacks {named}, and shows boxes"
+    return Remark("missing-letters", words, 'name one that has them: text("…", font: "font.ttf")')
 
 
 def drawn(letters: Letters) -> NDArray[np.float32]:
@@ -53,8 +86,8 @@ def drawn(letters: Letters) -> NDArray[np.float32]:
     at `LETTERS_REACH` pixels outside of them, and 0 as far inside, and the others are 0. Raises PictureError."""
     import numpy as np  # not needed for a header
 
-    font = _font(letters.font)
-    image = _image(letters, font)
+    with _whole_font():
+        image = _image(letters, _font(letters.font))
     if letters.in_colour:
         return _straight(np.asarray(image.convert("RGBA")) / np.float32(255))
     coverage = np.asarray(image.getchannel("A") if image.mode == "RGBA" else image) / np.float32(255)
@@ -93,6 +126,22 @@ def _straight(given: Floats) -> Floats:
     return np.concatenate([found, alpha], axis=2).astype(np.float32)
 
 
+@contextmanager
+def _whole_font() -> Iterator[None]:
+    """Any failure of FreeType in the block becomes a `PictureError`: it finds damage when it draws."""
+    try:
+        yield
+    except PictureError:
+        raise
+    except MemoryError:
+        raise PictureError("there is not enough memory for it") from None
+    except Exception as failure:  # of the libraries below, of all kinds
+        raise PictureError(f"its font is damaged ({failure})", _READABLE) from failure
+
+
+_READABLE = "weft reads ttf and otf"
+
+
 class _Font(NamedTuple):
     """A font in the size in which it is drawn. Fonts of pictures have a size of their own."""
 
@@ -109,9 +158,8 @@ def _font(path: str | None) -> _Font:
         tables = _tables(data)
         size = _picture_size(data, tables) or LETTERS_EM
         face = ImageFont.truetype(BytesIO(data), size, layout_engine=engine)
-    except (OSError, struct.error) as problem:
-        reason = getattr(problem, "strerror", None) or "it is not a font, or a damaged one"
-        raise PictureError(reason, "weft reads ttf and otf") from None
+    except (OSError, struct.error):
+        raise PictureError("it is not a font, or a damaged one", _READABLE) from None
     return _Font(face, size, bool(_COLOURED & tables.keys()))
 
 

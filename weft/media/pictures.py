@@ -42,13 +42,14 @@ _TURNS = {
 
 @dataclass(frozen=True, slots=True)
 class PictureInfo:
-    """The header of a picture: its size in pixels as it is shown, its format, such as "png", and
-    whether its pixels have an alpha."""
+    """The header of a picture: its size in pixels as it is shown, its format, such as "png",
+    whether its pixels have an alpha, and how many frames it has."""
 
     width: int
     height: int
     format: str
     has_alpha: bool = False
+    frames: int = 1
 
 
 def probe_picture(path: Path) -> PictureInfo:
@@ -62,7 +63,7 @@ def probe_picture(path: Path) -> PictureInfo:
             width, height = height, width
         # Pillow calls a jpg file with several pictures MPO; its first picture is a plain jpg.
         name = "JPEG" if image.format == "MPO" else str(image.format)
-        return PictureInfo(width, height, name.lower(), _has_alpha(image))
+        return PictureInfo(width, height, name.lower(), _has_alpha(image), _frames(image, name))
 
 
 def load_picture(path: Path) -> NDArray[np.float32]:
@@ -108,6 +109,11 @@ def load_levels(path: Path) -> NDArray[np.float32]:
         top = levels.top(number) - 1
         found[top : top + bordered.shape[0], : bordered.shape[1]] = bordered
     return found
+
+
+def _frames(image: Image.Image, name: str) -> int:
+    """How many frames a picture has that moves; the pictures in a jpg do not."""
+    return getattr(image, "n_frames", 1) if name in ("PNG", "GIF", "WEBP") else 1
 
 
 def _has_alpha(image: Image.Image) -> bool:

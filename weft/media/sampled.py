@@ -13,7 +13,7 @@ from weft.names import (
     HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_levels, is_live, is_sound, letters_of, levelled,
     live_of, sound_of
 )
-from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, ends_as, load_packages
+from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, Remark, ends_as, load_packages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,9 +72,14 @@ def read_decoded(file: str) -> NDArray[Any]:
         raise PictureError(f"its samples are gone ({problem.strerror})", "save the patch again") from problem
 
 
-def header_of(name: str) -> MediaHeader | str:
-    """What the header of a picture, film or sound says, by its name or the path of its file; or why it cannot be
-    read."""
+def header_if_whole(name: str) -> MediaHeader | str:
+    """The same as `header_of`, but a picture is decoded as well, which alone says whether it is whole."""
+    return header_of(name, decodes=True)
+
+
+def header_of(name: str, decodes: bool = False) -> MediaHeader | str:
+    """What the header of a picture, film or sound says, by its name or the path of its file; or why it cannot be read.
+    With `decodes`, pictures are decoded."""
     from weft.media import letters, pictures, sounds
 
     if is_heard(name):
@@ -96,11 +101,24 @@ def header_of(name: str) -> MediaHeader | str:
             sound = sounds.probe_sound(Path(path))
             return MediaHeader(seconds=sound.seconds, channels=sound.channels)
         found = pictures.probe_picture(Path(levelled(path)))
+        if found.frames > 1 and found.format != "webp":
+            from weft.media import films
+
+            film = films.header(Path(levelled(path)))
+            return MediaHeader(film.width, film.height, film.seconds, has_alpha=film.has_alpha, moves=True)
+        if decodes:
+            pictures.load_picture(Path(levelled(path)))
         if is_levels(path):
             return MediaHeader(*PictureLevels(found.width, found.height).together)
     except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    return MediaHeader(found.width, found.height, has_alpha=found.has_alpha)
+    remarks = () if found.frames == 1 else (_still_picture(found.frames),)
+    return MediaHeader(found.width, found.height, has_alpha=found.has_alpha, remarks=remarks)
+
+
+def _still_picture(frames: int) -> Remark:
+    words = f"it has {frames} pictures, and only the first one is shown"
+    return Remark("still-picture", words, "save it as a film (.webm), a .gif or an .apng with the ending .png")
 
 
 def memory_of(name: str) -> int:

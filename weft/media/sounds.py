@@ -81,9 +81,14 @@ class SoundInfo:
 
 
 def probe_sound(path: Path) -> SoundInfo:
-    """Reads the header of a sound. Raises `PictureError`. Any thread may call it."""
+    """Reads the header of a sound, and its first samples, which alone say whether there are any. Raises `PictureError`.
+    Any thread may call it."""
     with _opened(path) as (container, stream):
-        return SoundInfo(stream.codec_context.channels, _seconds(container, stream), container.format.name)
+        seconds = _seconds(container, stream)
+        first = next(_frames(container, stream), None)
+        if first is None:
+            raise PictureError(_SILENT)
+        return SoundInfo(first.layout.nb_channels, seconds, container.format.name)
 
 
 def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
@@ -180,7 +185,7 @@ def _decode(kept: Path, path: Path, rate: int) -> None:
             file.write(samples.data)
         file.write(np.array([count if length is None else length], _LENGTH).data)
         if not count:
-            raise PictureError("there is no sound in it")
+            raise PictureError(_SILENT)
     _make_room(kept)
 
 
@@ -233,35 +238,43 @@ def _decoded(path: Path, rate: int, origin: float | None = None) -> Iterator[NDA
     import numpy as np
 
     with _opened(path) as (container, stream):
-        from av.error import InvalidDataError
-
         resampler: _Resampler | None = None
         heard = 0.0
-        for packet in container.demux(stream):
-            try:
-                frames = packet.decode()
-            except InvalidDataError:
-                continue  # the length shows how much was lost
-            for frame in frames:
-                sides, late = np.nan_to_num(_sides(frame), posinf=0.0, neginf=0.0), 0
-                if origin is not None and frame.pts is not None:
-                    late = round((float(frame.pts * stream.time_base) - origin - heard) * frame.sample_rate)
-                    if heard and abs(late) < _UNEVEN * frame.sample_rate:
-                        late = 0
-                sides = sides[max(-late, 0) :]
-                heard += (max(late, 0) + len(sides)) / frame.sample_rate
-                if resampler is None or resampler.given != frame.sample_rate:
-                    if resampler is not None:
-                        yield from resampler.rest()
-                    resampler = _Resampler(frame.sample_rate, rate)
-                for piece in (*_silence(late), sides):
-                    yield from resampler.take(piece)
+        for frame in _frames(container, stream):
+            sides, late = np.nan_to_num(_sides(frame), posinf=0.0, neginf=0.0), 0
+            if origin is not None and frame.pts is not None:
+                late = round((float(frame.pts * stream.time_base) - origin - heard) * frame.sample_rate)
+                if heard and abs(late) < _UNEVEN * frame.sample_rate:
+                    late = 0
+            sides = sides[max(-late, 0) :]
+            heard += (max(late, 0) + len(sides)) / frame.sample_rate
+            if resampler is None or resampler.given != frame.sample_rate:
+                if resampler is not None:
+                    yield from resampler.rest()
+                resampler = _Resampler(frame.sample_rate, rate)
+            for piece in (*_silence(late), sides):
+                yield from resampler.take(piece)
         if resampler is not None:
             yield from resampler.rest()
         expected = _seconds(container, stream) if origin is None else 0.0
         if container.format.name not in _ESTIMATED and heard < expected * (1 - _SHORTER_SHARE) - _SHORTER:
             words = f"it breaks off after {heard:.1f} of {expected:.1f} seconds"
             raise PictureError(f"it is damaged or incomplete: {words}")
+
+
+def _frames(container: Any, stream: Any) -> Iterator[Any]:
+    """The decoded frames of a sound, as far as they are whole."""
+    from av.error import InvalidDataError
+
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except InvalidDataError:
+            continue  # the length shows how much was lost
+        yield from frames
+
+
+_SILENT = "there is no sound in it"
 
 
 def _sides(frame: Any) -> NDArray[np.float32]:

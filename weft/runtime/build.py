@@ -556,6 +556,9 @@ def check_media(
                 known = look(name) if look else UNSEEN
                 if isinstance(known, str):
                     report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
+                else:
+                    for remark in known.remarks:
+                        report.warn(remark.code, remark.message, place.span, remark.hint)
                 found[name] = NamedMedia(None if isinstance(known, str) else known, place.span)
     return found
 
