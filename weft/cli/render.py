@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -161,6 +162,7 @@ def command(
     offline = Offline(build, choices, threads or cores(), ending != ".npy", window, oversample)
     for name in offline.cameras:
         say(f"watching {name}")
+    offline.ahead = _Lead()
     _report_changes(offline)
     frame_rate, sample_rate = offline.fps, offline.rate
     is_samples = ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows))
@@ -643,6 +645,28 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror or problem}") from problem
+
+
+# Seconds after which it is said what is computed before the wanted time.
+_LONG = 1.0
+
+
+class _Lead:
+    """Says what is computed before the wanted time, if that takes long; on a terminal, with the share that is done."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._said = ""
+        self._percent = -1
+
+    def __call__(self, what: str, share: float) -> None:
+        if self._said != what and time.monotonic() > self._began + _LONG:
+            self._said = what
+            say(f"{what} depends on what comes before, so that is computed first")
+        percent = int(100 * share)
+        if self._said and percent != self._percent and sys.stderr.isatty():
+            self._percent = percent
+            click.echo(f"\r{percent} %\r", nl=False, err=True)
 
 
 def _progress(items: Iterable[T], total: int) -> Iterator[T]:

@@ -8,7 +8,7 @@ to the bit. Programs that remember pictures have no checkpoints: advancing these
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from weft.backends.base import Env
@@ -61,14 +61,19 @@ def _advances_numbers(kernel: Kernel) -> bool:
     return not any(node.op == "sample" for section in prologues for node in section.walk())
 
 
-def checkpoints(program: LoadedProgram, env: Env, fps: float, wanted: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+def checkpoints(
+    program: LoadedProgram, env: Env, fps: float, wanted: Iterable[int],
+    passed: Callable[[float], object] = lambda share: None,
+) -> Iterator[tuple[int, bytes]]:
     """What a program of the size ONE_PIXEL remembers before each of the wanted frames, as bytes for `restore`, with
-    the number of the frame. It begins with frame 0. `env` is that of the whole picture."""
+    the number of the frame. It begins with frame 0. `env` is that of the whole picture. `passed` is called with the
+    share that is done."""
     given = {each.name: getattr(env, each.name) for each in fields(env)} | {"width": 1, "height": 1}
     numbers = sorted(set(wanted))
     at = 0
     for number in numbers:
         for tick in range(at, number):
+            passed(tick / numbers[-1])
             time = tick / fps
             now = {**given, "tick": tick, "abstime": time, "pictures": program.pictures_at(time, exactly=True)}
             program.runner.run(_AdvancingEnv(**now, full=env.size))

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 import weft
 from weft.backends.base import Env
+from weft.backends.cpu import CpuBackend
 from weft.backends.select import Choice
 from weft.beats import Beats
 from weft.cameras import watching
@@ -40,7 +42,7 @@ from weft.runtime.findings import (
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader, UnopenedError
 from weft.runtime.recovery import MemoryChange, MemoryWatch
-from weft.runtime.sound.mixer import Levels, Rendering, channels_of
+from weft.runtime.sound.mixer import BLOCK, Levels, Rendering, channels_of
 from weft.runtime.sound.shared import RING
 
 Pixels = npt.NDArray[Any]
@@ -165,13 +167,15 @@ class Decimator:
 class _WantedSamples:
     """Of the samples that are computed, from the first one on, those from `first` to before `stop` of a decimator."""
 
-    def __init__(self, decimator: Decimator, first: int, stop: int, levels: Levels | None, clips: bool) -> None:
-        """Adds what is wanted to `levels`, and clips it after that."""
+    def __init__(
+        self, decimator: Decimator, first: int, stop: int, levels: Levels | None, clips: bool, at: int
+    ) -> None:
+        """Adds what is wanted to `levels`, and clips it after that. The first sample that comes has the number `at`."""
         self._decimator = decimator
         self._first, self._stop = first, stop
         self._levels = levels
         self._clips = clips
-        self._at = 0
+        self._at = at
 
     def take(self, block: Samples) -> Iterator[Samples]:
         """What is wanted of the next samples, [samples, channels]."""
@@ -229,6 +233,9 @@ class Offline:
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
         """Of the samples that are kept."""
+        self.ahead: Callable[[str, float], object] = lambda what, share: None
+        """Is called again and again while it computes what comes before the wanted time, with words for what that is
+        and the share that is done."""
         self._recorder: Callable[[Samples], object] = lambda block: None
         """Gets each block of the sound that is computed for the frames."""
         self._env = Env(
@@ -376,7 +383,8 @@ class Offline:
     def checkpoints(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """What is remembered before each of these frames, for `play`. Raises WeftError."""
         advancing = self._here.prepare(self._program.compiled, ONE_PIXEL)
-        return checkpoints(advancing, self._env, self._fps, numbers)
+        passed = partial(self.ahead, "what it remembers")
+        return checkpoints(advancing, self._env, self._fps, numbers, passed)
 
     @property
     def _reads_sound(self) -> bool:
@@ -423,20 +431,36 @@ class Offline:
         WeftError if there is none."""
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
-        wanted, end_of_all = self._wanted(start, end)
-        for block in self._all_samples(end_of_all):
+        # Blocks are cut where they would be cut from the beginning on.
+        begin = round(start * self.rate) // BLOCK * BLOCK if self._begins_anywhere else 0
+        wanted, end_of_all = self._wanted(start, end, begin)
+        first = round(start * self._sound.rate)
+        for done, block in zip(itertools.count(begin, BLOCK), self._all_samples(end_of_all), strict=False):
+            if done < first:
+                self.ahead("the sound", done / first)
             yield from wanted.take(block)
 
-    def _wanted(self, start: float, end: float) -> tuple[_WantedSamples, int]:
-        """What picks the samples from `start` to `end` seconds out of all, and how many have to be computed for them.
-        Their levels are collected."""
+    @property
+    def _begins_anywhere(self) -> bool:
+        """Whether no sample depends on those before it, so that these need not be computed."""
+        compiled = self._program.compiled
+        if self._sound is None or self._reads_sound or self._program.runner.feeds_streams or compiled.heard:
+            return False
+        on_cpu = all(isinstance(part.backend, CpuBackend) for part in self._sound.parts)  # a card cuts blocks anew
+        remembers = any(unit.kernel.remembers for unit in compiled.streaming.units)
+        return self.oversample == 1 and on_cpu and not remembers
+
+    def _wanted(self, start: float, end: float, begin: int) -> tuple[_WantedSamples, int]:
+        """What picks the samples from `start` to `end` seconds out of those from number `begin` on, and the number at
+        which these may end. Their levels are collected."""
         assert self._sound is not None
         first, stop = (round(seconds * self.rate) for seconds in (start, end))
+        self._sound.skip_to(begin)
         levels = self._sound.mixer.levels = Levels(first * self.oversample, stop * self.oversample)
         decimator, is_filtered = Decimator(self.oversample, self.channels), self.oversample > 1
         self._levels = Levels(first, stop) if is_filtered else levels
         kept = self._levels if is_filtered else None
-        return _WantedSamples(decimator, first, stop, kept, self._clips and is_filtered), decimator.needed(stop)
+        return _WantedSamples(decimator, first, stop, kept, self._clips and is_filtered, begin), decimator.needed(stop)
 
     def film(self, wanted: Iterable[int], numbers: range, record: Callable[[Samples], object]) -> FilmFrames:
         """The wanted frames out of a film of the frames `numbers`, as for `play`. Meanwhile, `record` gets the sound of
@@ -454,7 +478,10 @@ class Offline:
         self, steps: range | list[int], numbers: range, record: Callable[[Samples], object]
     ) -> Iterator[tuple[int, Pixels]]:
         assert self._sound is not None
-        wanted, end_of_all = self._wanted(numbers.start / self._fps, numbers.stop / self._fps)
+        # How the sound is cut into blocks does not depend on which frames are wanted.
+        heard = numbers.start if self._begins_anywhere else 0
+        begin = self._sample_after((heard - 1) / self._fps) if heard else 0
+        wanted, end_of_all = self._wanted(numbers.start / self._fps, numbers.stop / self._fps, begin)
 
         def take(block: Samples) -> None:
             for piece in wanted.take(block):
@@ -462,10 +489,10 @@ class Offline:
 
         self._recorder = take
         self._begin(steps)
-        heard = 0
         for number in steps:
-            # How the sound is cut into blocks does not depend on which frames are wanted.
             while heard <= number:
+                if heard < numbers.start:
+                    self.ahead("the sound", heard / numbers.start)
                 self._hear_until(heard)
                 heard += 1
             yield number, self._tick(number, number / self._fps)

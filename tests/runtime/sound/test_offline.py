@@ -54,8 +54,12 @@ audio(level@v, phasor(100) + level@v)
 """
 
 
+FORGETS = "audio(sin(me@time * 441 * tau) * 0.5 + white_noise(1) * 0.1, me@x)\ndisplay(me@x + me@time)\n"
+FORGETS = "#use std.synth\n" + FORGETS
+
+
 @pytest.mark.parametrize("executor", ["vm", "vector", "native"])
-@pytest.mark.parametrize("text", [ECHO, TOUCH], ids=["alone", "with a picture"])
+@pytest.mark.parametrize("text", [ECHO, TOUCH, FORGETS], ids=["alone", "with a picture", "without memory"])
 def test_wherever_it_is_cut_it_is_a_piece_of_the_whole(text: str, executor: str) -> None:
     whole = heard(text, 0, 0.25, executor)
     assert whole.shape == (round(0.25 * RATE), 2)
@@ -64,6 +68,37 @@ def test_wherever_it_is_cut_it_is_a_piece_of_the_whole(text: str, executor: str)
     for start, end in ((0, 1 / RATE), (0, 0.1), (0.03, 0.031), (frame, 2 * frame), (0.0637, 0.2001), (0.249, 0.25)):
         first, behind = round(start * RATE), round(end * RATE)
         assert np.array_equal(heard(text, start, end, executor), whole[first:behind])
+
+
+def film_sound(text: str, frames: range) -> tuple[NDArray[np.float32], list[str]]:
+    """The sound of some frames, and what is computed before it."""
+    rendering, pieces, before = offline(text), list[NDArray[np.float32]](), list[str]()
+    rendering.ahead = lambda what, share: before.append(what)
+    for _ in rendering.film(frames, frames, pieces.append).frames:
+        pass
+    return np.concatenate(pieces), before
+
+
+def test_what_depends_on_nothing_before_begins_where_it_is_wanted() -> None:
+    text = FORGETS.replace("white_noise(1)", "me@y")
+    whole, _ = film_sound(text, range(40))
+    late, before = film_sound(text, range(35, 40))
+    assert not before
+    assert np.array_equal(late, whole[-len(late) :])
+    _, before = film_sound(ECHO + "display(me@x)\n", range(35, 40))
+    assert set(before) == {"the sound"}
+    alone = offline(text)
+    alone.ahead = lambda what, share: before.clear()
+    assert sum(map(len, alone.samples(1600, 1600.1))) == RATE // 10
+    assert before, "nothing was computed before"
+
+
+def test_what_a_picture_remembers_is_said_to_be_computed_first() -> None:
+    rendering, before = offline("display(me@x * integrate(1))\n"), list[tuple[str, float]]()
+    rendering.ahead = lambda what, share: before.append((what, share))
+    assert [number for number, _ in rendering.play(rendering.steps([30]))] == [30]
+    assert before[0] == ("what it remembers", 0)
+    assert before[-1] == ("what it remembers", 29 / 30)
 
 
 def test_samples_are_as_they_are_or_clipped_on_demand() -> None:

@@ -677,6 +677,15 @@ class Rendering:
         rows = recent.rows(compiled)
         self.mixer.enter(self.mixer.prepare(loader, compiled, 0.0, None, rows, self._views, heard=self._heard))
 
+    @property
+    def parts(self) -> tuple[RunningSubgraph, ...]:
+        """The parts of the program that plays."""
+        return self.mixer.latest.loaded.runner.parts if self.mixer.latest is not None else ()
+
+    def skip_to(self, first: int) -> None:
+        """Goes to a later sample, if no sample depends on those before it."""
+        self._place.next = first
+
     def listen(self, heard: HeardName) -> LivePicture:
         """The picture of what an analysis hears."""
         known = self._heard
