@@ -222,3 +222,44 @@ def test_another_file_may_be_asked_for(tmp_path: Path) -> None:
     session.begin()
     session.run(screen)
     assert (session.stopping, session.patches.place) == ("closed", "2 of 2")
+
+
+def test_the_next_patch_is_compiled_before_it_is_asked_for_as_it_was_saved_last(tmp_path: Path) -> None:
+    a, b, events = tmp_path / "a.weft", tmp_path / "b.weft", tmp_path / "events"
+    for number, path in enumerate((a, b)):
+        path.write_text(TEXT.format(number=number, start=1))
+    session = _session(SetList([a, b]), [])
+    session.reporter.events = EventLog(str(events))
+
+    def is_ready() -> bool:
+        saved = session._next_text()
+        return saved is not None and session._worker._remembered.find(saved) is not None
+
+    screen = Player([
+        (is_ready, lambda: b.write_text(TEXT.format(number=2, start=1)) and None),
+        (is_ready, lambda: session.command("next")),
+        (lambda: session._compute[2] == 2, lambda: session.command("leave")),
+    ])  # fmt: skip
+    session.begin()
+    session.run(screen)
+    session.reporter.events.close()
+    assert session.stopping == "closed"
+    found = [json.loads(line) for line in events.read_text().splitlines()]
+    (swap,) = [event for event in found if event["event"] == "swap"]
+    assert (swap["cached"], swap["recompiled"]) == (["compute/compute"], [])
+
+
+def test_a_next_patch_with_errors_is_said_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.weft", tmp_path / "b.weft"
+    a.write_text(TEXT.format(number=0, start=1))
+    b.write_text("display(sin(me@x)\n")
+    told: list[Diagnostic] = []
+    session = _session(SetList([a, b]), told)
+    screen = Player([
+        (lambda: bool(session._worker._refused_ahead), lambda: told.append(Diagnostic("warning", "so-far", "none"))),
+        (lambda: bool(session._compute), lambda: session.command("next")),
+        (lambda: len(told) > 1, lambda: session.command("leave")),
+    ])  # fmt: skip
+    session.begin()
+    session.run(screen)
+    assert [problem.code for problem in told] == ["so-far", "unclosed-bracket"]

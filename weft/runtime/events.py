@@ -312,6 +312,8 @@ class Reporter:
     _ailing: dict[str, str | None] = field(default_factory=dict)
     _watching: frozenset[str] = frozenset()
     _bpm: float = 0.0
+    _file: str = ""
+    """The file of the program that was swapped in last."""
 
     def begin(self) -> None:
         """A new program begins to play."""
@@ -455,7 +457,9 @@ class Reporter:
         self._stages = (" · ".join(f"{name} {each:.0f}" for name, each in stages.items() if each >= 1) + " ms",)
         words = f"updated in {latency:.0f} ms"
         new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
-        changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"
+        known = "back to an earlier version" if loaded.compiled.file == self._file else "compiled before"
+        self._file = loaded.compiled.file
+        changed = known if outcome.from_cache else f"{new} of {total} subgraphs new"
         self.notices.note(words)
         self.echo(f"{words} · {changed}")
 

@@ -139,14 +139,19 @@ class SetList:
 
     def move(self, step: int) -> Path | None:
         """Goes to a later patch, or an earlier one, around the ends; None if there is no other."""
+        found = self.neighbour(step)
+        self.current = found or self.current
+        return found
+
+    def neighbour(self, step: int) -> Path | None:
+        """A later patch, or an earlier one, around the ends; None if there is no other. For any thread."""
         patches = self.patches
         if self.current not in patches:
             # It was deleted: the next one has moved up.
             patches = sorted([*patches, self.current], key=natural_order)
         if len(patches) < 2:
             return None
-        self.current = patches[(patches.index(self.current) + step) % len(patches)]
-        return self.current
+        return patches[(patches.index(self.current) + step) % len(patches)]
 
     def load(self, patch: Path) -> Path:
         """Goes to a patch, which is put at the end of the list if it is not in it."""

@@ -302,6 +302,13 @@ class Saves:
         self._files = {}
         self._watch(self.last, {})
 
+    def ahead(self, path: Path) -> Saved | None:
+        """What would be compiled if another file was opened now; None if it cannot be read. For any thread."""
+        state = read_text(path)
+        if state.problem is not None:
+            return None
+        return Saved(state.data or b"", time.monotonic(), None, self.last.room, name=str(path))
+
     def _submit(self, state: FileState, moment: float) -> None:
         """Queues a state of the file. The lock must be held."""
         is_first, name = self._programs.running is None, str(self._path)

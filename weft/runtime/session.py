@@ -157,6 +157,7 @@ class Session:
         """Set when the loop should look for a result, or end."""
         self._worker = CompileWorker(self.compiler.setup, self.programs, self.clock, self.inputs, self._finished)
         self._saves = Saves(self.path, self._worker, self.programs, self.reporter.events, self.fits)
+        self._worker.next_text = self._next_text
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self._base, self.reporter)
@@ -355,6 +356,11 @@ class Session:
             self.reporter.mention("there is no other patch: weft run a.weft b.weft plays several")
         else:
             self._open(path)
+
+    def _next_text(self) -> Saved | None:
+        """The next patch of the set list as it is now, if there is one. For any thread."""
+        path = self.patches.neighbour(1)
+        return None if path is None else self._saves.ahead(path)
 
     def _open(self, path: Path) -> None:
         self._read_values()

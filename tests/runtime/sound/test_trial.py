@@ -195,6 +195,28 @@ def test_what_each_pixel_takes_counts_for_the_whole_picture(tried: Try) -> None:
     assert tried("me<width> = 32\nme<height> = 18\ndisplay(sin(me@x * mouse@x))\n", frame=clock) == ()
 
 
+# Twelve images of 4000×3000, of which a frame reads and writes 1.2 GB.
+MANY_IMAGES = (
+    "me<width> = 4000\nme<height> = 3000\nspindle trail(x, k) :: v { v = max(prev(v) * k, x) }\n"
+    "all = sum(<trail(sin(me@x * (i + 1)), 0.9) for i in (1 to 12)>)\ndisplay(all * me@time)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("tick", "verdict", "words"),
+    [
+        (0.001, [], ""),
+        (0.03, [("warning", "slow", "display")], "it remembers 12 images of 4000×3000, 1.2 GB"),
+        (0.1, [("error", "too-slow", "display")], "its first frames would take about 2"),
+    ],
+)
+def test_images_that_fit_into_no_cache_count(tried: Try, tick: float, verdict: list[object], words: str) -> None:
+    readings = count()
+    problems = tried(MANY_IMAGES, "native", frame=lambda: 0.0, own=lambda: tick * next(readings))
+    assert found(problems) == verdict
+    assert all(words in problem.message for problem in problems)
+
+
 # --- what stays off zero ----------------------------------------------------------------------------------------------
 
 

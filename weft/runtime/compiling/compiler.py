@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env, as_array
-from weft.backends.launch import Floats, Getter
+from weft.backends.launch import Floats, Getter, slot_bytes
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
@@ -69,13 +69,23 @@ _LONG = 32 * BLOCK
 # picture, and keys would seem to be ignored.
 _SLOWEST = 2.0
 
+# Bytes of images that a frame reads and writes. With fewer, the small frames of a trial say enough: what they lack is
+# that larger ones do not fit into the caches, and that memory is slow when it is first used.
+_MUCH = 256_000_000
+
+# Seconds for a frame, above which a patch that may play is said to be slow.
+_SLOW = 0.1
+
+# Bytes that a frame of their trial reads and writes: more than caches hold. And the number of these frames.
+_SOME, _FRAMES = 96_000_000, 4
+
 # How many times faster, at least, a graphics card is than the core that tries programs out in its place.
 _CARD = 30
 
 
 # Blocks of sound are so short that other work on the processor would outweigh their own cost, so what counts is the
 # time of the thread.
-_frame_clock, _block_clock = time.perf_counter, time.thread_time
+_frame_clock, _block_clock, _own_clock = time.perf_counter, time.thread_time, time.thread_time
 
 
 Listening: TypeAlias = Callable[[], tuple[Diagnostic, ...]]
@@ -132,14 +142,17 @@ def _tried(
     getter = _no_getter if sound is None else sound.rendering.getter
     here = replace(loader, stream_getter=getter) if streams else loader
     trial = _Trial(compiled, here, moment, _SIDE)
-    wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
+    first = next(iter(places.values()), None)
+    told = _too_much(compiled, here, moment, first)
+    wrong = () if passes(told) else told
+    wrong = wrong or not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
     if sound is not None and not wrong:
         if sound.not_numbers and trial.runner.feeds_streams:
             # The sound may depend on pictures: it is tried again with their values.
             play = partial(play, *trial.given())
             sound = play()
         wrong = not_numbers(sound.not_numbers, places, IN_SOUND) or sound.too_slow()
-    return Verdict(wrong, _listening(play) if streams and not wrong else None)
+    return Verdict(wrong or told, _listening(play) if streams and not wrong else None)
 
 
 def _listening(play: Callable[[], _SoundTrial]) -> Listening:
@@ -182,6 +195,12 @@ class _Trial:
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
         return {name: as_array(values) for name, values in found.items() if values is not None}
+
+    def own_seconds(self) -> float:
+        """The seconds of this thread that the next tick takes, however busy the computer is."""
+        started = _own_clock()
+        self.frame()
+        return _own_clock() - started
 
     def given(self) -> tuple[Mapping[str, float], Mapping[str, Floats]]:
         """What sounds read from the last frame: numbers, and strands that they sample."""
@@ -292,6 +311,44 @@ def _sound_of(compiled: CompiledProgram) -> object:
     return tuple(unit.hash for unit in units), compiled.settings, compiled.inputs
 
 
+def _too_much(
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, place: Span | None
+) -> tuple[Diagnostic, ...]:
+    """An error if a frame would take too long because of the images that it remembers, a warning if it would be slow.
+    Only for what is drawn by the CPU: a card has memory of its own."""
+    images, traffic, remembered = _images(compiled)
+    if traffic < _MUCH or loader.rehearsed(compiled):
+        return ()
+    trial = _Trial(compiled, loader, moment, math.ceil(max(compiled.size) * math.sqrt(_SOME / traffic)))
+    scale = compiled.size[0] * compiled.size[1] / trial.pixels
+    # Both cells of most rings are new at first; of the later frames, the fastest counts.
+    took = [scale * trial.own_seconds() for _ in range(_FRAMES)]
+    first, later = sum(took[:2]), min(took[2:])
+    what = f"it remembers {images} images of {compiled.size[0]}×{compiled.size[1]}, {remembered / 1e9:.1f} GB"
+    smaller = f"me<width> = {compiled.size[0] // 2} and me<height> = {compiled.size[1] // 2} make it four times faster"
+    hint = f"{smaller}; or remember fewer images"
+    if first > _SLOWEST:
+        words = f"its first frames would take about {first:.0f} seconds, and each later one {later:.1f}: {what}"
+        return (Diagnostic("error", "too-slow", words, place, hint),)
+    if later > _SLOW:
+        words = f"a core draws about {1 / later:.1f} frames a second of this: {what}"
+        return (Diagnostic("warning", "slow", words, place, hint),)
+    return ()
+
+
+def _images(compiled: CompiledProgram) -> tuple[int, int, int]:
+    """How many images a program keeps, the bytes of them that a frame reads and writes, and those of all of them."""
+    images, traffic, remembered = 0, 0, 0
+    for unit in compiled.units:
+        width, height = compiled.size_of(unit, compiled.size)
+        for slot in unit.kernel.slots:
+            if slot.image and slot.key not in unit.borrowed:
+                images += slot.planes
+                traffic += 2 * slot_bytes(replace(slot, depth=0), (height, width))
+                remembered += slot_bytes(slot, (height, width))
+    return images, traffic, remembered
+
+
 def _too_slow(
     compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, first: _Trial
 ) -> tuple[Diagnostic, ...]:
@@ -328,6 +385,8 @@ class Saved:
     room: tuple[int, int] | None = None
     is_first: bool = False
     name: str = ""
+    is_ahead: bool = False
+    """Whether it is compiled before anybody has asked for it."""
 
     @property
     def hash(self) -> str:
@@ -405,6 +464,10 @@ class Compiler:
     """What the last sound depends on that has passed its trial."""
     _heard: object = None
     """What the last sound depends on about which there was nothing to say when it was listened to."""
+
+    def anew(self) -> Compiler:
+        """A compiler with the same devices that has compiled nothing yet."""
+        return Compiler(self.setup, self.contexts, self.loader)
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:

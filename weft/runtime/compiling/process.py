@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -362,6 +363,9 @@ _FRAMES = 0.035
 # After so many seconds without a message, another one is not likely to come just now.
 _LONG_PAUSE = 2.0
 
+# Of how many files it is kept what their texts have left: of the one that plays, the next one, and the one before.
+_MOST_FILES = 3
+
 # To collect all garbage takes a tenth of a second or more, for which a message would have to wait. It is done in a long
 # pause; or at the beginning of any, after so many builds from nothing. While texts come in less than `_HURRY` seconds,
 # the next one would come too early, and it takes more of them.
@@ -379,6 +383,8 @@ class _CompileServer:
         """Whether the current work may be abandoned."""
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
+        self._compilers: OrderedDict[str, Compiler] = OrderedDict()
+        """Those of the files that were compiled last, that of the latest at the end."""
         self._asked = time.monotonic()
         """When the last message came."""
         self._text_came = -math.inf
@@ -423,12 +429,28 @@ class _CompileServer:
                     gc.disable()
                     gc.freeze()
                     is_new = False
+                self._compilers.clear()
             elif message is not None:
-                self._answer(compiler, message)
+                chosen = compiler
+                if isinstance(message, CompileRequest) and isinstance(compiler, Compiler):
+                    chosen = self._compiler_of(message.saved.name, compiler)
+                    compiler = compiler if message.saved.is_ahead else chosen
+                self._answer(chosen, message)
                 del message
                 self._uncollected += 1
                 if self._uncollected > _MOST_UNCOLLECTED:
                     self._collect()
+
+    def _compiler_of(self, name: str, compiler: Compiler) -> Compiler:
+        """The compiler for the texts of a file, which has what the last of them has left. `compiler` is one of them."""
+        if not self._compilers:
+            self._compilers[name] = compiler
+        found = self._compilers[name] = self._compilers.get(name) or compiler.anew()
+        self._compilers.move_to_end(name)
+        while len(self._compilers) > _MOST_FILES:
+            self._compilers.popitem(last=False)
+            found.left += 1
+        return found
 
     def _collect(self, everything: bool = False) -> None:
         """Collects garbage among what was made since the last time, or among `everything`, which takes long. What is

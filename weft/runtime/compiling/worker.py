@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +38,9 @@ _YOUNG = 5.0
 
 # Seconds in which the thread has to end.
 _THREAD_LEAVES = 2.0
+
+# Seconds without another task after which it looks whether the next text is still to be compiled.
+_IDLE = 1.0
 
 REMEMBERED = 32
 """The number of earlier texts that need not be compiled again. Their programs take some 100 kB each."""
@@ -177,8 +180,13 @@ class _Unheard:
     remembered: Remembered
 
 
+class _LookAhead:
+    """The task of compiling the text that is likely to be asked for next."""
+
+
 class CompileWorker:
-    """The thread and its compile process. Texts that are replaced before their turn are never compiled."""
+    """The thread and its compile process. Texts that are replaced before their turn are never compiled. When nothing
+    else is to be done, it compiles the next text ahead."""
 
     def __init__(self, setup: Setup, programs: Programs, clock: Clock, inputs: Inputs, wake: threading.Event) -> None:
         """The kernels of the program that plays can be used again, and a new one is tried out at the moment of `clock`
@@ -197,6 +205,10 @@ class CompileWorker:
         self._waiting: Saved | None = None
         self._at: Saved | None = None
         self._improvable: tuple[str, LoadedProgram] | None = None
+        self.next_text: Callable[[], Saved | None] = lambda: None
+        """Gives the text that is likely to be asked for next. The thread of the worker calls it."""
+        self._refused_ahead: tuple[object, ...] = ()
+        """What the last text was that was compiled ahead and refused."""
         self._finished = Finished()
         self._better_elsewhere: set[str] = set()
         """The hashes of units that are played elsewhere and already have better code."""
@@ -278,6 +290,8 @@ class CompileWorker:
                     self._replace(task)
                 elif isinstance(task, _Unheard):
                     self._hear(task)
+                elif isinstance(task, _LookAhead):
+                    self._look_ahead()
                 else:
                     try:
                         self._better(*task)
@@ -289,9 +303,9 @@ class CompileWorker:
         finally:
             self._process.end()
 
-    def _next(self) -> Saved | str | _Unheard | tuple[str, LoadedProgram] | None:
+    def _next(self) -> Saved | str | _Unheard | _LookAhead | tuple[str, LoadedProgram] | None:
         """Waits for a text, for the end of the process, which gives its reason, or, when neither comes, for what the
-        process may have heard, or for a program that can be improved; None at the end."""
+        process may have heard, for a program that can be improved, or for the next text; None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
                 if self._has_process_ended:
@@ -302,13 +316,15 @@ class CompileWorker:
                 unheard = self._unheard
                 if unheard is not None and not self._process.listens_to(unheard.number):
                     unheard = self._unheard = None
-                settled = None if self._improvable is None else SETTLED
+                settled = _IDLE if self._improvable is None else SETTLED
                 was_notified = self._condition.wait(settled if unheard is None else GLANCE)
                 if not was_notified and unheard is not None:
                     return unheard
                 if not was_notified and self._improvable is not None:
                     task, self._improvable = self._improvable, None
                     return task
+                if not was_notified:
+                    return _LookAhead()
             self._at, self._waiting = self._waiting, None
             return None if self._ended else self._at
 
@@ -344,7 +360,7 @@ class CompileWorker:
         if setup is not None:
             with suppress(CompilerDiedError):  # the next process begins with it
                 self._process.change(setup)
-            self._remembered = Remembered()
+            self._remembered, self._refused_ahead = Remembered(), ()
 
     def _better(self, text: str, loaded: LoadedProgram) -> None:
         """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
@@ -413,13 +429,49 @@ class CompileWorker:
                 self._finished.afterthoughts.append(Afterthought(unheard.saved, heard.problems))
             self._wake.set()
 
+    def _look_ahead(self) -> None:
+        """Compiles and tries out the next text, unless that is known, so that it is at once there when it is asked for.
+        It gives way to any other text."""
+        saved = self.next_text() if self._programs.running is not None else None
+        if saved is None or _key(saved) == self._refused_ahead or self._remembered.find(saved) is not None:
+            return
+
+        def give_up() -> bool:
+            waiting = self._waiting
+            return self._ended or (waiting is not None and _key(waiting) != _key(saved))
+
+        try:
+            number = self._process.ask(replace(saved, is_ahead=True), self._moment)
+            made = self._process.answer(CompileResult, give_up)
+            tried = None if made is None or made.compiled is None else self._process.answer(Tried, give_up)
+        except CompilerDiedError as failure:
+            self._refused_ahead = _key(saved)
+            self._replace(str(failure))
+            return
+        if made is None or (tried is None and made.compiled is not None):
+            return
+        self._refused_ahead = _key(saved)
+        if tried is not None and passes(tried.problems):
+            self._remember(number, saved, replace(made, diagnostics=(*made.diagnostics, *tried.problems)))
+
+    @property
+    def _moment(self) -> Moment:
+        tick = self._clock.latest
+        return Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
+
+    def _remember(self, number: int, saved: Saved, passed: CompileResult) -> None:
+        """Remembers a text that has passed its trial, by the number of its request: now, or when it was listened to."""
+        if self._process.listens_to(number):
+            self._unheard = _Unheard(number, saved, passed, self._remembered)
+        else:
+            self._remembered.add(saved, passed)
+
     def _compile(self, saved: Saved) -> LoadResult | None:
         def give_up() -> bool:
             return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
 
-        running, tick = self._programs.running, self._clock.latest
-        moment = Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
-        number = self._process.ask(saved, moment)
+        running = self._programs.running
+        number = self._process.ask(saved, self._moment)
         made = self._process.answer(CompileResult, give_up)
         if made is None:
             return None
@@ -439,10 +491,6 @@ class CompileWorker:
         if not passes(mild):
             return LoadResult(saved, None, mistakes, made.files)
         if mild == mistakes:
-            passed = replace(made, diagnostics=(*made.diagnostics, *mistakes))
-            if self._process.listens_to(number):
-                self._unheard = _Unheard(number, saved, passed, self._remembered)
-            else:
-                self._remembered.add(saved, passed)
+            self._remember(number, saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
         stages = {**outcome.stages, "tried": time.monotonic()}
         return replace(outcome, diagnostics=(*outcome.diagnostics, *mild), stages=stages)
