@@ -30,6 +30,17 @@ s = bars(4)
 t = bars(7) |> turned(0.8)
 o = prev(o) * 0.9 + s * 0.1
 """
+FOR_SHADERS = """
+#use std.picture
+#use std.coord
+#use std.map
+#use std.sdf
+p<x, y> = centre()
+v<x, y, z> = unit(<me@x, 1, 0.5>)
+n<x, y, z> = unit(<0, 1, me@y>)
+x = me@x
+s = bars(4)
+"""
 FOR_SOUNDS = """
 #use std.synth
 #use std.music
@@ -49,8 +60,8 @@ def problems(text: str) -> list[str]:
     return [diagnostic.render() for diagnostic in check(Source("here.weft", text), load_registry().contexts)]
 
 
-def test_there_are_five_sketches_five_sounds_and_a_drum_machine() -> None:
-    assert (len(PICTURES), len(SOUNDS)) == (5, 6)
+def test_there_are_eight_sketches_five_sounds_and_a_drum_machine() -> None:
+    assert (len(PICTURES), len(SOUNDS)) == (8, 6)
     assert TEXT.count("```weft\n") == len(PAIRS), "each stands behind what it is elsewhere"
 
 
@@ -79,10 +90,11 @@ def test_a_sound_is_heard_and_does_not_click(text: str) -> None:
 
 def test_the_words_in_the_tables_are_right() -> None:
     """All of one table at once: each is read by a strand of its own."""
-    for section, prelude, least in (("Hydra", FOR_PICTURES, 30), ("Faust", FOR_SOUNDS, 20)):
+    shaders = "GLSL, Shadertoy and Processing"
+    for section, prelude, least in (("Hydra", FOR_PICTURES, 30), (shaders, FOR_SHADERS, 28), ("Faust", FOR_SOUNDS, 20)):
         found = words(section)
         assert len(found) >= least
         lines = [f"word_{at} = {word}" for at, word in enumerate(found)]
         shown = " + ".join(f"sum(word_{at}) * 0.001" for at in range(len(found)))
-        statement = "display" if section == "Hydra" else "audio"
+        statement = "audio" if section == "Faust" else "display"
         assert problems("\n".join([prelude, *lines, f"{statement}({shown})"])) == []
