@@ -64,6 +64,11 @@ class Reach:
     folders: tuple[str, ...]
     network: bool
 
+    @property
+    def own(self) -> str:
+        """The folder of the patch."""
+        return self.folders[0]
+
     def denial_of_file(self, path: str) -> Denial | None:
         """Why a file may not be opened; None if it may. Nothing is said about whether it is there."""
         try:

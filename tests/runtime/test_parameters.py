@@ -127,6 +127,23 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damaged: bytes) -> None:
     assert made.values == {}
 
 
+def test_a_link_that_leads_out_of_the_folder_is_neither_read_nor_written_through(tmp_path: Path) -> None:
+    """A folder from somebody else may bring it along."""
+    outside, folder = tmp_path / "outside.json", tmp_path / "folder"
+    text = '{"parameters": {"on@v": {"value": 1, "start": 0, "low": 0, "high": 1}}}'
+    outside.write_text(text)
+    folder.mkdir()
+    (folder / "patch.weft.values").symlink_to(outside)
+    made = bank(file=folder / "patch.weft")
+    file = ValuesFile(folder / "patch.weft", made)
+    assert str(file.read()).startswith("patch.weft.values is not read: it lies outside")
+    assert made.values == {}
+    made.set("on@v", 1)
+    assert file.close() is None
+    assert outside.read_text() == text
+    assert not file.path.is_symlink()
+
+
 def test_a_file_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
     made = bank(file=tmp_path / "gone" / "patch.weft")
     file = ValuesFile(tmp_path / "gone" / "patch.weft", made)

@@ -45,6 +45,11 @@ def world(folder: Path, port: int) -> Path:
         (patches / f"link{path.suffix or '.fifo'}").symlink_to(path)
     (patches / "folder").symlink_to(outside)
     (patches / "zero.png").symlink_to("/dev/zero")
+    (patches / "deep").mkdir()
+    (patches / "deep" / "outlet.weft").write_text('display(me@x, to: "pipe:../fifo")\n')
+    (patches / "deep" / "camera.weft").write_text('camera("../../outside/secret.mp4")::c<r>\ndisplay(c@r)\n')
+    os.mkfifo(patches.parent / "fifo")
+    os.mkfifo(patches / "fifo")
     os.mkfifo(patches / "waiting.png")
     os.mkfifo(patches / "waiting.weft")
     for name, text in _PLAYLISTS.items():
@@ -123,6 +128,8 @@ def hostile(patches: Path, port: int) -> dict[str, str]:
         f"v4l2:{outside}/fifo", "v4l2:folder/fifo", f"v4l2:{written}",
     )):  # fmt: skip
         texts[f"outlet-{number}"] = f'display(me@x, me@y, 0, to: "{target}")\n'
+    texts["outlet-of-an-include"] = '#include "deep/outlet.weft"\n'
+    texts["camera-of-an-include"] = '#include "deep/camera.weft"\n'
     return texts
 
 

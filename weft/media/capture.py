@@ -32,6 +32,8 @@ MAX_PIXELS = 3840 * 2160
 
 # What is reported before anything is open; most cameras give something like it.
 _USUAL = (720, 1280)
+# A generated picture for a trial, which does not wait for a large one: of several sizes, the last counts.
+_SMALL = "size=64x36"
 # What has a time of its own, and does not come by itself.
 _TIMED = ("generated", "file")
 _ENDED = "the process that reads it has ended"
@@ -62,7 +64,7 @@ class Capture(LiveSource):
         camera = camera_at(args)
         if camera.kind == "generated" and missing_library() is None:
             with contextlib.suppress(PictureError):
-                return TimedPicture(camera).at(0.0)
+                return TimedPicture(camera._replace(place=f"{camera.place} {_SMALL}")).at(0.0)
         return np.zeros((9, 16, 4), np.float32)
 
     def open(self, args: Arguments, offline: bool) -> LivePicture:

@@ -580,8 +580,8 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
         if kind == "v4l2" and not is_device(path):
             words = "a loopback camera is at /dev/video0, /dev/video1 and so on"
             report.error("unknown-camera", f'"{path}" is no camera', place, words)
-        folder = os.path.dirname(sink.statement.span.source.name)
-        denial = reach.denial_of_file(os.path.join(folder, path)) if kind == "pipe" else None
+        # Whichever text says it, its path is relative to the folder of the patch.
+        denial = reach.denial_of_file(os.path.join(reach.own, path)) if kind == "pipe" else None
         if denial is not None:
             report.error("not-allowed", f'"{path}" is not written to: {denial.reason}', place, denial.hint)
 

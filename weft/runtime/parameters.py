@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weft.disk import read_plain, replacing
+from weft.permissions import DEFAULT_PERMISSIONS
 from weft.syntax.ast import Parameter, ParameterKind
 
 MOST_BYTES = 1 << 20
@@ -238,7 +239,11 @@ class ValuesFile:
         """The problem that was told last, until the file is written."""
 
     def read(self) -> str | None:
-        """Restores the values; returns a note about a file that is damaged, which is set aside."""
+        """Restores the values; returns a note about a file that is damaged, which is set aside, or to which a link
+        leads from the folder."""
+        denial = DEFAULT_PERMISSIONS.reach(self._patch).denial_of_file(str(self.path))
+        if denial is not None:
+            return f"{self.path.name} is not read: {denial.reason}; the values in the text count"
         try:
             data = read_plain(self.path, MOST_BYTES + 1)
         except FileNotFoundError:
