@@ -38,7 +38,7 @@ class Traced(NamedTuple):
 def missing_tracer() -> str | None:
     """Why nothing can be traced here; None if it can."""
     try:
-        attempt = "strace", "-f", "-e", "trace=execve", "true"
+        attempt = "strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "true"
         done = subprocess.run(attempt, capture_output=True, text=True, check=False)
     except OSError as problem:
         return f"strace: {problem.strerror}"
@@ -48,8 +48,9 @@ def missing_tracer() -> str | None:
 def traced(command: Sequence[str], folder: Path, logs: Path, environment: Mapping[str, str], patience: float) -> Traced:
     """Runs a command in a folder, and all that it starts, to its end."""
     logs.mkdir()
-    run = ["strace", "-ff", "-y", "-qq", "-s", "4096", "-e", f"trace={','.join(_CALLS)}", "-e", "signal=none"]
-    run += ["-o", str(logs / "t")]
+    # Only the calls that are asked for are stopped at.
+    run = ["strace", "-ff", "--seccomp-bpf", "-y", "-qq", "-s", "4096", "-e", f"trace={','.join(_CALLS)}"]
+    run += ["-e", "signal=none", "-o", str(logs / "t")]
     done = subprocess.run(
         [*run, *command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=patience, check=False,
