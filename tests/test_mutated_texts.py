@@ -31,7 +31,7 @@ CHUNK = 50
 _GENERATED = 30
 
 # Errors that are about a text as a whole.
-_WITHOUT_PLACE = {"no-output", "text-too-large", "unreadable-file"}
+_WITHOUT_PLACE = {"text-too-large", "unreadable-file"}
 
 
 @lru_cache(1)

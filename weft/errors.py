@@ -467,6 +467,9 @@ class Report:
             raise WeftError(*self)
 
 
+CLOSE_NAME: Final = "did you mean"
+"""How a hint with a known name begins."""
+
 # Comparing two names letter by letter takes long, so of many names only this number of likely ones is compared.
 _LIKELY: Final = 8
 
@@ -478,7 +481,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
         pairs = _pairs(name)
         candidates = nlargest(_LIKELY, candidates, key=lambda each: len(pairs & _pairs(each)) - len(each) / 64)
     close = get_close_matches(name, candidates, n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else None
+    return f'{CLOSE_NAME} "{close[0]}"?' if close else None
 
 
 @lru_cache(maxsize=4096)

@@ -125,6 +125,22 @@ def test_what_is_mended_means_what_was_meant(weft, before, after):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+def test_what_is_mended_has_the_line_ends_of_the_file(weft):
+    path = weft.folder / "wrong.weft"
+    path.write_bytes(b"// a\r\na<t, u> = <0.1, 0.2>\r\ndisplay(hsv(a.t))\r\n")
+    weft("check", "--fix", "wrong.weft")
+    assert path.read_bytes() == b"// a\r\n#use std.color\r\na<t, u> = <0.1, 0.2>\r\ndisplay(hsv(a@t))\r\n"
+
+
+def test_no_library_is_added_that_would_change_other_calls(weft):
+    text = "box = me@x * me@y\ndisplay(box(0.5, 0.5) + circle(<me@x, me@y>, 0.3))\n"
+    path = weft.file("wrong.weft", text)
+    assert "write #use std.sdf at the top" in weft("check", "--fix", "wrong.weft", code=1).stderr
+    assert path.read_text() == text
+    weft.file("wrong.weft", text.replace("box(0.5, 0.5)", "box"))
+    weft("check", "--fix", "wrong.weft")
+
+
 def test_a_pipe_in_the_place_of_a_file_is_an_error_at_once(weft):
     os.mkfifo(weft.folder / "pipe.weft")
     assert "it is not a file with contents" in weft("check", "pipe.weft", code=3).stderr

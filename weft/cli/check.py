@@ -67,11 +67,13 @@ def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
 
 
 def _mend(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
-    """Puts the texts in their places, the last first, so that the others stay where they are."""
+    """Puts the texts in their places, the last first, so that the others stay where they are. What is new has the line
+    ends of the file."""
     text = fixes[0][0].source.text
+    ending = "\r\n" if "\r\n" in text else "\n"
     in_order = sorted(fixes, key=lambda each: each[0].start)
     for place, new in reversed(in_order):
-        text = text[: place.start] + new + text[place.end :]
+        text = text[: place.start] + new.replace("\n", ending) + text[place.end :]
     write_file(Path(file).resolve(), text.encode())
     for place, new in fixes:
         was = f"`{place.text}` is now " if place.text else "added "

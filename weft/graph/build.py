@@ -460,6 +460,9 @@ def _way_round(first: StrandRef, reads: Mapping[StrandRef, Collection[StrandRef]
     return way[::-1]
 
 
+# The strands and statements with mistakes after which no more are looked for: a long text can have any number.
+_MOST_FAILURES = 2000
+
 # How the paths begin of spindles that are checked without being called.
 _CHECK = "(check "
 
@@ -485,6 +488,7 @@ class _GraphBuilder:
         self._checked = known.checked
         self._planar_before = len(known.domain.planar)
         self.parts: dict[str, list[SinkPart]] = {}
+        self._failures = 0
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
         """Diagnostics in bodies, without and with the first call that led there."""
 
@@ -492,12 +496,17 @@ class _GraphBuilder:
         self, work: Callable[[], T], within: Walkable | None = None, scope: Scope = _PATCH
     ) -> T | None:
         """The result of some work on an expression or statement in a scope; None if it failed, or if the budget is
-        spent, which is reported only once. Of one that failed, all unknown names are reported."""
-        if self.budget.is_spent:
+        spent, which is reported only once. Of one that failed, all unknown names are reported. After many errors,
+        nothing is looked for any more."""
+        if self.budget.is_spent or self._failures >= _MOST_FAILURES:
             return None
         try:
             return work()
         except WeftError as failure:
+            self._failures += 1
+            if self._failures == _MOST_FAILURES:
+                hint = "fix those above first: the rest was not checked"
+                self.report.error("too-many-errors", "there are too many mistakes", failure.diagnostics[0].span, hint)
             for found in failure.diagnostics:
                 at_call = at_the_call(found, self.patch, within)
                 if at_call.span is not found.span or at_call is found:

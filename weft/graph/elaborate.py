@@ -521,9 +521,12 @@ class Elaborator(Generic[V]):
     def cycle(self, steps: Sequence[StrandRef]) -> WeftError:
         """The error for strands of which each reads the next one, and the last is the first."""
         reads = [(self.references[a].strands[b], f"{a.short} reads {b.short} here") for a, b in pairwise(steps)]
+        hint = "prev(…) reads the value of one tick ago, which makes feedback possible"
+        if len(steps) == 2:
+            hint = f"prev({steps[0].short}) is its value of one tick ago; only in a spindle a name gets a new value"
         return error(
             CYCLE, f"{steps[0].short} depends on itself: {steps_of([step.short for step in steps])}", reads[-1][0],
-            "prev(…) reads the value of one tick ago, which makes feedback possible", reads[:-1],
+            hint, reads[:-1],
         )  # fmt: skip
 
     def _defined(self, ref: StrandRef, at: Coordinates[V]) -> Eventual[V]:

@@ -50,6 +50,16 @@ _OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
 _STEPS_OF_A_BODY = 20
 _STEPS_OF_A_LOCAL = 6
 
+
+def _count_hint(group: StrandGroup, names: Sequence[str], span: Span) -> str:
+    """How a group gets as many strands as there are names for it."""
+    lacking = len(names) - len(group)
+    if lacking > 0:
+        more = "one more member" if lacking == 1 else f"{lacking} more members"
+        return f"give it {more}, or leave out {', '.join(names[len(group):])}"
+    return f"give as many outputs as there are strands, or {pick_hint(span, group)}"
+
+
 # Stands for a group that was not looked for yet.
 _UNSEEN = StrandGroup(("",), ())
 
@@ -441,16 +451,15 @@ class Resolver(NameLookup):
         if len(group) == 1:
             return group.members[0]
         broadcast = scope.broadcast
+        if broadcast is not None and all(name in group.names for name in broadcast.names):
+            return group.members[group.names.index(broadcast.names[broadcast.index])]
         if broadcast is None or len(broadcast.names) == 1:
             raise error("several-strands", f"this is {strands(group)}, and one is needed here", span,
                         pick_hint(span, group))  # fmt: skip
-        if all(name in group.names for name in broadcast.names):
-            return group.members[group.names.index(broadcast.names[broadcast.index])]
         if len(group) == len(broadcast.names):
             return group.members[broadcast.index]
         raise error("count-mismatch", f"this is {strands(group)}, and {len(broadcast.names)} are needed here "
-                    f"({', '.join(broadcast.names)})", span, "give as many outputs as there are strands, or "
-                    + pick_hint(span, group))  # fmt: skip
+                    f"({', '.join(broadcast.names)})", span, _count_hint(group, broadcast.names, span))  # fmt: skip
 
     def positional(self, expression: Expression, scope: Scope) -> tuple[Coordinate, ...]:
         """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
@@ -668,7 +677,7 @@ class Resolver(NameLookup):
             members = tuple(members[group.names.index(name)] for name in names)
         elif len(members) != len(names):
             raise error("count-mismatch", f"this is {strands(group)}, and {len(names)} are needed here "
-                        f"({', '.join(names)})", value.span, "give as many outputs as there are strands")  # fmt: skip
+                        f"({', '.join(names)})", value.span, _count_hint(group, names, value.span))  # fmt: skip
         return [StrandGroup(("",), (member,)) for member in members]
 
     def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:

@@ -132,6 +132,16 @@ def _binding(statement: Statement) -> tuple[str, object]:
     return "", None
 
 
+def name_of(statement: Statement) -> str:
+    """The name that a statement binds; empty if it binds none."""
+    return _binding(statement)[0]
+
+
+def mentioned_in(statement: Statement) -> frozenset[str]:
+    """The words in a statement that may be strands of the patch."""
+    return _words(statement).mentioned if isinstance(statement, _BINDING) else words_of(statement)
+
+
 def words_of(statement: Statement) -> frozenset[str]:
     """All words in the text of a statement."""
     return frozenset(_WORD.findall(statement.span.text))

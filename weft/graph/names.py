@@ -199,7 +199,8 @@ class _NameCollector:
             earlier = instance.outputs.get(output.name)
             if earlier is not None:
                 shown = name.name if output.span == name.span else f"{name.name}@{output.name}"
-                twice = _twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span)
+                hint = "a name has one value: choose another one here"
+                twice = _twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span, hint)
                 self.report.add(twice.diagnostics)
             else:
                 instance.outputs[output.name] = OutputDefinition(output.name, definition, output.span)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from weft.errors import Diagnostic, Span, WeftError, did_you_mean, error
+from weft.errors import Diagnostic, Source, Span, WeftError, did_you_mean, error
 from weft.graph.calls import constant_arguments, means_word
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import BundlePart, Expanded, FromSource, Patch
@@ -22,7 +23,7 @@ from weft.syntax.ast import (
     SpindleDefinition, Text, Walkable, children, literal_number
 )
 from weft.syntax.foreign import CALLS, FORMS, STRANDS, hint_for
-from weft.syntax.includes import libraries_with, place_for_use
+from weft.syntax.includes import libraries_with, place_for_use, spindles_of
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -109,7 +110,8 @@ class NameLookup:
             line = f"#use {libraries[0]}"
             others = [*libraries[1:], *([FORMS[callee.id]] if callee.id in FORMS else [])]
             hint: str | None = "; or ".join([f"write {line} at the top", *others])
-            fix = None if others else (place_for_use(callee.span.source), f"{line}\n")
+            if not others and not self._means_more_with(libraries[0], callee.span.source):
+                fix = place_for_use(callee.span.source), f"{line}\n"
         elif hint := hint_for(callee.id):
             meant = CALLS.get(callee.id, "")
             if (found := libraries_with(meant)) and meant not in self.patch.spindles:
@@ -118,6 +120,11 @@ class NameLookup:
             known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.names(), self.patch.instances)
             hint = self._near(callee.id, known, scope)
         raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span, hint, fix=fix)
+
+    def _means_more_with(self, library: str, source: Source) -> bool:
+        """Whether calls in a text that mean something would mean something else with a library."""
+        known = {*self.patch.instances, *_CALLABLES}.intersection(spindles_of(library))
+        return any(re.search(rf"\b{name}\s*\(", source.text) for name in known)
 
     def unknown_names(self, node: Walkable, scope: Scope) -> Iterator[Diagnostic]:
         """The errors about unknown names in an expression or statement, whether or not it can be evaluated. Names in

@@ -412,8 +412,17 @@ def pick_hint(span: Span, group: StrandGroup) -> str:
 def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
     """The error for an expression over bundles that do not have as many members."""
     return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
-                 second.span, "bundles in one expression need as many members; take one with [0], or use sum(…)",
+                 second.span, f"bundles in one expression need as many members; {_evened(one, other)}",
                  [(first.span, f"{len(one)} here")])  # fmt: skip
+
+
+def _evened(one: StrandGroup, other: StrandGroup) -> str:
+    """How two groups get as many members as each other."""
+    shorter, longer = sorted((one, other), key=len)
+    first = longer.names[: len(shorter)] if any(longer.names) else tuple(POSITIONS[0])[: len(shorter)]
+    if is_swizzle("".join(first)) and all(len(name) == 1 for name in first) and len(first) == len(shorter):
+        return f"of the {len(longer)}, take {len(shorter)} with @{''.join(first)}"
+    return "take one with [0], or use sum(…)"
 
 
 def several_calls(spindle: SpindleDefinition, span: Span) -> WeftError:

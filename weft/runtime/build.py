@@ -9,6 +9,7 @@ import gc
 import os
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -18,14 +19,14 @@ from weft.cameras import camera_named, is_device
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
 from weft.contexts import ContextSpec, ContextTable
-from weft.errors import Diagnostic, Report, Source, Span, WeftError
+from weft.errors import CLOSE_NAME, LONGEST_WORD, Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
 from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path, source_text
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.elaborate import CYCLE
 from weft.graph.false_friends import false_friends
-from weft.graph.mentions import Means, Mentions
+from weft.graph.mentions import Means, Mentions, mentioned_in, name_of
 from weft.graph.names import alike, collect
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.numbers import Numbers, StaleError
@@ -125,6 +126,8 @@ class KeptBuild:
         self._patch: Patch | None = None
         """The patch of the last build that ended well, as it was collected."""
         self._spent = 0
+        self._spent_alone = 0
+        """The steps of the first build, which kept nothing."""
         self._builds = 0
 
     def become(self, other: KeptBuild) -> None:
@@ -139,6 +142,11 @@ class KeptBuild:
     def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""
         return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
+
+    def most_steps(self, most: int) -> int:
+        """The steps that a build may take with what is kept. One that does more anew than a build from nothing has done
+        may be refused: that is for a build from nothing to tell, and it begins at once."""
+        return min(most, self._spent + max(_MOST_ANEW, self._spent_alone)) if self._builds > 1 else most
 
     def with_open_numbers(self, program: Program) -> Program:
         """The program with earlier statements instead of those that differ from them in open numbers only. From here on
@@ -263,7 +271,8 @@ class KeptBuild:
 
         mistakes = [each for each in found if each.severity == "error"]
         # What is kept counts at least as much as a build from nothing would take, and reads at least what it would.
-        if self._builds > 1 and any(each.code in _TOLD_ALONE or self._quotes_tuned(each) for each in mistakes):
+        told_alone = _TOLD_ALONE | (_ABOUT_SHAPES if len(mistakes) > 1 else frozenset())
+        if self._builds > 1 and any(each.code in told_alone or self._quotes_tuned(each) for each in mistakes):
             raise UnplacedError
         return [
             replace(
@@ -324,6 +333,7 @@ class KeptBuild:
     def succeed(self, graph: RenderGraph, budget: Budget) -> None:
         """Keeps what was built."""
         self._meant, self._spent, self._patch = self._means, budget.spent, self._collected
+        self._spent_alone = self._spent_alone or budget.spent
         self._outputs = [each for each in self._written if isinstance(each, OutputStatement)]
         self._read &= {each for means in self._means.values() for each in means if isinstance(each, Statement)} | {
             each.args for each in self._outputs
@@ -364,11 +374,15 @@ def _spans(node: object) -> Iterator[Span]:
             waiting += [getattr(node, each.name) for each in fields(node)]
 
 
-# Errors that a build which starts from another one only suspects, or tells at other places.
-_TOLD_ALONE = frozenset({TOO_LARGE, CYCLE})
+# Errors that a build which starts from another one only suspects, or tells at other places. Whether one about shapes
+# follows from another error is told by the places of statements.
+_TOLD_ALONE = frozenset({TOO_LARGE, CYCLE, "too-many-errors"})
 
 # In how many steps it is found out which names stand for other strands, before all that may do so count.
 _MOST_ROUNDS = 4
+
+# So many steps take a tenth of a second.
+_MOST_ANEW = 100_000
 
 # So many names take a correction a few milliseconds.
 _MOST_LOST = 12
@@ -415,7 +429,7 @@ def analyse(
     check_outlets(patch, of_media, reach)
     if kept is not None and report.errors and kept.would_lose_much:
         raise UnplacedError
-    unbound = tuple(meaning.errors)
+    unbound = frozenset(meaning.errors)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
             meaning.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
@@ -423,14 +437,14 @@ def analyse(
         patch = replace(patch, settings={**patch.settings, **settings})
     if room:
         patch = replace(patch, settings=fitted(patch.settings, room))
-    budget = Budget(most_steps)
+    budget = Budget(kept.most_steps(most_steps) if kept else most_steps)
     known = kept.shapes(patch, program, budget) if kept else None
     graph = build_graph(patch, contexts, meaning, budget, known)
     meaning.add(of_media)
     meaning.add(false_friends(loaded.program))
     if kept is not None:
         meaning = Report(kept.located(meaning.diagnostics))
-    report.add(_without_follow_ups(meaning, report, unbound))
+    report.add(_without_follow_ups(meaning, report, unbound, loaded.program))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
     opened = {name: kept.now(each.place) if kept else each.place for name, each in named.items()}
@@ -474,20 +488,39 @@ _UNKNOWN = frozenset(
     {"unknown-strand", "unknown-call", "unknown-output", "call-without-arguments", "output-not-assigned"}
 )
 
+# The errors that may follow from a library or another text that could not be read.
+_UNREAD: Mapping[str, frozenset[str]] = {
+    "unknown-library": frozenset({"unknown-call"}),
+    "include-unreadable": frozenset({"unknown-call", "unknown-strand", "call-without-arguments"}),
+}
 
-def _without_follow_ups(found: Report, syntax: Report, unbound: Collection[Diagnostic]) -> list[Diagnostic]:
-    """The findings without those that follow from syntax errors, or from statements that are `unbound` for another
-    error: they do not bind their names, which seem to be missing."""
+# Any name; and the one of which a member is picked.
+_NAME = re.compile(r"[^\W\d]\w*")
+_PICKED = re.compile(r"(\w+)(?:@|\[)\Z")
+
+# The codes of errors about how many strands there are, and what they are called.
+_ABOUT_SHAPES = frozenset(
+    {"unknown-output", "index-out-of-range", "count-mismatch", "several-strands", "wrong-arguments", "nested-bundle"}
+)
+
+
+def _without_follow_ups(
+    found: Report, syntax: Report, unbound: Collection[Diagnostic], program: Program
+) -> list[Diagnostic]:
+    """The findings without those that follow from others: from syntax errors, and from statements that are `unbound`
+    for another error, since their names seem to be missing; from files and libraries that cannot be read; and from
+    strands that cannot be evaluated, of which it is not known how many there are."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
-    lost = {(d.span.source, name) for d in unbound if d.span for name in _BOUND.findall(_text_of_line(d.span))}
-    if not broken and not lost:
-        return list(found)
+    lines = {(d.span.source, d.span.source.position(d.span.start)[0]) for d in unbound if d.span}
+    lost = {(source, name) for source, line in lines for name in _BOUND.findall(source.line(line))}
+    unread = {d.code for d in syntax.errors} & _UNREAD.keys()
+    missing = frozenset[str]().union(*(_UNREAD[code] for code in unread))
     bound: dict[Source, frozenset[str]] = {}
 
     def follows(d: Diagnostic) -> bool:
         if d.span is None:
             return False
-        if _line(d.span) in broken:
+        if _line(d.span) in broken or (d.code in missing and not (d.hint or "").startswith(CLOSE_NAME)):
             return True
         if d.code not in _UNKNOWN:
             return False
@@ -498,17 +531,50 @@ def _without_follow_ups(found: Report, syntax: Report, unbound: Collection[Diagn
             bound[d.span.source] = frozenset(_BOUND.findall(d.span.source.text))
         return name in bound[d.span.source]
 
-    return [d for d in found if not follows(d)]
+    return _without_unknown_shapes([d for d in found if not follows(d)], program)
+
+
+def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[Diagnostic]:
+    """The findings without those about the number or the names of strands, in statements that mention a strand whose
+    own statement is wrong, or what is made of it."""
+    doubtful = [d for d in found if d.code in _ABOUT_SHAPES and d.span]
+    if not doubtful:
+        return found
+    statements = sorted((each.span.source.name, each.span.start, n) for n, each in enumerate(program.statements))
+
+    def of(d: Diagnostic) -> Statement | None:
+        """The statement in which something was found."""
+        assert d.span is not None
+        at = bisect_right(statements, (d.span.source.name, d.span.start, len(statements))) - 1
+        statement = program.statements[statements[at][2]] if at >= 0 else None
+        return statement if statement is not None and holds(statement, d.span) else None
+
+    of_errors = (of(d) for d in found if d.severity == "error" and d.span)
+    wrong = {each.name.name for each in of_errors if isinstance(each, Binding) and each.outputs is None}
+    if not wrong:
+        return found
+    mentioned_by: dict[str, list[str]] = {}
+    for each in program.statements:
+        if isinstance(each, Binding) and each.outputs is None:
+            for word in mentioned_in(each):
+                mentioned_by.setdefault(word, []).append(each.name.name)
+    unknown = reachable(wrong, mentioned_by)
+
+    def follows(d: Diagnostic) -> bool:
+        if d.span is None or (statement := of(d)) is None:
+            return False
+        picked = _PICKED.search(d.span.source.text, max(0, d.span.start - LONGEST_WORD), d.span.start)
+        texts = [picked[1]] if picked else [d.span.text, *(span.text for span, _ in d.related)]
+        names = {name for text in texts for name in _NAME.findall(text)}
+        return not unknown.isdisjoint(names & mentioned_in(statement) - {name_of(statement)})
+
+    dropped = {d for d in doubtful if follows(d)}
+    left = [d for d in found if d not in dropped]
+    return left if any(d.severity == "error" for d in left) else found
 
 
 def _line(span: Span) -> tuple[str, int]:
     return span.source.name, span.source.position(span.start)[0]
-
-
-def _text_of_line(span: Span) -> str:
-    text = span.source.text
-    end = text.find("\n", span.start)
-    return text[text.rfind("\n", 0, span.start) + 1 : len(text) if end < 0 else end]
 
 
 # A name that seems to be bound: at the start of a statement, or after `::`.

@@ -26,10 +26,12 @@ IN_PICTURE: Final = "pixel, so it would be black"
 IN_SOUND: Final = "sample, so it would be silent"
 
 
-def nothing_to_show(contexts: ContextTable) -> Diagnostic:
-    """The error about a patch without an output statement."""
+def nothing_to_show(contexts: ContextTable, source: Source) -> Diagnostic:
+    """The error about a patch without an output statement, at the end of its text."""
     words = "this patch has no output statement, so there is nothing to show or play"
-    return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
+    end = len(source.text.rstrip())
+    hint = f"for example {next(iter(contexts)).example}"
+    return Diagnostic("error", "no-output", words, Span(source, end, end), hint)
 
 
 def places_of(patch: Patch) -> dict[str, Span]:

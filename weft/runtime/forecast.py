@@ -71,7 +71,7 @@ def check(
         # A text that is included needs no output, so this is a warning. One with only spindles is always included.
         if found.program.statements and only_spindles:
             return warnings
-        return (*warnings, *as_warnings([nothing_to_show(contexts)]))
+        return (*warnings, *as_warnings([nothing_to_show(contexts, source)]))
     return (*warnings, *chain.from_iterable(forecasts))
 
 

@@ -215,6 +215,33 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     return failure.missing("an expression", "missing-expression", hint)
 
 
+# What follows `|>` where its call is missing, or stands for an assignment of outputs.
+_NO_CALL: Final = (*OPENING, "O", ",", ";", PRAGMA, END)
+
+
+def _pipe(failure: ParseFailure) -> Diagnostic | None:
+    """`a |>`, `a |> out()`"""
+    if failure.at == failure.start or failure.text_before != "|>" or failure.found not in _NO_CALL:
+        return None
+    if failure.found == "O":
+        hint = "to show a picture, write display(…); to play a sound, play(…); in a spindle, out = …"
+        return failure.error("misplaced-token", f"`{failure.text}` cannot follow `|>`", hint)
+    return failure.missing("a call", "pipe-needs-a-call", "as in a |> f(0.5)")
+
+
+def _unopened_angle(failure: ParseFailure) -> Diagnostic | None:
+    """`unit(0.6, me@x>)`"""
+    if failure.before != ">" or failure.inside not in ("(", "[") or failure.found not in OPENING:
+        return None
+    opened = failure.frames[-1].index
+    if "," not in failure.tokens.kinds[opened : failure.at]:
+        return None
+    first = failure.tokens.span(opened + 1)
+    related = (failure.tokens.span(failure.at - 1), "this `>` closes a bundle")
+    place = Span(first.source, first.start, first.start)
+    return failure.error("stray-bracket", "`<` is missing here", None, place, related)
+
+
 def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
     """`if a then b`, `if a then b els c`"""
     word = _MISSING_WORD.get(failure.inside)
@@ -306,7 +333,7 @@ _MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = {
 def _misplaced(failure: ParseFailure) -> Diagnostic | None:
     """`a<r, g> = 1, 2`, `f(x):a<v>`, `f(3: x)`, `a = f(x)::b<v>`, `a.b`, `a@3`, `a = b ~ c`, `a = b else c`"""
     kinds = failure.tokens.kinds
-    precedes_name = kinds[failure.at + 1] == NAME
+    precedes_name = kinds.startswith(NAME, failure.at + 1)
     match failure.found:
         case "," if failure.inside == "[":
             return failure.error("stray-comma", "an index is one value")
@@ -334,6 +361,8 @@ def _dot(failure: ParseFailure) -> Diagnostic:
     is_remap = "~" in failure.tokens.kinds[after : failure.tokens.partners.get(after, after)]
     if failure.tokens.kinds[after] == "(" and not is_remap:
         hint = hint_for(before) if before in CALLS else FORMS.get(name)
+        if failure.before == NAME and len(name) == 1:  # a remap by position of an output
+            hint = f"an output is picked with `@`: write {before}@{name}(…)"
         return failure.error("dot", "a call follows no dot", hint or f"write … |> {METHODS.get(name, name)}(…)")
     if (before in NAMESPACES or failure.before == "M") and name in STRANDS:
         place = failure.tokens.span(failure.at - 1, failure.at + 1)
@@ -588,8 +617,8 @@ _EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     _keyword_in_head, _setting, _bad_start, _double_equals, _continued_line, _name_alone, _output_list, _spindle, _loop,
     _missing_equals, _missing_name, _unsettable, _unused,
     # in an expression
-    _pragma, _missing_then_or_else, _missing_expression, _bare_angle, _missing_operator, _equals, _unclosed_angle,
-    _misplaced,
+    _pragma, _pipe, _unopened_angle, _missing_then_or_else, _missing_expression, _bare_angle, _missing_operator,
+    _equals, _unclosed_angle, _misplaced,
 )  # fmt: skip
 
 

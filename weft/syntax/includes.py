@@ -131,6 +131,11 @@ def libraries_with(name: str) -> tuple[str, ...]:
     return _library_spindles().get(name, ())
 
 
+def spindles_of(library: str) -> tuple[str, ...]:
+    """The names of the spindles of a library."""
+    return tuple(name for name, having in _library_spindles().items() if library in having)
+
+
 # Lines that insert something, which block comments may make longer; and the comment at the top of a text.
 _USE = re.compile(r"^[ \t]*#(?:use|include)\b[^\n]*(?P<end>\n?)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")

@@ -420,7 +420,8 @@ class _Parser:
             self._open_block(build.spindle(item), item, bool(self._blocks))
         elif form == "loop":
             if not self._blocks:
-                self._report.error("misplaced-loop", "a loop is allowed only in a spindle", tokens.span(0))
+                self._report.error("misplaced-loop", "a loop is allowed only in a spindle", tokens.span(0),
+                                   "a bundle has a member for each step: a = <i * 0.1 for i in (0 to 3)>")  # fmt: skip
             self._open_block(build.loop(item), item, not self._blocks)
         elif self._blocks:
             self._add_to_block(item, tokens, build, self._blocks[-1].body)

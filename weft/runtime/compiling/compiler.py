@@ -482,9 +482,10 @@ class Compiler:
         try:
             if saved.problem:
                 raise UnreadableError(saved.problem)
-            made = self._built(Source(name, decode(saved.data)), saved.room, reader)
+            source = Source(name, decode(saved.data))
+            made = self._built(source, saved.room, reader)
             if not made.patch.sinks:
-                return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
+                return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts, source)), reader.files)
             built = time.monotonic()
             untranslated = replace(made.compiled, file=name, sizes=self.setup.sizes)
             compiled = self.loader.translate(untranslated, self._translated)
