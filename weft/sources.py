@@ -76,9 +76,10 @@ class MediaHeader(NamedTuple):
 
 
 HIDDEN = 2.0**-24
-"""The weight of a colour where the alpha is 0. A picture with alpha is stored as its colours times their alpha plus
-this, so that colours are interpolated and shrunk by how much there is of them; what is read is divided by the same. In
-single precision, this changes nothing where the alpha is 1, and the colours behind an alpha of 0 can still be read."""
+"""The weight of a colour where the alpha is 0. A picture with alpha is stored as its colours times their weights, which
+are the alpha elsewhere, so that colours are interpolated and shrunk by how much there is of them; what is read is
+divided by the weight there. That changes nothing where the alpha is 1, and the colours behind an alpha of 0 can still
+be read."""
 
 UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
 """What a file is taken for if its header has not been read."""

@@ -671,7 +671,7 @@ class Elaborator(Generic[V]):
         if plane == _ALPHA or not self._known(path).has_alpha:
             return read(plane)
         op, const = self.domain.op, self.domain.const
-        return op("div", read(plane), op("add", read(_ALPHA), const(HIDDEN)))
+        return op("div", read(plane), op("max", read(_ALPHA), const(HIDDEN)))
 
     def _sent(self, sent: SentName, at: Coordinates[V]) -> V:
         """A number that others send. What runs on is sent as the moment since which it does, from a long time ago, so

@@ -68,7 +68,7 @@ def probe_picture(path: Path) -> PictureInfo:
 
 def load_picture(path: Path) -> NDArray[np.float32]:
     """The picture as [height, width, RGBA], row 0 on top, each 0…1; turned as its EXIF says. Where it has an
-    alpha, colours are multiplied by that plus `HIDDEN`.
+    alpha, colours are multiplied by that, and by no less than `HIDDEN`.
 
     Raises `PictureError`. Any thread may call it; it takes about 20 bytes of memory a pixel while it works.
     """
@@ -87,7 +87,7 @@ def load_picture(path: Path) -> NDArray[np.float32]:
         else:
             pixels = np.divide(np.asarray(upright.convert("RGBA")), np.float32(255), dtype=np.float32)
             if _has_alpha(image):
-                pixels[..., :3] *= pixels[..., 3:] + np.float32(HIDDEN)
+                pixels[..., :3] *= np.maximum(pixels[..., 3:], np.float32(HIDDEN))
         return pixels
 
 
