@@ -86,6 +86,17 @@ def test_bench_for_people(weft):
         assert words in text
 
 
+def test_the_help_says_what_each_column_is(weft):
+    """The tables say it too, above them."""
+    measured = weft("bench", "plain.weft", "--seconds", "0", "--backends", "vector", "--size", "32x18")
+    shown, said = (" ".join(done.stdout.split()) for done in (measured, weft("bench", "--help")))
+    for words in ("A tick is", "compile ms:", "first ms:", "p50 ms, p95 ms:", "of the budget:", "As claimed:"):
+        assert words in shown
+        assert words in said
+    for words in ("tier 1", "tier 2", "reference machine", "(bind)", "(uniform)", "(buffer)", "(read)", "call"):
+        assert words in said
+
+
 def test_without_a_file_the_shipped_patches_are_measured(weft):
     found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
     assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}

@@ -34,6 +34,20 @@ from weft.runtime.measure import (
 
 _BAR = 20
 
+# What the tables tell, in the help and above each of them.
+_OF_PATCHES = (
+    "A tick is a frame of a picture, a block of a sound, or a value of another context. compile ms: from the text to a "
+    "loaded kernel. first ms: its first tick. p50 ms, p95 ms: half of the ticks, and 95 of 100, take no longer. of the "
+    "budget: the p50 as a share of the time for a tick at the patch's rate; 100% and more is too slow. estimated: from "
+    "a part of the tick."
+)
+_OF_WAYS = (
+    "What it takes to pass a value on: by a call, one or 4,096 values; and with a graphics card, a number (uniform), a "
+    "picture (buffer), a strand that stays on the card (bind), and one that is read back (read). As claimed: an "
+    "estimate for machines whose processor and card share one memory."
+)
+_OF_CARDS = "What work costs on a graphics card: as measured now, and as weft assumed when it chose what runs there."
+
 
 @dataclass(frozen=True)
 class BenchRow:
@@ -116,13 +130,16 @@ def print_tables(
     for card in cards:
         software = "software, on this processor" if card.device.software else ""
         console.print(" · ".join(filter(None, (card.shown, card.device.name, card.device.driver, software))))
+    console.print(_OF_PATCHES, style="dim", highlight=False)
     console.print(_table(rows))
     for file, build in builds:
         total = text_to_kernels(build)
         name = escape(visible(Path(file).stem))
         console.print(f"{name}: text → tree {build.parse_ms:.1f} ms, text → kernels {total:.1f} ms")
+    console.print(_OF_WAYS, style="dim", highlight=False)
     console.print(_route_table(routes))
     if costs:
+        console.print(_OF_CARDS, style="dim", highlight=False)
         console.print(_cost_table(costs))
 
 
@@ -189,24 +206,29 @@ _COMPILES = 3
 _LONG_ENOUGH = 0.2
 
 
-@click.command("bench")
+@click.command("bench", epilog="\n\n".join((_OF_PATCHES, _OF_WAYS, _OF_CARDS)))
 @click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
-@click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)}, or those of "
+@click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)} (the "
+              "reference machine, numpy, machine code with the same bits everywhere, machine code), or those of "
               "graphics cards, such as gl; default: all but exact.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @SAMPLES
-@click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="At most N threads; default: all cores.")
-@click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of processors too: "
-              f"{', '.join(ISAS)}.")
-@click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
+@click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="How long "
+              "to repeat the ticks for each line of the first table; from 0.2 on, the costs of cards are kept.")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Measure one thread and N, marked × N; default: "
+              "one and all cores.")
+@click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of "
+              f"processors too, with one thread, at both tiers: {', '.join(ISAS)}.")
+@click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout, with times in ms "
+              "(transfers in µs, costs in s).")
 @ALLOW
 def command(
     patches: Sequence[str], backends: str, size: tuple[int, int] | None, samples: int | None, seconds: float,
     threads: int | None, isas: str, as_json: bool, permissions: Permissions,
 ) -> None:
-    """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
-    cost of moving values between devices."""
+    """Measure how long FILEs (by default those in patches/bench) take on every backend, with one thread and with
+    several, and what it costs to move values between devices. Machine code comes in two tiers: tier 1 is made soon
+    after a save, and tier 2, made in a pause, runs faster."""
     registry, names = load_registry(), _names(backends)
     executors = [name for name in _EXECUTORS if name in names or not (names or name == ExactExecutor.name)]
     configs = list(_configs(executors, threads or cores()))
