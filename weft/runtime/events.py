@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import count, pairwise
 from numbers import Integral, Real
 from pathlib import Path
@@ -19,11 +20,13 @@ from typing import TypeAlias
 from weft.backends.base import DeviceLostError, Values, as_array
 from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
+from weft.media.sampled import header_of
 from weft.runtime.assignment import Change
+from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.files import claim
-from weft.runtime.findings import listed, loop_of, memory_lost, names_of, place_of
+from weft.runtime.findings import costliest, late, listed, loop_of, memory_lost, names_of, place_named, place_of
 from weft.runtime.program import LoadedProgram
 from weft.runtime.recovery import MemoryWatch
 from weft.runtime.screens.screen import Overlay, Picture
@@ -292,6 +295,9 @@ def _reservation(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
+# Frames are late below this share of the intended rate, and that is said after so many seconds, once.
+_ON_TIME, _LATE_FOR, _NEVER = 0.75, 2, 1 << 60
+
 # The words before the name of a device.
 _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound again on"}
 
@@ -312,12 +318,17 @@ class Reporter:
     _ailing: dict[str, str | None] = field(default_factory=dict)
     _watching: frozenset[str] = frozenset()
     _bpm: float = 0.0
+    _late: int = 0
+    """For how many seconds frames have been late; below 0 once that was reported."""
+    _found_late: tuple[Mapping[str, object], Diagnostic] | None = None
+    """What was found about that, and is to be reported."""
     _file: str = ""
     """The file of the program that was swapped in last."""
 
     def begin(self) -> None:
         """A new program begins to play."""
         self._reported_loops.clear()
+        self._late, self._found_late = 0, None
 
     def mention(self, words: str) -> None:
         """Prints a line and shows it over the picture."""
@@ -438,6 +449,33 @@ class Reporter:
             self.events.emit(
                 "audio", blocks=heard.blocks, load=load, underruns=heard.underruns, late=heard.late
             )  # fmt: skip
+
+    def pace(self, figures: FrameFigures, aimed: float, loaded: LoadedProgram, entered: LoadResult | None) -> None:
+        """Reports frames that stay late for two seconds, by the figures of each: once for each program."""
+        self._late = self._late + 1 if figures.fps < _ON_TIME * aimed else min(self._late, 0)
+        if self._late == _LATE_FOR and entered is not None:
+            self._late = -_NEVER
+            text = Source(entered.saved.name, decode(entered.saved.data))
+            # Names of values are not kept while a patch plays: the text is built again, which may take some seconds.
+            looking = partial(self._look_for_costs, text, loaded, figures.fps, aimed)
+            threading.Thread(target=looking, name="weft-costs", daemon=True).start()
+        if self._found_late is not None:
+            event, problem = self._found_late
+            self._found_late = None
+            self.events.emit("late", **event)
+            self.remark(problem)
+
+    def _look_for_costs(self, text: Source, loaded: LoadedProgram, fps: float, aimed: float) -> None:
+        """Finds what to report about frames that are late, for the next second."""
+        costs = None
+        with suppress(Exception):  # then the statement is not named
+            costs = costliest(build(text, loaded.compiled.contexts, probe=header_of).units, text.name)
+        place = None if costs is None else place_named(text, costs[0])
+        line = {} if place is None else {"line": text.position(place.start)[0]}
+        most = {} if costs is None else {"name": costs[0], "share": round(costs[1], 3)}
+        if self._late < 0:  # it still plays
+            event: dict[str, object] = {"fps": fps, "intended": aimed, **most, **line}
+            self._found_late = event, late(fps, aimed, costs, loaded.size, place)
 
     def swapped(self, outcome: LoadResult, loaded: LoadedProgram, waited_ms: float) -> None:
         """Reports the first visible frame of a new program."""

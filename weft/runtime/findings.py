@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from weft.codegen.kernel import Unit
+from weft.codegen.values import with_bodies
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span
 from weft.graph.nodes import Patch
+from weft.ir.rates import Rate
 from weft.names import StrandRef
 
 NOT_A_NUMBER: Final = "not-a-number"
@@ -129,7 +132,12 @@ def place_in(patch: Patch, key: str) -> Span | None:
 
 def place_of(source: Source, key: str) -> Span | None:
     """The place in a text of the statement that a slot belongs to, if the text has it."""
-    name = re.escape(_instance(key))
+    return place_named(source, _instance(key))
+
+
+def place_named(source: Source, name: str) -> Span | None:
+    """The place in a text of the statement that gives a name its meaning, if the text has it."""
+    name = re.escape(name)
     found = re.search(rf"(?m)(?:^|;|::)[ \t]*({name})\b", source.text)
     return None if found is None else Span(source, *found.span(1))
 
@@ -145,6 +153,41 @@ def infinite(label: str, time: float, has_grown: bool, places: Mapping[str, Span
         words = f"{what} grows without end: it is infinite from {_seconds(time)} on, and silent"
         hint = _SHRINK
     return Diagnostic("warning", NOT_FINITE, words, places.get(statement), hint)
+
+
+# The steps that a loop is assumed to make.
+_STEPS = 16
+
+
+def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
+    """The statement of a file whose values take most operations at each pixel, and its share of all of them; None if
+    nothing is computed there. A value without a name, or in a spindle of another file, counts for the next one with a
+    name that is made of it."""
+    costs: Counter[str] = Counter()
+    for kernel in (each for unit in units for each in (*unit.kernel.stages, unit.kernel)):
+        section, spent = kernel.section(Rate.ELEMENT), 0
+        for node in section.nodes if kernel.sweep == "grid" and kernel.tick != "element" else ():
+            spent += _STEPS * len(list(with_bodies([node]))) if node.op == "loop" else 1
+            note = section.notes.get(node)
+            if note is not None and note.source == file:
+                costs[note.name] += spent
+                spent = 0
+        costs[_name(kernel.outputs[0]) if kernel.outputs else kernel.name] += spent
+    if not any(costs.values()):
+        return None
+    name, most = costs.most_common(1)[0]
+    return name, most / costs.total()
+
+
+def late(
+    fps: float, aimed: float, costs: tuple[str, float] | None, size: tuple[int, int], place: Span | None
+) -> Diagnostic:
+    """The warning about frames that are late: so many a second instead of the `aimed` ones. For `costs` see
+    `costliest`."""
+    most = "" if costs is None else f"; {costs[0]} takes most of the work, {_percent(costs[1])} of its operations"
+    words = f"frames are late: {fps:.0f} a second instead of {aimed:.0f}{most}"
+    hint = f"a smaller picture helps most: me<width> = {size[0] // 2} and me<height> = {size[1] // 2}, or --size"
+    return Diagnostic("warning", "late", words, place, hint)
 
 
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:

@@ -680,6 +680,7 @@ class Session:
         if figures is not None:
             self.reporter.frames(figures, self.sound.figures, self._facts())
             if (running := self.programs.running) is not None:
+                self.reporter.pace(figures, self.settings.get("fps", 60), running, self._entered)
                 self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
             for values in self._values.values():
                 if (note := values.keep()) is not None:
