@@ -11,13 +11,15 @@ import sys
 import pytest
 
 _TESTS = """\
-import os, subprocess
+import os, subprocess, time
 from pathlib import Path
 from tests.support.ends import terminate_in_order, tied
 from tests.support.forks import forks
 terminate_in_order()
 with forks() as found, subprocess.Popen(tied(["sleep", "600"]), start_new_session=True) as server:
     fork = found.start(["run", "--headless", "--no-audio", "--no-midi"], Path("/"), os.environ)
+    while "sleep" not in Path(f"/proc/{server.pid}/comm").read_text():
+        time.sleep(0.01)
     try:
         print(server.pid, fork.pid, flush=True)
         server.wait()

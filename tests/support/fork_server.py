@@ -48,6 +48,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
     gc.collect()
     gc.freeze()
+    server = os.getpid()
     running: dict[int, tuple[int, socket.socket]] = {}
     while True:
         for ready in select.select([requests, *running], [], [])[0]:
@@ -63,7 +64,7 @@ def main() -> None:
             process = os.fork()
             if not process:
                 requests.close()
-                _run(given, streams)
+                _run(given, streams, server)
             for stream in streams:
                 os.close(stream)
             reports = socket.socket(fileno=report)
@@ -125,8 +126,10 @@ def _path(environment: Mapping[str, str]) -> list[str]:
     return environment["PYTHONPATH"].split(os.pathsep) if environment.get("PYTHONPATH") else []
 
 
-def _run(given: dict[str, Any], streams: list[int]) -> NoReturn:
+def _run(given: dict[str, Any], streams: list[int], server: int) -> NoReturn:
     end_with_parent()
+    if os.getppid() != server:  # it has ended before the request took effect
+        os._exit(1)
     if given["own_session"]:
         os.setsid()
     for number, stream in enumerate(streams):
