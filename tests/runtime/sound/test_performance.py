@@ -186,15 +186,21 @@ def test_a_pause_before_there_is_sound_is_one(loudspeaker: SoundServer, tmp_path
     setup, said = Setup(str(patch)), list[str]()
     sound = Sound(setup, SoundOptions(frames=LONG))
     session = Session(
-        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None), echo=said.append), Inputs(), limits=Limits(2.0),
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None), echo=said.append), Inputs(), limits=Limits(60.0),
         sound=sound,
     )  # fmt: skip
+
+    class UntilThereIsSound(Screen):
+        @property
+        def should_close(self) -> bool:
+            return not sound.is_starting
+
     session.begin()
     assert sound.is_starting
     session.command("pause")
-    session.run(Screen())
+    session.run(UntilThereIsSound())
     assert "paused" in said
-    assert not sound.is_starting
+    assert session.stopping == "closed"
     assert session.clock.now() == 0
 
 
