@@ -124,3 +124,19 @@ def test_a_film_appears_in_a_picture_that_plays() -> None:
         found = compared(text, kept)
         assert isinstance(found, Build)
         assert [bool(unit.films) for unit in found.units] == [value != "a", False]
+
+
+def test_an_image_of_memory_that_varies_over_the_picture_only_now() -> None:
+    """What is kept reads what remembers through a strand whose shape is known for good only when all memory is."""
+    text = """a = {}
+b = prev(c) * 0.5
+c = prev(b) + a
+d = b * 2
+e = image(d)(me@x ~ me@y)
+display(e)
+"""
+    kept = KeptBuild()
+    for value in ("me@time", "me@x", "me@time", "me@x * 2"):
+        found = compared(text.format(value), kept)
+        assert isinstance(found, Build)
+        assert len(found.graph.images) == ("x" in value)

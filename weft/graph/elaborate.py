@@ -178,18 +178,19 @@ class Elaborator(Generic[V]):
         return key, value
 
     def restart(self, last_first: bool = False) -> None:
-        """Makes all slots pending again, because the domain knows more of them than before. What was kept from another
-        patch does not depend on that."""
+        """Makes slots pending again, because the domain knows more of them than before: those that are new in this
+        patch, and those from another one that depend on them."""
         users: dict[Owner, list[Owner]] = {}
         for owner, found in self.references.items():
             needed: list[Owner] = [*found.strands, *found.slots, *found.images]
             for each in needed:
                 users.setdefault(each, []).append(owner)
+            users.setdefault(owner, []).extend((*found.slots, *found.images))  # they share its locals
         changing = reachable([key for key in self.slots if key not in self._retained_slots], users)
         self._strands = {key: value for key, value in self._strands.items() if key[0] not in changing}
         self._locals.clear()
         self._loops.clear()
-        again = [advance for advance in self._advances if advance.slot.key not in self._retained_slots]
+        again = [advance for advance in self._advances if advance.slot.key in changing]
         self._pending = deque(reversed(again) if last_first else again)
 
     def known(self, instance: str) -> dict[tuple[StrandRef, Coordinates[V]], V]:
