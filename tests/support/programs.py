@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.beats import given_beats
+from tests.support.choices import ANYWHERE
 from tests.support.kernels import MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
@@ -128,7 +129,7 @@ def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
     """A program of the tests, with the expected strand as its only output."""
     source = Source(str(path), path.read_text(encoding="utf-8"))
     shown = f"{expected.statement}({expected.strand})"
-    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown))
+    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown, permissions=ANYWHERE))
 
 
 def _verified(made: Build) -> Build:
@@ -144,7 +145,8 @@ def built_together(text: str, expected: Sequence[Expectation], optimise: bool) -
     assert all(each.is_plain for each in expected)
     strands = (f"({each.strand})({_moved(each)})" for each in expected)
     shown = f"display(<{', '.join(strands)}>[me@x * {len(expected)}])"
-    return _verified(build(Source("together.weft", text), ContextTable(), optimise=optimise, consume=shown))
+    source = Source("together.weft", text)
+    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown, permissions=ANYWHERE))
 
 
 def _moved(expected: Expectation) -> str:
