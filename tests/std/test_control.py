@@ -304,3 +304,11 @@ def test_a_sum_of_counts_is_one_and_what_else_is_computed_of_one_is_told() -> No
         assert found.code == "count-as-level"
         assert found.span is not None
         assert found.span.text in text
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_phase_begins_again_with_its_trigger(machine: str) -> None:
+    trigger = np.array([0, 0, 0, 1, 1, 0, 1, 0, 0], np.float64)
+    found = played("phasor(1024, mouse@x), phasor(1024, reset: 0), phasor(1024)", machine, trigger, trigger)
+    np.testing.assert_allclose(found[0], np.array([0, 1, 2, 0, 1, 2, 0, 1, 2]) / 8)
+    np.testing.assert_allclose(found[1:], [np.arange(9) % 8 / 8] * 2)

@@ -57,3 +57,10 @@ def test_light_has_fallen_to_a_third_at_its_reach() -> None:
     places = (np.arange(WIDTH) + 0.5) / WIDTH
     (light,) = drawn("display(glowing(me@x - 0.5, 0.1))")
     assert np.allclose(light[0], np.exp(-np.maximum(places - 0.5, 0) / 0.1), atol=1e-5)
+
+
+def test_letters_are_put_at_a_place() -> None:
+    text = 'text("weft", size: 0.4)::t<v, distance>\n'
+    there, moved = drawn(f"{text}display(t@v)"), drawn(f"{text}display(put(t@v, 0.6, 0.25))")
+    assert there.max() == 1
+    np.testing.assert_allclose(moved[:, :-10, 16:], there[:, 10:, :-16], atol=1e-4)

@@ -43,6 +43,36 @@ def step(x: Values, level: float, soft: float) -> Values:
     return np.clip(0.5 + (x - level) / soft, 0, 1)
 
 
+def share(at: Values, first: float, length: float) -> Values:
+    return np.clip((at - first) / length, 0, 1)
+
+
+def rectangle(left: float, top: float, width: float, height: float) -> Values:
+    """What share of each pixel a rectangle covers."""
+    across = np.minimum(X - left, left + width - X) * SETTINGS["width"]
+    down = np.minimum(Y - top, top + height - Y) * SETTINGS["height"]
+    return np.clip(0.5 + across, 0, 1) * np.clip(0.5 + down, 0, 1)
+
+
+def pulled(corners: list[tuple[float, float]]) -> Values:
+    """The picture, by the projective map that takes its corners there: eight equations for its eight numbers."""
+    rows, wanted = [], []
+    for (u, v), (x, y) in zip([(0, 0), (1, 0), (1, 1), (0, 1)], corners, strict=True):
+        rows += [[u, v, 1, 0, 0, 0, -u * x, -v * x], [0, 0, 0, u, v, 1, -u * y, -v * y]]
+        wanted += [x, y]
+    there = np.append(np.linalg.solve(np.array(rows, float), wanted), 1).reshape(3, 3)
+    u, v, scale = np.tensordot(np.linalg.inv(there), np.stack([X, Y, np.ones_like(X)]), 1)
+    size = np.array([SETTINGS["width"], SETTINGS["height"]])
+    points = np.array(corners) * size
+    middle = points.mean(0)
+    near = np.full(X.shape, np.inf)
+    for first, second in zip(points, np.roll(points, -1, 0), strict=True):
+        normal = np.array([first[1] - second[1], second[0] - first[0]]) / np.linalg.norm(second - first)
+        side = np.sign((middle - first) @ normal)
+        near = np.minimum(near, side * ((X * size[0] - first[0]) * normal[0] + (Y * size[1] - first[1]) * normal[1]))
+    return np.clip(0.5 + near, 0, 1) * img(np.clip(u / scale, 0, 1), np.clip(v / scale, 0, 1))
+
+
 POINTS = (X - 0.5) * ASPECT + 1j * (Y - 0.5)
 FAR = np.clip((np.hypot(X - 0.5, Y - 0.5) * np.sqrt(2) - 0.2) / 0.8, 0, 1)
 KEYED = img(X, Y) - np.array([0.2, 0.6, 0.1])[:, None, None]
@@ -51,6 +81,14 @@ WORDS: dict[str, Values] = {
     "turned(0.8)": at(POINTS * np.exp(-0.8j)),
     "zoomed(2.5)": at(POINTS / 2.5),
     "moved(0.3, -0.1)": at(POINTS - 0.3 + 0.1j),
+    "placed(0.2, 0.1, 0.5)": rectangle(0.2, 0.1, 0.5, 0.5) * img(share(X, 0.2, 0.5), share(Y, 0.1, 0.5)),
+    "placed(0.2, 0.1, 0.5, 0.25)": rectangle(0.2, 0.1, 0.5, 0.25) * img(share(X, 0.2, 0.5), share(Y, 0.1, 0.25)),
+    "inset(img@bgr, 0.5, 0.5, 0.25)": img(X, Y) + rectangle(0.5, 0.5, 0.25, 0.25) * (
+        img(share(X, 0.5, 0.25), share(Y, 0.5, 0.25))[::-1] - img(X, Y)
+    ),
+    "corners()": img(X, Y),
+    "corners(<0.1, 0.2>, <0.9, 0.1>, <0.8, 0.9>, <0.2, 0.7>)": pulled([(0.1, 0.2), (0.9, 0.1), (0.8, 0.9), (0.2, 0.7)]),
+    "corners(<0.9, 0.1>, <0.1, 0.2>, <0.2, 0.7>, <0.8, 0.9>)": pulled([(0.9, 0.1), (0.1, 0.2), (0.2, 0.7), (0.8, 0.9)]),
     "tiled(3, 2)": img(X * 3 % 1, Y * 2 % 1),
     "tiled(3)": img(X * 3 % 1, Y * 3 % 1),
     "mirrored()": img(np.minimum(X, 1 - X), Y),

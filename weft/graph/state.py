@@ -40,6 +40,8 @@ def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V
     match call.name:
         case "prev":
             return _previous(e, slot, lambda: e.value(args[0], scope.for_memory(), e.env.own), at)
+        case "phasor" if len(args) > 1:
+            return _restarted(e, replace(slot, planes=2), args[0], args[1], scope, at)
         case "integrate" | "phasor":
             return _previous(e, slot, lambda: _integrated(e, slot, args[0], scope.for_memory()), at)
         case "rises":
@@ -86,26 +88,52 @@ def _held(
 
 
 def _risen(e: Elaborator[V], slot: SlotRequest, trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
-    """Keeps whether the trigger was on; of a count, 1 more than it was, since 0 means that it was never seen."""
+    """How often a trigger has risen since the tick before."""
+    e.remember(slot, [partial(_trigger, e, trigger, scope, e.env.own)])
+    return _growth(e, slot, 0, trigger, scope, at)
+
+
+def _trigger(e: Elaborator[V], trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    """What is kept of a trigger: whether it is on; of a count, 1 more than it is, since 0 means that it was never
+    seen."""
+    value: V = yield e.value(trigger, scope, at)
+    if e.domain.is_count(value, trigger.span):
+        return e.domain.op("add", value, e.domain.const(1.0))
+    return e.domain.op("gt", value, e.domain.const(0.0))
+
+
+def _growth(
+    e: Elaborator[V], slot: SlotRequest, plane: int, trigger: Expression, scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    """How often a trigger has risen since that was kept in a plane of a slot."""
     op, const = e.domain.op, e.domain.const
-
-    def seen(where: Coordinates[V]) -> Task[tuple[V, bool]]:
-        value: V = yield e.value(trigger, scope, where)
-        is_count = e.domain.is_count(value, trigger.span)
-        return op("add", value, const(1.0)) if is_count else op("gt", value, const(0.0)), is_count
-
-    def kept() -> Task[V]:
-        found: tuple[V, bool] = yield seen(e.env.own)
-        return found[0]
-
-    e.remember(slot, [kept])
-    now: V
-    now, is_count = yield seen(at)
-    before = e.domain.state(slot, 0, const(1.0), at, slot.span)
-    if not is_count:
+    value: V = yield e.value(trigger, scope, at)
+    now: V = yield _trigger(e, trigger, scope, at)
+    before = e.domain.state(slot, plane, const(1.0), at, slot.span)
+    if not e.domain.is_count(value, trigger.span):
         return op("and", now, op("eq", before, const(0.0)))
     grown = op("max", op("sub", now, before), const(0.0))
     return op("select", op("gt", before, const(0.0)), grown, const(0.0), span=slot.span)
+
+
+def _restarted(
+    e: Elaborator[V], slot: SlotRequest, freq: Expression, reset: Expression, scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    """A phase that begins again whenever a trigger rises. Keeps the phase and the trigger."""
+
+    def phase(where: Coordinates[V]) -> Task[V]:
+        risen: V = yield _growth(e, slot, 1, reset, scope, where)
+        before = e.domain.state(slot, 0, e.domain.const(1.0), where, slot.span)
+        return e.domain.op("select", risen, e.domain.const(0.0), before, span=slot.span)
+
+    def later() -> Task[V]:
+        now: V = yield phase(e.env.own)
+        speed: V = yield e.value(freq, scope.for_memory(), e.env.own)
+        passed = e.domain.op("mul", speed, e.domain.uniform("dt"))
+        return e.domain.op("fract", e.domain.op("add", now, passed))
+
+    e.remember(slot, [later, partial(_trigger, e, reset, scope, e.env.own)])
+    return phase(at)
 
 
 def _delayed(
