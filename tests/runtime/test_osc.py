@@ -459,6 +459,26 @@ def test_a_flood_of_everything_ends_nothing(tmp_path: Path) -> None:
         assert "speed runs from 0 to 2" in performance.stderr
 
 
+HANDS = """\
+#button hit<v> "hit"
+#menu wave<v> = 0, "sine", "saw", "square"
+#use std.control
+compute(tally(hit@count), wave)
+"""
+
+
+def test_buttons_and_menus_are_set_by_another_program(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(HANDS)
+    with Performance(patch, "--headless", "--no-audio", "--osc", "0") as performance:
+        port = performance.wait_for("started")["osc"].rpartition(":")[2]
+        performance.wait_for("compute")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for packet in (*[message("/param/hit", 1)] * 4, message("/param/wave", 2)):
+                sender.sendto(packet, (HERE, int(port)))
+        performance.wait_for("compute", when=computes(4, 2))
+
+
 COUNTS = """\
 #use std.control
 kick = osc("/kick")

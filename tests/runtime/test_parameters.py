@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.support.performance import Performance
 from weft.errors import Report, Source
 from weft.runtime.parameters import ParameterBank, ParameterSpec, ValuesFile
+from weft.runtime.start_values import with_starts
 from weft.syntax.ast import Parameter
 from weft.syntax.parser import parse
 
@@ -176,3 +179,40 @@ def test_a_performance_begins_with_what_was_kept(tmp_path: Path) -> None:
     with Performance(patch, "--headless", "--frames", "2", "--no-values") as performance:
         assert performance.ended() == 0
         assert _computed(performance) == [0.5, 0, 0.75]
+
+
+MENU = ParameterSpec("menu", "wave", ("v",), (1.0,), 0, 2, "wave", True, "p.weft", 1, ("sine", "saw", "square"))
+BUTTON = ParameterSpec("button", "hit", ("v",), (0.0,), 0, 1, "hit", True, "p.weft", 2)
+
+
+def test_a_menu_is_one_of_its_numbers() -> None:
+    bank = ParameterBank()
+    bank.adopt([MENU])
+    assert [bank.set("wave@v", value) for value in (0.4, 0.6, 7, math.nan)] == [0, 1, 2, 0]
+    bank.set("wave@v", 2)
+    bank.adopt([replace(MENU, high=1.0, options=("sine", "saw"))])
+    assert bank.value("wave@v") == 1
+
+
+def test_a_press_that_is_shorter_than_a_frame_is_seen_and_all_are_counted() -> None:
+    bank = ParameterBank()
+    bank.adopt([BUTTON])
+    for value in (1, 0, 1, 1, 0):
+        bank.set("hit@v", value)
+    assert bank.frame() == {"hit@v": 1, "hit@v@count": 3}
+    assert bank.frame() == {"hit@v": 0, "hit@v@count": 3}
+    bank.set("hit@v", 1)
+    assert bank.frame()["hit@v"] == bank.frame()["hit@v"] == 1, "it is held"
+    assert bank.to_json() == {}, "no file keeps it"
+    bank.reset("hit@v")
+    assert bank.frame() == {"hit@v": 0, "hit@v@count": 4}
+    bank.set("hit@v", 1)
+    bank.adopt([MENU])
+    assert "hit@v" not in bank.frame()
+
+
+def test_menus_are_written_into_the_text_and_buttons_are_not() -> None:
+    text = '#menu wave<v> = 1, "sine", "saw", "square" "wave"\n#button hit<v> "hit"\n'
+    made = with_starts(Source("p.weft", text), [MENU, BUTTON], {"wave@v": 2.0, "hit@v": 1.0})
+    assert made.text == text.replace("= 1,", "= 2,")
+    assert made.starts == {"wave@v": 2}

@@ -178,7 +178,7 @@ class FromCache:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FromParameter:
-    """An output of `#slider`, `#toggle`, `#xy` or `#color`."""
+    """An output of `#slider`, `#toggle`, `#menu`, `#button`, `#xy` or `#color`."""
 
 
 Definition: TypeAlias = Expanded | Unshaped | BundlePart | FromSource | FromCache | FromParameter

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from weft.errors import Diagnostic, Source, Span, WeftError, did_you_mean, error
 from weft.graph.calls import constant_arguments, means_word
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
-from weft.graph.nodes import BundlePart, Expanded, FromSource, Patch
+from weft.graph.nodes import BundlePart, Expanded, FromParameter, FromSource, Patch
 from weft.graph.scope import (
     POSITIONS, Closure, Local, Member, Scope, SourceMember, StrandGroup, StrandMember, instance_group, strands
 )
@@ -310,7 +310,7 @@ def no_member(group: StrandGroup | None, node: Access) -> WeftError:
     """The error for an access to a member that a bundle, or a single strand, does not have."""
     if node.output == COUNT:
         return error("no-count", "this is nothing that is counted", node.span,
-                     "what is: osc(…), midi_…(…), key@a, mouse@left, pad@a; and count(b) counts the strands of b")
+                     "osc(…), midi_…(…), key@a, mouse@left, pad@a and a #button are; count(b) counts strands")
     if group is not None and node.output in _SOUNDS and {"width", "seconds"} <= group.sizes.keys():
         words = f'{node.base.span.text} has no output "{node.output}", it is the picture of a film'
         return error("unknown-output", words, node.output_span, 'its sound is load("…")::s<l, r>')
@@ -367,6 +367,9 @@ def _counted_member(member: Local | Member | float, lookup: NameLookup, group_of
             match lookup.patch.instances[ref.instance].outputs[ref.output].definition:
                 case FromSource(call, spec, plane):
                     return _counted_source(call, (*spec.outputs, *spec.further)[plane], Scope(ref.instance), lookup)
+                case FromParameter():
+                    kinds = {each.name.name: each.kind for each in lookup.patch.parameters}
+                    return count_of(str(ref)) if kinds.get(ref.instance) == "button" else None
                 case Expanded(value):
                     return counted(value, Scope(str(ref)), lookup, group_of)
                 case BundlePart(value, index, path):

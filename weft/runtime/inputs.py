@@ -190,17 +190,17 @@ class Inputs:
             for each, value in controller.values([w for w in wanted if w.source in controller.sources]).items()
         }
         with self._lock:
-            state = self._state(self._tapped_buttons, self._tapped_keys)
+            state = self._state(self._tapped_buttons, self._tapped_keys, self.parameters.frame())
             self._tapped_buttons, self._tapped_keys = set(), set()
             return state
 
     def snapshot(self) -> InputState:
         """The state at this moment."""
         with self._lock:
-            return self._state(set(), set())
+            return self._state(set(), set(), self.parameters.values)
 
-    def _state(self, more_buttons: set[str], more_keys: set[str]) -> InputState:
+    def _state(self, more_buttons: set[str], more_keys: set[str], parameters: Mapping[str, float]) -> InputState:
         buttons = frozenset(self._buttons_down | more_buttons)
         keys = frozenset(more_keys.union(self._keys_down.values()))
-        others = {**self.parameters.values, **self._sent, **self._presses}
+        others = {**parameters, **self._sent, **self._presses}
         return InputState(self._x, self._y, self._wheel, buttons, keys, others)

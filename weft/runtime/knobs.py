@@ -92,6 +92,8 @@ class KnobBindings:
                 spec = next((spec for spec in bank.specs if name in spec.inputs), None)
                 if spec is None:
                     continue
+                if spec.kind == "button" and before is not None and (before >= 0.5) == (moved.value >= 0.5):
+                    continue  # it is pressed once, however a pad trembles
                 if name == learnt or self._takes_hold(name, spec, before, moved.value):
                     value = bank.set(name, spec.low + moved.value * (spec.high - spec.low))
                     self._held[bank.file, name] = value
@@ -103,7 +105,7 @@ class KnobBindings:
 
     def _takes_hold(self, name: str, spec: ParameterSpec, before: float | None, position: float) -> bool:
         current, held = self._bank.value(name), self._held.get((self._bank.file, name))
-        if spec.kind == "toggle" or held == current or spec.high == spec.low:
+        if spec.kind in ("toggle", "menu", "button") or held == current or spec.high == spec.low:
             return True
         there = (current - spec.low) / (spec.high - spec.low)
         way = (position, position if before is None else before)

@@ -1,5 +1,5 @@
-"""Parameters (`#slider #toggle #xy #color`) while a patch plays: the values they have been set to, and the file beside
-the patch that keeps them.
+"""Parameters (`#slider #toggle #menu #button #xy #color`) while a patch plays: the values they have been set to, and
+the file beside the patch that keeps them.
 
 The text gives a parameter its range and its start value. A value set by hand survives saves by name, clamped to a new
 range, also while a save leaves the parameter out. If a save changes the start value, the text has been edited since,
@@ -12,6 +12,7 @@ import json
 import math
 import os
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weft.disk import read_plain, replacing
+from weft.names import count_of
 from weft.permissions import DEFAULT_PERMISSIONS
 from weft.syntax.ast import Parameter, ParameterKind
 
@@ -41,6 +43,7 @@ class ParameterSpec:
     is_raw: bool
     path: str
     line: int
+    options: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, parameter: Parameter) -> ParameterSpec:
@@ -50,7 +53,7 @@ class ParameterSpec:
         return cls(
             parameter.kind, parameter.name.name, outputs, parameter.start, parameter.low, parameter.high,
             parameter.label or parameter.name.name, parameter.is_raw, span.source.name,
-            span.source.position(span.start)[0],
+            span.source.position(span.start)[0], parameter.options,
         )  # fmt: skip
 
     @property
@@ -59,9 +62,10 @@ class ParameterSpec:
         return tuple(f"{self.name}@{output}" for output in self.outputs)
 
     def fitted(self, value: float) -> float:
-        """A value in its range; a toggle is 0 or 1. NaN becomes the lower end."""
+        """A value in its range; a toggle and a button are 0 or 1, and a menu is a whole number. NaN becomes the lower
+        end."""
         inside = self.low if math.isnan(value) else min(max(value, self.low), self.high)
-        return float(inside >= 0.5 if self.kind == "toggle" else inside)
+        return float(math.floor(inside + 0.5) if self.kind in ("toggle", "menu", "button") else inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,11 @@ class ParameterBank:
         self._rewritten = set[str]()
         """Inputs whose start value in the text has changed since the program was compiled."""
         self._values: Mapping[str, float] = {}
+        self._pressed: dict[str, float] = {}
+        """The buttons that have been pressed, and whether they are. The text says nothing about them, and no file."""
+        self._presses: Counter[str] = Counter()
+        self._tapped: set[str] = set()
+        """The buttons that have been pressed since the last frame."""
         self.changes = 0
         """How often anything has changed."""
 
@@ -105,6 +114,14 @@ class ParameterBank:
     def values(self) -> Mapping[str, float]:
         """The values that were set by hand, by the names that kernels read. It never changes: a new one replaces it."""
         return self._values
+
+    def frame(self) -> dict[str, float]:
+        """The values for the next frame. A button that was pressed since the last call counts as pressed, even if it is
+        released; how often it was is counted."""
+        with self._lock:
+            found = {**self._values, **dict.fromkeys(self._tapped, 1.0)}
+            self._tapped.clear()
+            return found | {count_of(name): float(count) for name, count in self._presses.items()}
 
     def value(self, name: str) -> float:
         """The current value of an input. Raises KeyError for one that the program does not have."""
@@ -124,6 +141,9 @@ class ParameterBank:
             self._rewritten.clear()
             starts = {s.name: zip(s.inputs, s.start, strict=True) for s in specs}
             self._by_input = {name: (s, start) for s in specs for name, start in starts[s.name]}
+            buttons = {name for spec in specs if spec.kind == "button" for name in spec.inputs}
+            self._pressed = {name: value for name, value in self._pressed.items() if name in buttons}
+            self._tapped &= buttons
             notes = []
             for name, (spec, start) in self._by_input.items():
                 setting = self._set.get(name)
@@ -145,16 +165,30 @@ class ParameterBank:
         have."""
         with self._lock:
             spec, start = self._by_input[name]
+            if spec.kind == "button":
+                return self._press(name, spec.fitted(value))
             setting = _ManualValue(spec.fitted(value), start)
             if self._set.get(name) != setting:
                 self._set[name] = setting
                 self._changed()
             return setting.value
 
+    def _press(self, name: str, value: float) -> float:
+        """Presses a button, or lets it go. Whoever presses it again and again, as some sequencers do, is counted."""
+        if value:
+            self._presses[name] += 1
+            self._tapped.add(name)
+        if self._pressed.get(name, 0.0) != value:
+            self._pressed[name] = value
+            self._changed()
+        return value
+
     def reset(self, name: str) -> None:
         """Sets an input back to what the text says. Raises KeyError for one that the program does not have."""
         with self._lock:
-            start = self._by_input[name][1]
+            spec, start = self._by_input[name]
+            if spec.kind == "button":
+                self._press(name, 0.0)
             before = self._set.pop(name, None)
             if name in self._rewritten:  # the program has another start value
                 self._set[name] = _ManualValue(start, start)
@@ -201,7 +235,8 @@ class ParameterBank:
         return self._kept.setdefault(self._file, {})
 
     def _changed(self) -> None:
-        self._values = {name: setting.value for name, setting in self._set.items()}
+        pressed = {name: value for name, value in self._pressed.items() if name in self._by_input}
+        self._values = {name: setting.value for name, setting in self._set.items()} | pressed
         self.changes += 1
 
 

@@ -53,6 +53,8 @@ def with_starts(source: Source, specs: Sequence[ParameterSpec], values: Mapping[
     for statement in parse(source, Report()).statements:
         if not isinstance(statement, Parameter) or (spec := wanted.get(statement.name.name)) is None:
             continue
+        if spec.kind == "button":
+            continue
         now = [values.get(name, start) for name, start in zip(spec.inputs, spec.start, strict=True)]
         if spec.kind == "color":
             channels = [round(value * 255) for value in now]
@@ -80,7 +82,7 @@ def rewritten(
     the texts of the program that plays. Raises NotWrittenError if they are not what the files hold now."""
     is_set = {name for spec in specs for name, start in zip(spec.inputs, spec.start, strict=True)
               if values.get(name, start) != start}  # fmt: skip
-    changed = [spec for spec in specs if is_set.intersection(spec.inputs)]
+    changed = [spec for spec in specs if spec.kind != "button" and is_set.intersection(spec.inputs)]
     if not changed:
         raise NotWrittenError("nothing to write: all parameters are as in the text")
     for path, data in playing.items():

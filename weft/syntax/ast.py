@@ -293,13 +293,13 @@ class Use:
     span: Span
 
 
-ParameterKind: TypeAlias = Literal["slider", "toggle", "xy", "color"]
+ParameterKind: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """`#slider #toggle #xy #color`: one start value an output. A slider ranges over `low … high`; the others
-    over 0 … 1."""
+    """`#slider #toggle #menu #button #xy #color`: one start value an output. A slider ranges over `low … high`, a menu
+    over the numbers of its `options` from 0; the others over 0 … 1."""
 
     kind: ParameterKind
     name: Ident
@@ -312,7 +312,9 @@ class Parameter:
     is_raw: bool = False
     """Whether a sound takes over its values at once, instead of gliding from each to the next."""
     places: tuple[Span, ...] = ()
-    """Where the start values are written: one place for each, or one for a whole colour."""
+    """Where the start values are written: one place for each, or one for a whole colour; none for a button."""
+    options: tuple[str, ...] = ()
+    """What a menu offers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -520,7 +522,8 @@ def _statement(statement: Statement | BodyStatement) -> str:
             span = f" from {number_text(statement.low)} to {number_text(statement.high)}"
             label = f" {json.dumps(text, ensure_ascii=False)}" if text is not None else ""
             raw = " raw" * statement.is_raw
-            return f"({kind} {name.name}{_names(outputs)} {start}{span}{label}{raw})"
+            options = "".join(f" {json.dumps(each, ensure_ascii=False)}" for each in statement.options)
+            return f"({kind} {name.name}{_names(outputs)} {start}{span}{options}{label}{raw})"
         case Fade(seconds=number):
             return f"(fade {number_text(number)})"
         case Quantize(beats=number):

@@ -22,6 +22,7 @@ class _Parts:
     names: tuple[ast.Ident, ...]
     numbers: tuple[tuple[float, Span], ...]
     texts: tuple[tuple[str, Span], ...]
+    commas: int
     report: Report
 
     def include(self) -> ast.Pragma | None:
@@ -51,6 +52,24 @@ class _Parts:
             self.report.error("bad-toggle", "a toggle starts at 0 or 1", span)
             return None
         return self._parameter("toggle", (start,), self.texts)
+
+    def menu(self) -> ast.Pragma | None:
+        start, span = self.numbers[0]
+        texts = [text for text, _ in self.texts]
+        # The last text is a label if no comma is before it.
+        label = self.texts[-1:] if len(texts) > self.commas else ()
+        options = tuple(texts[: len(texts) - len(label)])
+        if len(options) < 2:
+            self.report.error("bad-menu", "a menu offers two texts or more", self.span, 'such as 0, "sine", "saw"')
+            return None
+        if start % 1 or not 0 <= start < len(options):
+            message = f"this menu starts at one of 0 to {len(options) - 1}: the numbers of its texts"
+            self.report.error("bad-menu", message, span)
+            return None
+        return self._parameter("menu", (start,), label, 0.0, len(options) - 1.0, True, options)
+
+    def button(self) -> ast.Pragma | None:
+        return self._parameter("button", (0.0,), self.texts, is_raw=True)
 
     def xy(self) -> ast.Pragma | None:
         if has_duplicates(self.names[1:], "output", self.report):
@@ -83,13 +102,13 @@ class _Parts:
 
     def _parameter(
         self, kind: ast.ParameterKind, start: tuple[float, ...], label: Sequence[tuple[str, Span]],
-        low: float = 0.0, high: float = 1.0, is_raw: bool = False
+        low: float = 0.0, high: float = 1.0, is_raw: bool = False, options: tuple[str, ...] = (),
     ) -> ast.Parameter:  # fmt: skip
         name, *outputs = self.names[: len(start) + 1]
         words = label[0][0] if label else None
         starts = self.texts[:1] if kind == "color" else self.numbers[-len(start) :]
         places = tuple(span for _, span in starts)
-        return ast.Parameter(kind, name, tuple(outputs), start, words, self.span, low, high, is_raw, places)
+        return ast.Parameter(kind, name, tuple(outputs), start, words, self.span, low, high, is_raw, places, options)
 
     def _within(self, index: int, low: float, high: float) -> float:
         """A start value, kept in its range."""
@@ -135,6 +154,16 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = {
     "toggle": PragmaSpec(
         "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
         '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle),
+    "menu": PragmaSpec(
+        "n<n[>g]=0,s(?:,s)*s?", '#menu name<v> = 0, "one", "two" "label"',
+        "a parameter that is one of several: 0 for the first text, 1 for the second, …",
+        '#menu wave<v> = 0, "stripes", "rings" "wave"\n'
+        "display(<sin(me@x * 40), sin(length(me@x - 0.5, me@y - 0.5) * 40)>[wave])", _Parts.menu),
+    "button": PragmaSpec(
+        "n<n[>g]s?", '#button name<v> "label"',
+        "a parameter that is 1 while it is pressed; name@count is how often it was",
+        '#button flash<v> "flash"\nglow<v> = max(flash, prev(glow@v) * 0.95)\ndisplay(max(glow, me@x * 0.5))',
+        _Parts.button),
     "xy": PragmaSpec(
         "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
         '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy),
@@ -177,4 +206,5 @@ def read_pragma(tokens: Tokens, stop: int, report: Report) -> ast.Pragma | None:
             numbers.append((-float(span.text), tokens.span(index - 1, index)))
         elif kind == NUMBER:
             numbers.append((float(span.text), span))
-    return form.build(_Parts(tokens.span(0, stop - 2), tuple(names), tuple(numbers), tuple(texts), report))
+    commas = tokens.kinds[:stop].count(",")
+    return form.build(_Parts(tokens.span(0, stop - 2), tuple(names), tuple(numbers), tuple(texts), commas, report))

@@ -411,3 +411,45 @@ def test_without_knobs_a_right_click_says_so() -> None:
 def test_controls_are_known_by_name_and_part() -> None:
     before, after = specs_of(TEXT)[0], specs_of(TEXT.replace("0, 2", "0, 9"))[0]
     assert Control(before, "slider").key == Control(after, "slider").key
+
+
+MORE = '#menu wave<v> = 0, "sine", "saw", "a long name of a square" "wave"\n#button hit<v> "strike"\n'
+
+
+def test_a_menu_shows_its_texts_and_goes_from_one_to_the_next() -> None:
+    hands = Hands(MORE)
+
+    def shown() -> str:
+        return hands.look().bands[0].values[0]
+
+    assert shown() == "sine"
+    hands.click(hands.place("wave", 0.55))
+    assert (hands.bank.value("wave@v"), shown()) == (1, "saw")
+    hands.keys("right")
+    assert (hands.bank.value("wave@v"), shown()) == (2, "a long name of a square"[: len(shown())])
+    hands.keys("right")
+    assert hands.bank.value("wave@v") == 2
+    hands.keys("space", "left")
+    assert hands.bank.value("wave@v") == 0, "Space goes around, and the arrows stop at the ends"
+    hands.panel.turn(0, 1, *hands.place("wave", 0.5), False)
+    assert hands.bank.value("wave@v") == 1
+    hands.keys("2", "enter")
+    assert hands.bank.value("wave@v") == 2
+
+
+def test_a_button_is_pressed_as_long_as_the_mouse_holds_it() -> None:
+    hands = Hands(MORE)
+    place = hands.place("hit", 0.0)
+    hands.panel.press("left", *place, False)
+    assert hands.bank.value("hit@v") == 1
+    hands.panel.release("left")
+    assert hands.bank.frame() == {"hit@v": 1, "hit@v@count": 1}
+    hands.panel.press("left", *place, False)
+    hands.panel.release("left")
+    assert hands.bank.value("hit@v") == 0, "twice in a moment are two presses"
+    hands.keys("space", "up")
+    assert hands.bank.frame() == {"hit@v": 1, "hit@v@count": 3}
+    hands.panel.press("left", *place, False)
+    hands.panel.close()
+    assert hands.bank.frame() == {"hit@v": 1, "hit@v@count": 4}
+    assert hands.bank.frame() == {"hit@v": 0, "hit@v@count": 4}

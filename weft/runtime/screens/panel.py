@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from weft.errors import visible
 from weft.runtime.parameters import ParameterBank, ParameterSpec
 
-Part: TypeAlias = Literal["slider", "toggle", "xy", "color", "hue", "saturation", "brightness"]
+Part: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color", "hue", "saturation", "brightness"]
 """What a band is. A band "color" shows a colour; the three bars below it change it."""
 
 Colour: TypeAlias = tuple[float, float, float]
@@ -302,6 +302,8 @@ class ControlPanel:
         self._chosen: tuple[str, Part] | None = None
         self._typed = ""
         self._drag: _Drag | None = None
+        self._button: Control | None = None
+        """The button that the mouse holds."""
         self._held = set[str]()
         """Buttons that went down on the panel."""
         self._held_outside = set[str]()
@@ -333,6 +335,7 @@ class ControlPanel:
         """Hides it until the next `toggle`."""
         self.is_open = False
         self._typed, self._drag = "", None
+        self._let_go()
 
     def tell(self, words: str) -> None:
         """Shows a line below the controls for some seconds."""
@@ -384,6 +387,11 @@ class ControlPanel:
             values = (number_text(self._bank.value(spec.inputs[0]), spec.low, spec.high),)
         elif part == "toggle":
             values = ("on" if at[0] else "off",)
+        elif part == "button":
+            values = ("●" if at[0] else "○",)
+        elif part == "menu":
+            option = spec.options[min(int(self._bank.value(spec.inputs[0])), len(spec.options) - 1)]
+            values = (visible(" ".join(option.split()))[:_VALUE],)
         elif part == "xy":
             values = tuple(number_text(each, 0, 1) for each in at)
         elif part == "color":
@@ -439,6 +447,12 @@ class ControlPanel:
         """Moves a control's knob by a share of its range. `y` is upwards, which on a pad is towards less."""
         if control.part == "toggle":
             self._put(control, (float(x + y > 0),))
+        elif control.part == "menu":
+            # Small steps of a wheel add up to nothing.
+            step = 0 if abs(x + y) < _STEP / 2 else math.copysign(1, x + y)
+            self._put(control, (self._at(control)[0] + step / control.spec.high,))
+        elif control.part == "button":
+            return
         elif control.part != "color":
             at = self._at(control)
             self._put(control, (at[0] + x, at[1] - y) if control.part == "xy" else (at[0] + x + y,))
@@ -495,6 +509,11 @@ class ControlPanel:
         control = found.control
         self._choose(control)
         now, (before, same) = self._now(), self._last_press
+        if control.part == "button":
+            if column >= self._track:
+                self._put(control, (1.0,))
+                self._button = control
+            return
         if same == control.key and now - before < _DOUBLE:
             self._last_press = (-1.0, None)
             self._reset(control)
@@ -540,8 +559,15 @@ class ControlPanel:
             return False
         self._held.discard(button)
         self._drag = None
+        self._let_go()
         self._wake()
         return True
+
+    def _let_go(self) -> None:
+        """Lets the button go that is pressed by the mouse."""
+        if self._button is not None:
+            self._put(self._button, (0.0,))
+            self._button = None
 
     def turn(self, across: float, up: float, column: float, row: float, is_fine: bool) -> bool:
         """The wheel has turned, in notches. Over a control it changes its value; over the names it scrolls, if there is
@@ -589,6 +615,12 @@ class ControlPanel:
             self._move(control, x * step, y * step)
         elif name == "space" and control.part == "toggle":
             self._put(control, (1 - self._at(control)[0],))
+        elif name == "space" and control.part == "menu":
+            self._put(control, ((round(self._at(control)[0] * control.spec.high) + 1) % len(control.spec.options)
+                                / control.spec.high,))  # fmt: skip
+        elif name == "space" and control.part == "button":
+            self._put(control, (1.0,))  # a frame sees it; nobody tells when the key goes up
+            self._put(control, (0.0,))
         elif name in ("delete", "backspace"):
             self._reset(control)
         elif name in _TYPED:

@@ -222,9 +222,9 @@ class _BandDrawing:
             right = layout.columns - PAD
             self._text(right - len(value), row, value, ACCENT if band.is_asking else _DIM if is_bar else _TEXT)
         match band.part:
-            case "slider":
+            case "slider" | "menu":
                 self._slider(band.at[0])
-            case "toggle":
+            case "toggle" | "button":
                 self._switch(bool(band.at[0]))
             case "xy":
                 self._pad(band.at, band.rows)

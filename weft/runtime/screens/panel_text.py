@@ -81,11 +81,11 @@ def _rows_of(band: Band, layout: PanelLayout) -> Iterator[list[PanelCell]]:
 def _track(band: Band, row: int, width: int) -> list[PanelCell]:
     knob = _cell_of(band.at[0], width) if band.at else -1
     match band.part:
-        case "slider":
+        case "slider" | "menu":
             cells = [PanelCell("━", _ACCENT if column < knob else _GROOVE) for column in range(width)]
             cells[knob] = PanelCell("●")
             return cells
-        case "toggle":
+        case "toggle" | "button":
             on, off = PanelCell("●", _ACCENT), PanelCell("●", _DIM)
             line = [PanelCell("━", _ACCENT if band.at[0] else _GROOVE)] * 2
             return [*line, on] if band.at[0] else [off, *line]
