@@ -188,7 +188,7 @@ def test_memory_counts_each_image_once() -> None:
 
 def test_the_graph_shows_them() -> None:
     graph = built(BLURRED + "display(soft(s@v))\ncompute(soft(s@v))").graph
-    assert [image.of for image in graph.images] == ["display", next(iter(graph.strands()))]
+    assert [image.of for image in graph.images] == [next(iter(graph.strands())), "display"]
     assert {s.context: len(s.images) for s in graph.subgraphs} == {"visual": 2, "compute": 0}
     assert to_text(graph).count("image(") == 2
     assert to_dot(graph).count('label="image') == to_mermaid(graph).count('["image<br>') == 2

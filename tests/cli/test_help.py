@@ -137,7 +137,7 @@ def test_it_is_wrapped_to_the_terminal(weft):
     assert 40 < max(map(len, lines)) <= 50
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("clmap", "clamp"), ("me@tiem", "me@time"), ("std.noize", "std.noise"),
+@pytest.mark.parametrize(("wrong", "right"), [("clammp", "clamp"), ("me@tiem", "me@time"), ("std.noize", "std.noise"),
                                               ("#slidr", "#slider"), ("chek", "check")])  # fmt: skip
 def test_an_unknown_name(weft, wrong, right):
     done = weft("help", wrong, code=2)

@@ -11,7 +11,7 @@ from weft.errors import Source, WeftError
 from weft.keys import PAD_AXES, PAD_BUTTONS
 from weft.names import SentName, sent_of
 from weft.runtime.build import build
-from weft.runtime.screens.display import Gamepads, pad_values
+from weft.runtime.screens.display import Display, Gamepads, pad_values
 from weft.sources import SOURCES
 
 AT_REST = [0.0, 0.0, 0.0, 0.0, -1.0, -1.0]
@@ -73,11 +73,16 @@ def test_what_no_gamepad_has_is_an_error(text: str) -> None:
         read(text)
 
 
+@pytest.mark.usefixtures("display")
 def test_every_press_of_a_button_counts() -> None:
     at_rest, pressed = pad_values(AT_REST, [0] * 15), pad_values(AT_REST, [1, *[0] * 14])
     pads = Gamepads()
     for frame in ([pressed], [pressed], [at_rest], [pressed, pressed], [], [at_rest, at_rest]):
         pads.note(frame)
     names = [SentName("pad", (float(index),), f"{button}@count") for index in range(2) for button in "ab"]
-    assert list(pads.values(names).values()) == [2, 0, 1, 0]
+    shared = Display()
+    try:
+        assert list(pads.values(names).values()) == [2, 0, 1, 0]
+    finally:
+        shared.close()
     assert read("display(pad@a@count, pad(1)@b@count)") == [("pad", (0,), "a@count"), ("pad", (1,), "b@count")]
