@@ -204,7 +204,7 @@ class _Phases:
         if by.free or self.rate[by] > Rate.FRAME:
             return self._rest_by_varying(argument, size)
         split = self._split(argument) if argument in self.moving else _NOTHING
-        if not split.is_moving or (period_of(node) is None and not self._grows(split)):
+        if not split.is_moving or not (self._grows(split) if by.op != "const" else period_of(node) is not None):
             return None
         return self._made("mod", self._joined(split, partial(self._remainder_of, size), size), size)
 
