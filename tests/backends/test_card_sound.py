@@ -207,9 +207,9 @@ STATE = "each of its samples needs the one before"
 REFUSED = {
     "memory": ("audio(phasor(440))", STATE),
     "the time as a level": (f"{SINE[:-1]} * exp(-me@time))", TIME),
-    "a melody": ("audio(sin(me@time * 220 * 2 ^ (floor(me@time * 4) % 8 / 12) * tau))", COUNTS),
-    "a loop over pitches": (looping(*LOOPS["partials"]).replace("prev(e@v)", "0").replace("phasor(3)", "0.5"), COUNTS),
-    "a frequency from outside": ("audio(sin(me@time * mouse@x * tau))", COUNTS),
+    "a melody": ("audio(sin(me@time * 220 * 2 ^ (floor(me@time * 4) % 8 / 12) * tau))", TIME),
+    "a loop over pitches": (looping(*LOOPS["partials"]).replace("prev(e@v)", "0").replace("phasor(3)", "0.5"), TIME),
+    "a frequency from outside": ("audio(sin(me@time * mouse@x * tau))", TIME),
     "whole seconds": ("audio(sin(floor(me@time) * mouse@x))", TIME),
     "a hundred steps": ("audio(floor(me@time * 8) % 100 / 100)", COUNTS),
     "a long period": ("audio(sin(me@time % 600 * 440))", COUNTS),

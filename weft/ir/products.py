@@ -43,8 +43,8 @@ class TimeSlots(NamedTuple):
 @dataclass(slots=True)
 class Growth:
     """Tells which expressions that are the same in a whole frame may grow as long as a performance lasts: the time,
-    what counts frames, some slots, and what is made of them and has no bounds. Where everything has double precision,
-    nothing grows too much."""
+    what counts frames, some slots, and what is made of them and has no bounds. Only in pictures: where everything has
+    double precision, nothing grows too much, and a card leaves such sounds to the processor."""
 
     spec: ContextSpec
     slots: TimeSlots
@@ -56,8 +56,8 @@ class Growth:
 
     def _grows(self, node: Expr) -> bool:
         if node.op == "coord":
-            return _is_time(node) and (self.spec.sweeps_plane or self.spec.in_blocks)
-        if not self.spec.sweeps_plane and not self.spec.in_blocks:
+            return _is_time(node) and self.spec.sweeps_plane
+        if not self.spec.sweeps_plane:
             return False
         if node.op == "uniform":
             return node.attr in self.spec.counters
