@@ -85,4 +85,4 @@ def test_every_press_of_a_button_counts() -> None:
         assert list(pads.values(names).values()) == [2, 0, 1, 0]
     finally:
         shared.close()
-    assert read("display(pad@a@count, pad(1)@b@count)") == [("pad", (0,), "a@count"), ("pad", (1,), "b@count")]
+    assert read("display(pad@a@count, pad(1)@b@count, 0)") == [("pad", (0,), "a@count"), ("pad", (1,), "b@count")]
