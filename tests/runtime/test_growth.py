@@ -70,7 +70,7 @@ class Player(Screen):
             return
         if self._saved and self._saved % self._rounds == 0:
             self.counted.append(objects())
-        if len(self.counted) == 2:
+        if len(self.counted) == 4:
             self.session.stop("done")
             return
         self._path.write_text(text(self._saved))
@@ -93,8 +93,10 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     player.session = session
     session.begin()
     session.run(player)
-    before, after = player.counted
-    assert_level(before, after)
+    before, *later = player.counted
+    # A build from scratch in a pause sends all pieces anew, which are there twice for some saves. What is kept for good
+    # is there at each of these moments, and three times as much of it at the last one.
+    assert_level(before, min(later, key=Counter.total))
 
 
 def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path) -> None:
