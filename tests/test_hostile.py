@@ -96,7 +96,8 @@ class Room:
         places = sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix), ROOT
         open_to_read = (*(f"{each}/" for each in places), "/usr/", "/lib", "/sys/", f"{self.patches}/", *ours)
         written = [p for p in found.written - usual.written if not p.startswith(ours) and p != "/dev/null"]
-        read = [p for p in found.read - usual.read if not p.startswith(open_to_read) and p not in (str(self.patches), "/proc")]
+        open_folders = {str(self.patches), "/proc"}
+        read = [p for p in found.read - usual.read - open_folders if not p.startswith(open_to_read)]
         read += [p for p in found.read if p.endswith("/environ") or p.startswith(f"{self.folder}/outside")]
         return [
             *(f"wrote {p}" for p in written if not self._is_value(p)), *(f"read {p}" for p in read),
