@@ -94,9 +94,9 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     session.begin()
     session.run(player)
     before, *later = player.counted
-    # A build from scratch in a pause sends all pieces anew, which are there twice for some saves. What is kept for good
-    # is there at each of these moments, and three times as much of it at the last one.
-    assert_level(before, min(later, key=Counter.total))
+    # How many of the remembered programs share their pieces depends on which builds were from scratch, so on pauses.
+    # One program that is kept for good with each round of saves would be several times as much as this allows.
+    assert min(later, key=Counter.total).total() <= 1.5 * before.total()
 
 
 def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path) -> None:
