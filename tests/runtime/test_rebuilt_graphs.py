@@ -140,3 +140,13 @@ display(e)
         found = compared(text.format(value), kept)
         assert isinstance(found, Build)
         assert len(found.graph.images) == ("x" in value)
+
+
+@pytest.mark.parametrize("shown", ["display(image(b)(me@x ~ me@y))\n", "display(c)\nplay(c)\n"])
+def test_memory_that_varies_over_the_picture_no_more(shown: str) -> None:
+    """What is changed reads itself through memory, which has varied because of it."""
+    kept = KeptBuild()
+    for value in ("me@x", "me@time", "me@x", "0.5"):
+        found = compared(f"b = prev(c) * 0.5\nc = b + {value}\n{shown}", kept)
+        assert isinstance(found, Build)
+        assert bool(found.graph.images) == ("x" in value and "image" in shown)

@@ -348,7 +348,8 @@ class KeptShapes:
         self.domain.planar &= self.elaborator.slots.keys()
 
     def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
-        """Whether strands still have these shapes. What remembers may have others until all its state is known."""
+        """Whether strands still have these shapes. What remembers may have others until all its state is known. What
+        reads itself through memory may have them only from this memory, which is kept and had them from it."""
         elaborator, references = self.elaborator, self.elaborator.references
         for (ref, at), shape in shapes.items():
             if ref.output not in elaborator.patch.instances[ref.instance].outputs:
@@ -360,6 +361,10 @@ class KeptShapes:
                 return False
             found = references.get(ref)
             if found is not None and (found.slots or found.images or found.heard):
+                return False
+        if self.domain.planar:
+            needs = {owner: each.needs for owner, each in references.items()}
+            if any(ref in reachable(needs.get(ref, ()), needs) for ref, _ in shapes):
                 return False
         return bool(shapes)
 

@@ -75,6 +75,11 @@ class References:
     maps_time: bool = False
 
     @property
+    def needs(self) -> tuple[Owner, ...]:
+        """The owners on which the values of this one may depend."""
+        return (*self.strands, *self.slots, *self.images, *self.asked_by)
+
+    @property
     def all(self) -> tuple[object, ...]:
         """All of this without places, and in no order: the order is that in which strands were evaluated."""
         found = self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by
