@@ -122,7 +122,7 @@ def test_a_worker_that_is_killed_costs_its_task_only(weft, cluster):
             parts = weft.folder / ".killed.mp4.parts"
             wait_for(process, lambda: parts.is_dir() and any(path.name.isdigit() for path in parts.iterdir()))
             victim.send_signal(signal.SIGKILL)
-            _, words = process.communicate(timeout=100)
+            _, words = process.communicate(timeout=200)
     assert process.returncode == 0, words
     assert words.count("\n") == 1
     assert (weft.folder / "killed.mp4").read_bytes() == (weft.folder / "long.mp4").read_bytes()
@@ -181,6 +181,7 @@ def test_what_listens_and_says_nothing_is_no_scheduler(weft):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("end", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kept(weft, tmp_path, end):
     with dask(tmp_path, "scheduler", "--port", "0") as scheduler, worker(tmp_path):
@@ -190,7 +191,7 @@ def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kep
             parts = weft.folder / ".silent.mp4.parts"
             wait_for(process, lambda: parts.is_dir() and any(path.name.isdigit() for path in parts.iterdir()))
             scheduler.send_signal(end)
-            _, words = process.communicate(timeout=100)
+            _, words = process.communicate(timeout=200)
     assert process.returncode == 3
     why = "does not answer any more" if end == signal.SIGSTOP else "has gone"
     assert f"silent.mp4 cannot be written: the scheduler at {address_of(tmp_path)} {why}; " in words

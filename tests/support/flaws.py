@@ -1,5 +1,5 @@
 """Flaws in the recording of a tone: their times, and whether they are explained by stalls of the machine itself, as on
-one that is shared with others."""
+one that is shared with others. Time that a slowed processor loses counts as a stall."""
 
 from __future__ import annotations
 
@@ -165,7 +165,9 @@ def listened(loudspeaker: SoundServer, file: Path, edge: int) -> Iterator[Listen
 
 
 # It only asks to be woken every half millisecond, with priority over all others, and notes the times during which it
-# was not. It is bound to one processor: if it could move to another, it would not notice a stall.
+# was not. It is bound to one processor: if it could move to another, it would not notice a stall. A processor may also
+# be slowed to a tenth for a while, as by what limits the power of a machine. So every two milliseconds it counts as
+# well: if that takes more than three times as long as at best, it notes the time that a quick processor would not need.
 _WATCH = """
 import os, sys, time
 try:
@@ -173,12 +175,21 @@ try:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(9))
 except (OSError, AttributeError):
     pass
+best, before = float("inf"), time.monotonic()
 while True:
-    due = time.monotonic() + 0.0005
-    time.sleep(0.0005)
-    now = time.monotonic()
-    if now - due > 0.00025:
-        print(due, now, flush=True)
+    for _ in range(4):
+        due = time.monotonic() + 0.0005
+        time.sleep(0.0005)
+        now = time.monotonic()
+        if now - due > 0.00025:
+            print(due, now, flush=True)
+    for _ in range(500):
+        pass
+    now, woken = time.monotonic(), now
+    best = min(best * 1.0001, now - woken)
+    if now - woken > 3 * best:
+        print(now - (now - before) * (1 - best / (now - woken)), now, flush=True)
+    before = now
 """
 
 # A player has two blocks in hand, 21 ms. Several processes have to run one after another before the next block is
