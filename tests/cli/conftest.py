@@ -39,6 +39,11 @@ compute(count@v)
 """
 
 
+def said(stderr):
+    """The lines that a command has written there, without those that it writes on a slow machine."""
+    return [line for line in stderr.splitlines() if "is still" not in line]
+
+
 class Weft:
     """Calls `weft` in a folder of its own."""
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cli.conftest import said
+
 
 def test_without_a_file_it_plays_a_patch_and_says_how_to_copy_it(weft):
     done = weft("run", "--headless", "--frames", "2")
-    first, second = done.stderr.splitlines()
+    first, second = said(done.stderr)
     assert first.startswith("weft: playing plasma.weft, which comes with weft · visual ")
     assert "weft examples plasma --copy mine.weft" in second
     weft("examples", "plasma", "--copy", "mine.weft")
-    assert weft("run", "mine.weft", "--headless", "--frames", "2").stderr.startswith("weft: edit mine.weft and save · ")
+    first, *_ = said(weft("run", "mine.weft", "--headless", "--frames", "2").stderr)
+    assert first.startswith("weft: edit mine.weft and save · ")
 
 
 @pytest.mark.parametrize(
@@ -48,15 +51,15 @@ def test_what_is_missing_is_one_line(weft):
     done = weft("run", "nope.weft", code=3)
     assert done.stderr.startswith("weft: nope.weft cannot be read: there is no such file (")
     assert "weft new nope.weft writes a patch to begin with" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert len(said(done.stderr)) == 1
     done = weft("run", "plain.weft", "--terminal", code=3)
-    assert len(done.stderr.splitlines()) == 2  # the first names the file and the keys
+    assert len(said(done.stderr)) == 2  # the first names the file and the keys
     done = weft("run", "plain.weft", "--headless", "--frames", "1", "--events", "no/such/folder", code=3)
-    assert len(done.stderr.splitlines()) == 1
+    assert len(said(done.stderr)) == 1
 
 
 def test_without_a_display_and_a_terminal_it_says_what_to_do(weft):
     done = weft("run", "plain.weft", DISPLAY="", WAYLAND_DISPLAY="", code=3)
-    (line,) = done.stderr.splitlines()
+    (line,) = said(done.stderr)
     assert "--terminal" in line
     assert "--headless" in line

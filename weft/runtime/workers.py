@@ -293,6 +293,8 @@ def main(descriptor: str, lifeline: str) -> None:
 def _work(parent: Connection, pulse: Pulse) -> tuple[str, object]:
     """Does tasks until one fails; says why."""
     try:
+        # Opening a device may wait for a driver, or for a process that tries one.
+        pulse.allow(_PATIENCE)
         job: RenderJob = parent.recv()
         offline = job.prepare()
         while True:
