@@ -13,6 +13,9 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import executor_problem
 from weft.codegen.kernel import Kernel
+from weft.codegen.native.module import emit
+from weft.codegen.native.target import ISAS
+from weft.ir.rates import Rate
 
 WIDTH, HEIGHT = 48, 32
 X, Y = np.meshgrid((np.arange(WIDTH) + 0.5) / WIDTH, (np.arange(HEIGHT) + 0.5) / HEIGHT)
@@ -80,6 +83,27 @@ def test_a_blur_computes_the_picture_once() -> None:
     blurred, plain = kernel_of(noisy + "display(n |> blur())"), kernel_of(noisy + "display(n)")
     assert len(blurred.stages) == 2
     assert sum(map(len, blurred.stages[0].sections)) == pytest.approx(sum(map(len, plain.sections)), abs=2)
+
+
+def work_of(member: str, word: str) -> tuple[int, int]:
+    """How many values a picture with this member computes at each pixel, and how often its machine code looks up each
+    lane by itself, where a plain load would serve."""
+    kernel = kernel_of(f"display(<sin(me@y * 9 + me@x * 8), {member}, me@x * me@y> |> {word})")
+    every = (*kernel.stages, kernel)
+    values = sum(1 for each in every for _ in each.section(Rate.ELEMENT).walk())
+    return values, sum(emit(each, False, ISAS["avx2"], 8).text.count("x86.avx2.gather") for each in every)
+
+
+SIMPLE = [*((member, "blur(0.02)") for member in ("me@y", "me@x", "me@time", "0", "1")), ("me@y", "edges()")]
+
+
+@pytest.mark.parametrize(("member", "word"), SIMPLE)
+def test_what_is_simple_takes_no_more_work(member: str, word: str) -> None:
+    """What an image keeps of the coordinates themselves, or of a constant, is not read from it where these are used."""
+    values, lookups = work_of(member, word)
+    most_values, most_lookups = work_of("me@y + me@x * 0.3", word)
+    assert values <= most_values
+    assert lookups <= most_lookups
 
 
 def test_a_radius_may_vary_over_the_picture() -> None:

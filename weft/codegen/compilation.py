@@ -226,7 +226,7 @@ def compile_kernel(
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
     if any(not slot.outlives for slot in lowered.slots):
-        return _staged(lowered, spec, optimise, pool)
+        return _staged(lowered, spec, optimise, pool, rate)
     builder = KernelBuilder(lowered, rate, pool, points=False, builders=builders)
     sections = builder.sections(lowered.ordered, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
@@ -238,7 +238,9 @@ def compile_kernel(
 _IMAGES_OF_A_STAGE = 6
 
 
-def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None) -> Kernel:
+def _staged(
+    lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, rate: Mapping[Expr, Rate]
+) -> Kernel:  # fmt: skip
     """The kernel of a picture that reads images of its own tick. They are computed by its stages, each of which has the
     images that need those of earlier stages only."""
     images = {slot.key for slot in lowered.slots if not slot.outlives}
@@ -260,9 +262,11 @@ def _staged(lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | No
         name = f"{lowered.name}: images {number}"
         stages.append(_part_of_picture(part, spec, optimise, pool, known, name))
         if pool is not None and optimise:
-            # What an image holds is not computed again where it is needed at the pixel itself.
+            # What an image holds is not computed again where it is needed at the pixel itself, but for what is computed
+            # more rarely: a coordinate that were read from an image would vary from pixel to pixel.
             now = pool.const(0.0)
-            known |= {values[key].value: pool.make("state", (now,), SlotPlane(key, 0)) for key in step}
+            held = {values[key].value: key for key in step if rate[values[key].value] == Rate.ELEMENT}
+            known |= {value: pool.make("state", (now,), SlotPlane(key, 0)) for value, key in held.items()}
     rest = replace(lowered, exposed=(), films=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
     last = _part_of_picture(rest, spec, optimise, pool, known, None)
     parts = (*stages, last)
