@@ -116,9 +116,10 @@ def test_what_loops_change_stays_in_them():
     "text",
     [
         "sin(me@x * 10 + 3)",
-        "sin(me@x * me@time)",
+        "sin(me@x * mouse@x)",
+        "sin(me@x * exp(-me@time))",
         "sin(me@time * 3 + 1) * me@x",
-        "(me@x + me@time) % (1 + me@time)",
+        "(me@x + mouse@x) % (1 + mouse@y)",
         "abs(me@x + me@time) + sqrt(me@y + me@time)",
         "floor(me@x * 8) + noise(me@x * 8, me@y * 8, me@time)",
         "sin(abs(me@x + me@time))",
@@ -128,13 +129,15 @@ def test_what_has_no_phase_is_left_alone(text):
     assert kernel_by(f"display({text})", UP_TO_PHASES) == kernel_by(f"display({text})", WITHOUT_PHASES)
 
 
-def test_variables_of_loops_are_no_phase(e):
+def test_variables_of_loops_vary(e):
     def summed(own):
         return e.loop(0, (1, 4), [0], [e.carried(0) + e("sin", own)])[0] * e.coord("x")
 
-    time = e.coord("abstime")
-    assert not touched(e, summed(e.index(0) * time + e.coord("x")))
-    assert not touched(e, summed(e.coord("x") * e.index(0) + e.carried(0) * time))
+    time, control = e.coord("abstime"), e.uniform("u")
+    assert not touched(e, summed(e.index(0) * control + e.coord("x")))
+    assert not touched(e, summed(e.coord("x") * e.index(0) + e.carried(0) * control))
+    assert touched(e, summed(e.index(0) * time + e.coord("x")))
+    assert touched(e, summed(e.coord("x") * e.index(0) + e.carried(0) * time))
     assert touched(e, summed(e.coord("x") * e.index(0) + time))
     assert touched(e, summed(e.carried(0) + time))
 
@@ -256,7 +259,9 @@ class Sums:
 
     def factor(self) -> tuple[Term, float]:
         number = self.draw(st.sampled_from([-1.0, 0.7, 2.0, -3.1]))
-        return self.draw(st.sampled_from([(self.e.number(number), abs(number)), (self.e.uniform("u"), 3.0)]))
+        e = self.e
+        factors = [(e.number(number), abs(number)), (e.uniform("u"), 3.0), (e.coord("x"), 1.0)]
+        return self.draw(st.sampled_from([*factors, (0.3 - e.coord("y") * e.coord("x"), 0.7)]))
 
     def sum(self, depth: int) -> tuple[Term, float]:
         if depth == 0:

@@ -21,6 +21,8 @@ def operand(data: st.DataObject, kind: str) -> tuple[Interval, float]:
     """An interval, and a number within."""
     if kind == "bool":
         return Interval(0, 1), data.draw(st.sampled_from([0.0, 1.0]))
+    if kind == "u32":
+        return Interval(0, 2**32 - 1), data.draw(st.integers(0, 2**32 - 1))
     low, value, high = sorted(data.draw(numbers) for _ in range(3))
     return Interval(low, high), value
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from weft.ir.census import AGAIN, Census, TrackedRewrites
 from weft.ir.constants import Known, TunedValues, ask, equals
 from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, known_of, rewrite
+from weft.ir.products import Growth, Product, halves_of, pieces_of, product_of, quotient_of, time_slots
 from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, is_within, period_of, remainder_of, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
@@ -18,7 +20,8 @@ from weft.ops.formula import Term
 # --- phases (docs/algorithms.md, "Phases") ---
 #
 # The terms of a periodic operation's argument that change only with the frame are reduced to one turn in the frame
-# section, which has double precision. The rest of the argument stays small however long a performance lasts. The terms
+# section, which has double precision. Products of what grows with the time and what varies over the picture are reduced
+# where they vary (`weft.ir.products`). The rest of the argument stays small however long a performance lasts. The terms
 # are put together again by rates, so that those of a column, of a row and of the frame are each summed in their own
 # section.
 
@@ -34,21 +37,36 @@ _TELLING = _PERIODIC | {"sub", "bits_of"}
 _CHANGING = _PERIODIC | _BITS | {"sub"}
 _LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
-Split: TypeAlias = "tuple[Expr | None, ...]"
-"""A sum, by the rates of its terms: one expression for each rate, or None. A term that mentions variables of loops
-counts as an element's."""
+_Reduce: TypeAlias = "Callable[[Expr, bool], Expr]"
+"""Leaves out whole turns of a steady expression: those in it, or the nearest number of them."""
 
-_NOTHING: Split = (None,) * len(Rate)
+
+class Split(NamedTuple):
+    """A sum: by the rates of its `terms`, one expression for each rate, or None; and the `products` of what grows and
+    what varies. What mentions variables of loops counts as an element's."""
+
+    terms: tuple[Expr | None, ...] = (None,) * len(Rate)
+    products: tuple[Product, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether some terms vary only with the frame and others do not, or products do."""
+        return bool(self.products) or (self.terms[Rate.FRAME] is not None and any(self.terms[Rate.COLUMN :]))
+
+
+_NOTHING = Split()
 
 
 @dataclass(frozen=True, slots=True)
 class _SplitFloor:
-    """`⌊A + U⌋` as `whole + turns`, where `turns` changes only with the frame, and is None if U is already small. In a
-    remainder, whole turns are subtracted from `argument`. If U is not finite, `argument` and `whole` are NaN."""
+    """`⌊A + U⌋` as `whole + turns`, where `turns` changes only with the frame, and is None if U is already small, and
+    `products` of steady whole numbers and those that vary. In a remainder, whole turns are subtracted from `argument`.
+    If U is not finite, `argument` and `whole` are NaN."""
 
     argument: Expr
     whole: Expr
     turns: Expr | None
+    products: tuple[Product, ...]
     settled: Expr | None
     """The floor as one number, if it is needed; None if it has to be computed as before, since U may be infinite."""
     finite: bool
@@ -59,18 +77,22 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     """Keeps the arguments of periodic operations small: the terms that vary only with the frame are reduced to one
     turn."""
     anywhere = bool(lowered.exposed)
-    known = context.known(lambda: _KnownPhases(finite=Finiteness(anywhere)), "phases", lowered.slots, anywhere)
+    growing = time_slots(lowered)
+    known = context.known(
+        lambda: _KnownPhases(finite=Finiteness(anywhere), growth=Growth(context.spec, growing)),
+        "phases", lowered.slots, anywhere, growing,
+    )  # fmt: skip
     changes = known.follow(lowered)
     rate = context.rates_with(changes.came, lowered)
     known.add_moving(changes.came, rate)
     known.add_changed(_sums_at_elements(changes.reshared, rate))
     found = known.census.found
-    if known.moving.isdisjoint([node.args[0] for node in found if node.op in _PERIODIC]):
+    if not any(known.is_moving(node) for node in found if node.op in _PERIODIC):
         return lowered
     remainders = remainders_among(found)
     taken = {each.whole for each in remainders.values()} | {node.args[0] for node in found if node.op == "bits_of"}
-    shared, finite, new = known.census.shared, known.finite, known.results
-    phases = _Phases(ExprBuilder(context.pool), rate, known.moving, remainders, taken, shared, finite, new)
+    shared, finite, growth, new = known.census.shared, known.finite, known.growth, known.results
+    phases = _Phases(ExprBuilder(context.pool), rate, known.moving, remainders, taken, shared, finite, growth, new)
     known.compare(phases.facts())
     return rewrite(lowered, context.pool, _CHANGING, phases.change, True, known)
 
@@ -85,19 +107,26 @@ class _KnownPhases(TrackedRewrites):
     """What the pass found out about expressions."""
 
     finite: Finiteness = field(kw_only=True)
+    growth: Growth = field(kw_only=True)
     census: Census = field(default_factory=lambda: Census(_TELLING, _is_telling))
     moving: set[Expr] = field(default_factory=set)
-    """The sums of a term that varies only with the frame and another term, and the expressions that split into such
-    sums."""
+    """The sums of a term that varies only with the frame and another term, the products of what grows and what varies,
+    and the expressions that split into such terms."""
 
     def add_moving(self, nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> None:
         """Finds those among some expressions, which come operands first."""
         moving, frame = self.moving, Rate.FRAME
         for node in nodes:
             if node.op in _LINEAR and (node.free or rate[node] > frame):
-                joins = node.op in ("add", "sub") and any(rate[arg] == frame and not arg.free for arg in node.args)
+                operands = node.args[:1] if node.op == "div" else node.args
+                steady = [arg for arg in operands if rate[arg] == frame and not arg.free]
+                joins = bool(steady) and (node.op in ("add", "sub") or any(map(self.growth.of, steady)))
                 if joins or not moving.isdisjoint(node.args):
                     moving.add(node)
+
+    def is_moving(self, node: Expr) -> bool:
+        """Whether a periodic operation may have something to reduce."""
+        return node.args[0] in self.moving or (node.op == "mod" and self.growth.of(node.args[0]))
 
 
 @dataclass(slots=True)
@@ -114,6 +143,7 @@ class _Phases:
     taken: set[Expr]
     shared: set[Expr]
     finite: Finiteness
+    growth: Growth
     new: Replacements
     _whole_of: dict[Expr, Remainder] = field(init=False)
     """The remainder that each floor belongs to, the larger one if there are two."""
@@ -149,8 +179,8 @@ class _Phases:
             case "sub" | "mod" if node in self.remainders:
                 cell = self._cell(self.remainders[node].whole)
                 return None if cell is None else self._remainder(node, self.remainders[node], cell)
-            case "mod" if node.args[0] in self.moving and (period := period_of(node)) is not None:
-                return self._rest(node.args[0], period)
+            case "mod":
+                return self._rest(node)
             case _:
                 return None
 
@@ -159,57 +189,100 @@ class _Phases:
     def _angle(self, argument: Expr) -> Expr | None:
         """A + U as A + U′, with U′ within half a turn."""
         split = self._split(argument)
-        if not _is_moving(split):
-            return None
-        steady, constant = self._steady(split)
-        if not is_within(steady, _SMALL):
-            u = Term(self.builder, steady)
-            turns = f.floor(u * (1 / math.tau) + 0.5)
-            steady = _value(u - turns * _TURN - turns * _TURN_REST)
-        return self._joined(split, steady, constant)
+        return self._joined(split, self._within_turn) if split.is_moving else None
 
-    def _rest(self, argument: Expr, period: float) -> Expr | None:
+    def _within_turn(self, steady: Expr, _nearest: bool) -> Expr:
+        """An angle within half a turn."""
+        u = Term(self.builder, steady)
+        turns = f.floor(u * (1 / math.tau) + 0.5)
+        return _value(u - turns * _TURN - turns * _TURN_REST)
+
+    def _rest(self, node: Expr) -> Expr | None:
         """The remainder of A + U, from the remainder of U."""
-        split = self._split(argument)
-        if not _is_moving(split):
+        argument, by = node.args
+        size = self.new[by]
+        if by.free or self.rate[by] > Rate.FRAME:
+            return self._rest_by_varying(argument, size)
+        split = self._split(argument) if argument in self.moving else _NOTHING
+        if not split.is_moving or not (self._grows(split) if by.op != "const" else period_of(node) is not None):
             return None
+        return self._made("mod", self._joined(split, partial(self._remainder_of, size), size), size)
+
+    def _rest_by_varying(self, argument: Expr, size: Expr) -> Expr | None:
+        """The remainder of A + U by what varies, if U grows."""
+        split = self._split(argument) if self._is_growing(argument) else _NOTHING
         steady, constant = self._steady(split)
-        size = self.builder.const(period)
-        if not is_within(steady, _SMALL):
-            steady = self._made("mod", steady, size)
-        return self._made("mod", self._joined(split, steady, constant), size)
+        if split.products or steady is None or not self.growth.of(steady):
+            return None
+        high, low = halves_of(self.builder, steady)
+        rest = self._made("add", self._made("mod", high, size), self._total("add", low, constant) if constant else low)
+        if any(split.terms[Rate.COLUMN :]):
+            rest = self._made("add", self._sum_of(split.terms[Rate.COLUMN :]), rest)
+        return self._made("mod", rest, size)
+
+    def _remainder_of(self, period: Expr, steady: Expr, nearest: bool) -> Expr:
+        """What is left of a steady term without whole periods, or without the `nearest` number of them."""
+        if not nearest:
+            return self._made("mod", steady, period)
+        return self._less(period, steady, self._turns(period, steady, nearest))
+
+    def _turns(self, period: Expr, steady: Expr, nearest: bool) -> Term:
+        """The whole periods in a steady term, or the `nearest` number of them."""
+        turns = Term(self.builder, self._made("div", steady, period))
+        return f.floor(turns + 0.5 if nearest else turns)
+
+    def _less(self, period: Expr, steady: Expr, turns: Term) -> Expr:
+        return self._made("sub", steady, self._made("mul", _value(turns), period))
 
     def _cell(self, whole: Expr) -> _SplitFloor | None:
         """A floor taken apart, None if it stays as it is."""
         if whole not in self._cells:
             found = self._whole_of.get(whole) or Remainder(whole, whole.args[0], 1.0)
             split = self._split(found.argument) if found.argument in self.moving else _NOTHING
-            self._cells[whole] = self._made_cell(found, split) if _is_moving(split) else None
+            self._cells[whole] = self._made_cell(found, split) if split.is_moving else None
         return self._cells[whole]
 
     def _made_cell(self, found: Remainder, split: Split) -> _SplitFloor:
-        steady, constant = self._steady(split)
-        if is_within(steady, _SMALL):
-            argument, whole = self._shifted(found, split, steady, constant)
-            return _SplitFloor(argument, whole, None, whole, True)
-        u, period = Term(self.builder, steady), found.period
-        turns = f.floor(u / period) if period != 1 else f.floor(u)
-        rest = u - (turns * period if period != 1 else turns)
-        argument, whole = self._shifted(found, split, _value(rest), constant)
-        settled = None
-        if found.whole in self.taken and self.finite.of(steady) and (constant is None or self.finite.of(constant)):
-            settled = self._made("add", whole, _value(turns))
-        finite = all(self.finite.of(term) for term in split[Rate.COLUMN :] if term is not None)
-        return _SplitFloor(argument, whole, _value(turns), settled, finite)
+        period, turns, products = self.builder.const(found.period), None, list[Product]()
 
-    def _shifted(self, found: Remainder, split: Split, steady: Expr, constant: Expr | None) -> tuple[Expr, Expr]:
-        """The argument of a remainder with other steady terms, and the floor of its quotient."""
-        argument = self._joined(split, steady, constant)
+        def without(steady: Expr, nearest: bool) -> Expr:
+            return self._less(period, steady, self._turns(period, steady, nearest))
+
+        steady, constant = self._steady(split)
+        if steady is not None and not is_within(steady, _SMALL):
+            turns = _value(self._turns(period, steady, False))
+        for product in split.products:
+            for factor, varying in pieces_of(self.builder, product).wholes:
+                if product.divisor is None and not is_within(factor, _SMALL):
+                    products.append(Product(_value(self._turns(period, factor, True)), varying, product.rate))
+            if product.divisor is not None:
+                _, turns_left_out = self._quotient(product, product.divisor, period)
+                products.append(Product(self.builder.const(1.0), turns_left_out, product.rate))
+        argument = self._joined(split, without, period)
+        whole = self._whole(found, argument)
+        if turns is None and not products:
+            return _SplitFloor(argument, whole, None, (), whole, True)
+        added = [factor for each in split.products for factor in (each.steady, each.varying)]
+        added += [term for term in (steady, constant) if turns is not None and term is not None]
+        settled = None
+        if found.whole in self.taken and all(self.finite.of(term) for term in added):
+            settled = whole
+            for each in [*[self._made("mul", each.varying, each.steady) for each in products], turns]:
+                settled = settled if each is None else self._made("add", settled, each)
+        return _SplitFloor(argument, whole, turns, tuple(products), settled, self._is_finite(split))
+
+    def _is_finite(self, split: Split) -> bool:
+        """Whether what varies is certainly finite."""
+        varying = [*split.terms[Rate.COLUMN :], *[each.varying for each in split.products]]
+        return all(self.finite.of(term) for term in varying if term is not None)
+
+    def _whole(self, found: Remainder, argument: Expr) -> Expr:
+        """The floor of the quotient of a remainder with another argument."""
         quotient = found.whole.args[0]
         if quotient is found.argument:
-            return argument, self._made("floor", argument)
+            return self._made("floor", argument)
         args = [argument if arg is found.argument else arg for arg in quotient.args]
-        return argument, self._made("floor", self._made(quotient.op, *args))
+        return self._made("floor", self._made(quotient.op, *args))
 
     def _remainder(self, node: Expr, found: Remainder, cell: _SplitFloor) -> Expr:
         argument = cell.whole.args[0] if found.argument is found.whole.args[0] else cell.argument
@@ -249,32 +322,61 @@ class _Phases:
     def _cell_bits(self, cell: _SplitFloor) -> tuple[Expr, Expr | None]:
         """The bits of both parts of a floor. Their sum is 0 if A or U is not finite."""
         bits = self._made("bits_of", cell.whole)
-        if cell.turns is None:
-            return bits, None
-        turns = self._made("bits_of", cell.turns)
+        turns = None if cell.turns is None else self._made("bits_of", cell.turns)
+        varying = [
+            self._made("bits_mul", self._made("bits_of", each.varying), self._made("bits_of", each.steady))
+            for each in cell.products
+        ]
         if cell.finite:
+            for each in varying:
+                bits = self._made("bits_add", bits, each)
             return bits, turns
+        taken = [each for each in (*varying, turns) if each is not None]
+        if not taken:
+            return bits, None
+        turns = taken[0]
+        for each in taken[1:]:
+            turns = self._made("bits_add", turns, each)
         known = self._made("eq", self._made("sub", cell.whole, cell.whole), self.builder.const(0.0))
         known = self._made("bits_of", self._made("to_float", known))
         return self._made("bits_add", bits, self._made("bits_mul", turns, known)), None
 
     # --- sums -----------------------------------------------------------------------------------------------------
 
-    def _steady(self, split: Split) -> tuple[Expr, Expr | None]:
+    def _steady(self, split: Split) -> tuple[Expr | None, Expr | None]:
         """The terms that vary only with the frame, and a constant that is small enough to be added after they are
         reduced, so that one reduction serves all channels of a colour."""
-        frame, constant = split[Rate.FRAME], split[Rate.CONSTANT]
-        assert frame is not None
-        if constant is None or is_within(constant, _SMALL):
+        constant, frame = split.terms[: Rate.COLUMN]
+        if constant is None or frame is None or is_within(constant, _SMALL):
             return frame, constant
         return self._total("add", frame, constant), None
 
-    def _joined(self, split: Split, steady: Expr, constant: Expr | None) -> Expr:
-        """The sum of the terms of columns, rows and elements and of the steady ones; each rate is summed first."""
-        column, row, element = split[Rate.COLUMN :]
-        if constant is not None:
-            steady = self._total("add", steady, constant)
-        if row is not None:
+    def _joined(self, split: Split, reduce: _Reduce, period: Expr | None = None) -> Expr:
+        """The sum of the terms of columns, rows and elements, of the steady ones, and of the products; each rate is
+        summed first. Of what is steady and may be large, `reduce` leaves out whole turns. With a `period`, quotients
+        of whole numbers are exact."""
+        steady, constant = self._steady(split)
+        if steady is not None and not is_within(steady, _SMALL):
+            steady = reduce(steady, False)
+        terms = list(split.terms)
+        for product in split.products:
+            if product.divisor is not None and period is not None:
+                left, _ = self._quotient(product, product.divisor, period)
+                terms[product.rate] = self._sum("add", terms[product.rate], left)
+                continue
+            pieces = pieces_of(self.builder, product)
+            for factor, varying in pieces.wholes:
+                left = self._made("mul", varying, factor if is_within(factor, _SMALL) else reduce(factor, True))
+                terms[product.rate] = self._sum("add", terms[product.rate], left)
+            terms[product.rate] = self._sum("add", terms[product.rate], pieces.rest)
+        return self._sum_of(terms[Rate.COLUMN :], self._sum("add", steady, constant))
+
+    def _sum_of(self, varying: Sequence[Expr | None], steady: Expr | None = None) -> Expr:
+        """The sum of the terms of columns, rows and elements, and of a steady one."""
+        column, row, element = varying
+        if steady is None:
+            pass
+        elif row is not None:
             row = self._total("add", row, steady)
         elif column is not None:
             column = self._total("add", column, steady)
@@ -312,34 +414,135 @@ class _Phases:
             found = self._whole_of.get(node)
             return node.args if found is None else (found.argument,)
         factor = self._factor(node)
-        return () if factor is None else tuple([arg for arg in node.args if arg is not factor])
+        if factor is not None:
+            return tuple([arg for arg in node.args if arg is not factor])
+        if node.op == "div":
+            return node.args[:1] if self._is_growing(node.args[0]) else ()
+        moving = [arg for arg in node.args if arg in self.moving]
+        return tuple(moving) if node.op == "mul" and len(moving) == 1 else ()
 
     def _split_sum(self, node: Expr, summands: list[Split]) -> Split:
         """The split of an expression, given those of its summands."""
         if node.op == "floor":
             cell = self._cell(node)
-            return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns)
+            return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns, cell.products)
         if not self._pays(node, summands):
             return self._leaf(node)
         if len(summands) == 2:
             first, second = summands
-            return tuple([self._sum(node.op, a, b) for a, b in zip(first, second, strict=True)])
-        return tuple([None if a is None else self._scaled(node, a) for a in summands[0]])
+            products = [*first.products, *[self._scaled_product(node, each) for each in second.products]]
+            terms = [self._sum(node.op, a, b) for a, b in zip(first.terms, second.terms, strict=True)]
+            return Split(tuple(terms), tuple(products))
+        (split,) = summands
+        factor = self._factor(node)
+        if node.op in ("mul", "div") and factor is None:
+            return self._spread(node, split)
+        if factor is not None and self._grows_by(node, factor):
+            return self._grown(split, self.new[factor])
+        terms = [None if a is None else self._scaled(node, a) for a in split.terms]
+        return Split(tuple(terms), tuple([self._scaled_product(node, each) for each in split.products]))
 
     def _pays(self, node: Expr, summands: list[Split]) -> bool:
         """Whether to take a sum apart: if it has a term of the frame, or terms that need not be added at every element
         and that no other expression adds there anyway."""
         if not summands:
             return False
-        there = [any(terms) for terms in zip(*summands, strict=True)]
+        if any(split.products for split in summands):
+            return True
+        there = [any(terms) for terms in zip(*[split.terms for split in summands], strict=True)]
+        factor = self._factor(node)
+        if factor is None and len(summands) == 1 and node.op != "neg":
+            return there[Rate.FRAME]
+        if factor is not None and self._grows_by(node, factor):
+            return any(there[Rate.COLUMN :])
         return sum(there) > 1 and (there[Rate.FRAME] or not there[Rate.ELEMENT] or node not in self.shared)
 
-    def _leaf(self, node: Expr, value: Expr | None = None, turns: Expr | None = None) -> Split:
-        """The split of an expression that is not taken apart, or of `value` and `turns` in its place."""
-        terms = list(_NOTHING)
+    def _leaf(
+        self, node: Expr, value: Expr | None = None, turns: Expr | None = None, products: tuple[Product, ...] = ()
+    ) -> Split:
+        """The split of an expression that is not taken apart, or of the parts in its place."""
+        terms = list(_NOTHING.terms)
         terms[Rate.FRAME] = turns
-        terms[Rate.ELEMENT if node.free else self.rate[node]] = self.new[node] if value is None else value
-        return tuple(terms)
+        terms[self._rate_of(node)] = self.new[node] if value is None else value
+        return Split(tuple(terms), products)
+
+    # --- products -------------------------------------------------------------------------------------------------
+
+    def _grows_by(self, node: Expr, factor: Expr) -> bool:
+        """Whether it is a product with a steady factor that grows."""
+        return node.op == "mul" and self.growth.of(factor)
+
+    def _is_growing(self, node: Expr) -> bool:
+        """Whether an expression is steady and grows, or may have terms that do."""
+        return node in self.moving or (_is_steady(node, self.rate) and self.growth.of(node))
+
+    def _grows(self, split: Split) -> bool:
+        steady = split.terms[Rate.FRAME]
+        return bool(split.products) or (steady is not None and self.growth.of(steady))
+
+    def _grown(self, split: Split, factor: Expr) -> Split:
+        """A split, times a steady factor that grows."""
+        terms = list(_NOTHING.terms)
+        products = [each.scaled(lambda steady: self._made("mul", steady, factor)) for each in split.products]
+        for term in split.terms[: Rate.COLUMN]:
+            if term is not None:
+                terms[Rate.FRAME] = self._sum("add", terms[Rate.FRAME], self._made("mul", term, factor))
+        varying = split.terms[Rate.COLUMN :]
+        if varying[-1] is None:
+            parts = [(term, rate) for rate, term in zip((Rate.COLUMN, Rate.ROW), varying, strict=False)]
+        else:
+            parts = [(self._sum_of(varying), Rate.ELEMENT)]
+        for term, rate in parts:
+            if term is not None:
+                product, steady = product_of(self.builder, factor, term, rate)
+                terms[Rate.FRAME] = self._sum("add", terms[Rate.FRAME], steady)
+                products.append(product)
+        return Split(tuple(terms), tuple(products))
+
+    def _spread(self, node: Expr, split: Split) -> Split:
+        """A product or a quotient, for the split of its operand that grows; the other one varies."""
+        if not self._grows(split):
+            return self._leaf(node)
+        other = node.args[1]
+        if node.op == "mul":
+            other = next(arg for arg in node.args if arg not in self.moving)
+        factor, rate = self.new[other], self._rate_of(other)
+        op, others, terms = "mul" if node.op == "mul" else "div", list(split.terms), list(_NOTHING.terms)
+        products = [
+            Product(each.steady, self._made(op, each.varying, factor), _both(each.rate, rate))
+            for each in split.products
+        ]
+        steady = split.terms[Rate.FRAME]
+        if steady is not None and self.growth.of(steady):
+            others[Rate.FRAME] = None
+            if op == "mul":
+                product, terms[Rate.FRAME] = product_of(self.builder, steady, factor, rate)
+            else:
+                product = quotient_of(self.builder, steady, factor, rate)
+            products.append(product)
+        for at, term in enumerate(others):
+            if term is not None:
+                place = _both(Rate(at), rate)
+                terms[place] = self._sum("add", terms[place], self._made(op, term, factor))
+        return Split(tuple(terms), tuple(products))
+
+    def _quotient(self, product: Product, divisor: Expr, period: Expr) -> tuple[Expr, Expr]:
+        """What is left of a quotient without whole periods, and how many there are."""
+        high, low = halves_of(self.builder, product.steady)
+        by = self._made("mul", divisor, period)
+        rest = self._made("mod", high, by)
+        turns = f.floor(Term(self.builder, self._made("div", self._made("sub", high, rest), by)) + 0.5)
+        return self._made("div", self._made("add", rest, low), divisor), _value(turns)
+
+    def _scaled_product(self, node: Expr, product: Product) -> Product:
+        """A product as the second term of a difference, as a term with a sign, or times what is steady."""
+        if node.op == "add":
+            return product
+        scale = (lambda steady: self._made("neg", steady)) if node.op == "sub" else partial(self._scaled, node)
+        return product.scaled(scale)
+
+    def _rate_of(self, node: Expr) -> Rate:
+        return Rate.ELEMENT if node.free else self.rate[node]
 
     def _factor(self, node: Expr) -> Expr | None:
         """The steady factor of a product, or the steady divisor of a quotient."""
@@ -388,9 +591,9 @@ def _sums_at_elements(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> Itera
     return (node for node in nodes if node.op in _LINEAR and (node.free or rate[node] == Rate.ELEMENT))
 
 
-def _is_moving(split: Split) -> bool:
-    """Whether some terms vary only with the frame and others do not."""
-    return split[Rate.FRAME] is not None and any(split[Rate.COLUMN :])
+def _both(a: Rate, b: Rate) -> Rate:
+    """The rate of what is made of two expressions."""
+    return Rate.ELEMENT if {a, b} == {Rate.COLUMN, Rate.ROW} else max(a, b)
 
 
 def _value(term: Term) -> Expr:
@@ -569,6 +772,9 @@ class _WavePass:
             return self._made(node.op, *(self._scaled(arg, factor, depth - 1) for arg in node.args))
         if node.op == "neg":
             return self._scaled(node.args[0], self._made("neg", factor), depth)
+        if node.op == "mul" and node not in self.shared and (steady := self._frame_factor(node)) is not None:
+            other = node.args[0] if node.args[1] is steady else node.args[1]
+            return self._made("mul", self.new[other], self._made("mul", self.new[steady], factor))
         if node.op in ("mul", "div"):
             known, other = self._known_factor(node)
             if known is not None:
@@ -582,6 +788,12 @@ class _WavePass:
             args = tuple([self._replacement(arg, depth - 1) for arg in node.args])
             return _with_args(self.builder.pool, node, args)
         return self.new[node]
+
+    def _frame_factor(self, node: Expr) -> Expr | None:
+        """The factor that changes only with the frame of a product that varies, if there is one."""
+        if _is_steady(node, self.rate):
+            return None
+        return next((arg for arg in node.args if arg.op != "const" and _is_steady(arg, self.rate)), None)
 
     def _known_factor(self, node: Expr) -> tuple[Expr | None, Expr]:
         """The constant factor of a product, or of a quotient by a constant, and the other factor; None if there is

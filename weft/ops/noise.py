@@ -12,6 +12,7 @@ from typing import Any
 from weft.ops import double, formula as f, ieee, single
 from weft.ops.curves import clamp, fade, mix
 from weft.ops.formula import Operand, Term
+from weft.ops.intervals import Interval
 from weft.ops.spec import OpSpec, params
 
 # --- bits and the hash ---
@@ -142,7 +143,7 @@ HASHING = (
     OpSpec(
         "bits_top", "internal", params("a"), "the top 24 bits of a as a float from 0 to 2²⁴ - 1",
         fold=lambda a: float(a >> 8), vector=_vector_bits_top, native=single.bits_top, clike="bits_top",
-        takes="u32", example="bits_top(a)", cost=2,
+        takes="u32", interval=lambda _bits: Interval(0.0, 2.0**24 - 1), example="bits_top(a)", cost=2,
     ),
     OpSpec(
         "hash", "builtin", params("x", y=0, z=0), "a random-looking number from 0 up to 1 for each whole x, y, z",
