@@ -163,6 +163,10 @@ class Pool:
         """The same operation on other operands."""
         return node if args == node.args else self.make(node.op, args, node.attr, node.span)
 
+    def rebuilt(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """The same row on other operands, which are put in their canonical order."""
+        return node if args == node.args else self.with_args(node, in_order(node.op, args))
+
     def reopen(self, budget: Budget) -> None:
         """Goes on with the next compile."""
         self.budget, self._steps = budget, STEPS

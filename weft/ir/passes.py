@@ -13,9 +13,10 @@ from weft.ir.expr import (
     EXPANDING, Change, Expr, ExprBuilder, KnownRewrites, Lowered, SlotPlane, in_order, known_of, rewrite, topological
 )
 from weft.ir.lower import FeedCollector, StrandsBelow
-from weft.ir.phases import reduce_phases, turn_waves
+from weft.ir.phases import reduce_phases
 from weft.ir.pixels import filter_shrunk, take_samples
 from weft.ir.rates import PassContext, PlanarSlots, Rate
+from weft.ir.waves import turn_waves
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 from weft.ops.ieee import below_in_single, single

@@ -1,29 +1,29 @@
-"""Periodic operations: phases that stay exact for long times, and sines that share their work (docs/algorithms.md)."""
+"""Phases that stay exact for long times (docs/algorithms.md, "Phases").
+
+The terms of a periodic operation's argument that change only with the frame are reduced to one turn in the frame
+section, which has double precision. Products of what grows with the time and what varies over the picture are reduced
+where they vary (`weft.ir.products`). The rest of the argument stays small however long a performance lasts. The terms
+are put together again by rates, so that those of a column, of a row and of the frame are each summed in their own
+section.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from weft.ir.census import AGAIN, Census, TrackedRewrites
-from weft.ir.constants import Known, TunedValues, ask, equals
-from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, known_of, rewrite
+from weft.ir.census import Census, TrackedRewrites
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Replacements, rewrite
 from weft.ir.products import Growth, Product, halves_of, pieces_of, product_of, quotient_of, time_slots
-from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, is_within, period_of, remainder_of, remainders_among
+from weft.ir.rates import (
+    LINEAR, Finiteness, PassContext, Rate, Remainder, is_steady, is_within, period_of, remainder_of, remainders_among,
+    sums_at_elements
+)
 from weft.ops import formula as f
 from weft.ops.formula import Term
-
-# --- phases (docs/algorithms.md, "Phases") ---
-#
-# The terms of a periodic operation's argument that change only with the frame are reduced to one turn in the frame
-# section, which has double precision. Products of what grows with the time and what varies over the picture are reduced
-# where they vary (`weft.ir.products`). The rest of the argument stays small however long a performance lasts. The terms
-# are put together again by rates, so that those of a column, of a row and of the frame are each summed in their own
-# section.
 
 # 2π as a sum: the first part has few digits, so that its product with any number of turns up to 2⁴⁵ is exact.
 _TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
@@ -35,7 +35,6 @@ _PERIODIC = frozenset({"sin", "cos", "floor", "mod"})
 _BITS = frozenset({"bits_of", "bits_mul", "bits_add"})
 _TELLING = _PERIODIC | {"sub", "bits_of"}
 _CHANGING = _PERIODIC | _BITS | {"sub"}
-_LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
 _Reduce: TypeAlias = "Callable[[Expr, bool], Expr]"
 """Leaves out whole turns of a steady expression: those in it, or the nearest number of them."""
@@ -85,7 +84,7 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     changes = known.follow(lowered)
     rate = context.rates_with(changes.came, lowered)
     known.add_moving(changes.came, rate)
-    known.add_changed(_sums_at_elements(changes.reshared, rate))
+    known.add_changed(sums_at_elements(changes.reshared, rate))
     found = known.census.found
     if not any(known.is_moving(node) for node in found if node.op in _PERIODIC):
         return lowered
@@ -117,7 +116,7 @@ class _KnownPhases(TrackedRewrites):
         """Finds those among some expressions, which come operands first."""
         moving, frame = self.moving, Rate.FRAME
         for node in nodes:
-            if node.op in _LINEAR and (node.free or rate[node] > frame):
+            if node.op in LINEAR and (node.free or rate[node] > frame):
                 operands = node.args[:1] if node.op == "div" else node.args
                 steady = [arg for arg in operands if rate[arg] == frame and not arg.free]
                 joins = bool(steady) and (node.op in ("add", "sub") or any(map(self.growth.of, steady)))
@@ -165,7 +164,7 @@ class _Phases:
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
         self.builder.at(node.span)
-        return self._changed(node) or _with_args(self.builder.pool, node, args)
+        return self._changed(node) or self.builder.pool.rebuilt(node, args)
 
     def _changed(self, node: Expr) -> Expr | None:
         match node.op:
@@ -474,7 +473,7 @@ class _Phases:
 
     def _is_growing(self, node: Expr) -> bool:
         """Whether an expression is steady and grows, or may have terms that do."""
-        return node in self.moving or (_is_steady(node, self.rate) and self.growth.of(node))
+        return node in self.moving or (is_steady(node, self.rate) and self.growth.of(node))
 
     def _grows(self, split: Split) -> bool:
         steady = split.terms[Rate.FRAME]
@@ -547,8 +546,8 @@ class _Phases:
     def _factor(self, node: Expr) -> Expr | None:
         """The steady factor of a product, or the steady divisor of a quotient."""
         if node.op == "mul":
-            return next((arg for arg in node.args if _is_steady(arg, self.rate)), None)
-        return node.args[1] if node.op == "div" and _is_steady(node.args[1], self.rate) else None
+            return next((arg for arg in node.args if is_steady(arg, self.rate)), None)
+        return node.args[1] if node.op == "div" and is_steady(node.args[1], self.rate) else None
 
     def _sum(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
         """A sum or difference of two terms, either of which may be missing."""
@@ -577,20 +576,6 @@ class _Phases:
         return self.builder.folded(op, *args)
 
 
-def _with_args(pool: Pool, node: Expr, args: tuple[Expr, ...]) -> Expr:
-    return node if args == node.args else pool.with_args(node, in_order(node.op, args))
-
-
-def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
-    """Whether an expression is the same in a whole frame."""
-    return not node.free and rate[node] <= Rate.FRAME
-
-
-def _sums_at_elements(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> Iterator[Expr]:
-    """Those among some expressions that are taken apart or not depending on how many users they have."""
-    return (node for node in nodes if node.op in _LINEAR and (node.free or rate[node] == Rate.ELEMENT))
-
-
 def _both(a: Rate, b: Rate) -> Rate:
     """The rate of what is made of two expressions."""
     return Rate.ELEMENT if {a, b} == {Rate.COLUMN, Rate.ROW} else max(a, b)
@@ -600,218 +585,3 @@ def _value(term: Term) -> Expr:
     value = term.value
     assert isinstance(value, Expr)
     return value
-
-
-# --- waves (docs/algorithms.md, "Waves"): cheaper sines and cosines at every column, row or element ---
-#
-# Their arguments are counted in half turns, which need no reduction by a rounded π. The factor 1/π joins the existing
-# factors, or is applied to terms of the argument that are computed less often. Waves that differ only by steady phases,
-# like the channels of a colour, are computed from one sine and one cosine.
-
-_HALF_TURNS: Mapping[str, str] = {"sin": "sinpi", "cos": "cospi"}
-
-# The number of waves from which it pays to compute one sine and one cosine, which share their reduction, and two
-# products for each wave.
-_FAMILY = 3
-
-# The depth to which sums are taken apart.
-_DEPTH = 8
-
-# Two roundings of a factor 1 differ from 1 by less than this.
-_ROUNDING = 1e-15
-
-Signed: TypeAlias = tuple[Expr, int]
-"""A term, and 1 or −1."""
-
-
-class _Phase(NamedTuple):
-    """A wave as another one with a phase: `base` is the argument of the other, and the terms are the phase."""
-
-    base: Expr
-    terms: tuple[Signed, ...]
-
-
-def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
-    """Counts the arguments of sines and cosines in half turns, and computes those that differ only by a steady phase
-    from one sine and one cosine."""
-    known = context.known(_KnownWaves, "waves", lowered.slots)
-    changes = known.follow(lowered)
-    rate = context.rates_with(changes.came, lowered)
-    known.add_changed(_sums_at_elements(changes.reshared, rate))
-    waves = {wave for wave in known.census.found if rate[wave.args[0]] > Rate.FRAME}
-    if not waves:
-        return lowered
-    phases, shared = _families(waves, rate, lowered, known.terms), known.census.shared
-    turned = _WavePass(ExprBuilder(context.pool), rate, shared, waves, phases, known.results)
-    known.compare(turned.facts())
-    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, True, known)
-
-
-class _Terms(NamedTuple):
-    """The terms of an argument: those that change within a frame, in an order of their own, and the steady ones."""
-
-    moving: tuple[Signed, ...]
-    steady: tuple[Signed, ...]
-
-
-@dataclass(eq=False)
-class _KnownWaves(TrackedRewrites):
-    """What the pass found out about expressions."""
-
-    census: Census = field(default_factory=lambda: Census(_HALF_TURNS))
-    terms: dict[Expr, _Terms] = field(default_factory=dict)
-
-
-def _families(
-    waves: Iterable[Expr], rate: Mapping[Expr, Rate], lowered: Lowered, known: dict[Expr, _Terms]
-) -> dict[Expr, _Phase]:
-    """The phases of the waves that can be computed from another one. The terms of arguments are found once."""
-    kin = defaultdict[tuple[Signed, ...], dict[Expr, tuple[Signed, ...]]](dict)
-    for wave in waves:
-        argument = wave.args[0]
-        if rate[argument] == Rate.ELEMENT:
-            if argument not in known:
-                known[argument] = _sorted_terms(argument, rate)
-            kin[known[argument].moving][argument] = known[argument].steady
-    phases: dict[Expr, _Phase] = {}
-    for family in kin.values():
-        if len(family) >= _FAMILY:
-            sizes = {argument: (len(steady), argument.key) for argument, steady in family.items()}
-            least = min(sizes.values())
-            bases = [argument for argument, size in sizes.items() if size == least]
-            base = bases[0] if len(bases) == 1 else min(bases, key=lowered.ordered.index)
-            for argument, steady in family.items():
-                phases[argument] = _Phase(base, tuple(_difference(steady, family[base])))
-    return phases
-
-
-def _sorted_terms(argument: Expr, rate: Mapping[Expr, Rate]) -> _Terms:
-    terms = list(_terms(argument, 1, _DEPTH))
-    moving = sorted(((t, s) for t, s in terms if not _is_steady(t, rate)), key=lambda term: term[0].key)
-    return _Terms(tuple(moving), tuple([(t, s) for t, s in terms if _is_steady(t, rate)]))
-
-
-def _terms(node: Expr, sign: int, depth: int) -> Iterator[Signed]:
-    """The terms of a sum."""
-    if depth and node.op in ("add", "sub"):
-        first, second = node.args
-        yield from _terms(first, sign, depth - 1)
-        yield from _terms(second, sign if node.op == "add" else -sign, depth - 1)
-    elif depth and node.op == "neg":
-        yield from _terms(node.args[0], -sign, depth - 1)
-    else:
-        yield node, sign
-
-
-def _difference(a: Iterable[Signed], b: Iterable[Signed]) -> list[Signed]:
-    """The terms of a − b, without those that both have."""
-    left = list(a)
-    for term, sign in b:
-        if (term, sign) in left:
-            left.remove((term, sign))
-        else:
-            left.append((term, -sign))
-    return left
-
-
-@dataclass(slots=True)
-class _WavePass:
-    """One run of the pass."""
-
-    builder: ExprBuilder
-    rate: Mapping[Expr, Rate]
-    shared: set[Expr]
-    """The expressions with several users."""
-    waves: set[Expr]
-    phases: dict[Expr, _Phase]
-    """By the arguments of the waves."""
-    new: Replacements
-
-    @property
-    def _half_turn(self) -> Expr:
-        return self.builder.const(1 / math.pi)
-
-    def facts(self) -> Mapping[Expr, object]:
-        """What results depend on that does not follow from the expressions themselves."""
-        moved = {argument for argument, phase in self.phases.items() if phase.base is not argument}
-        return {wave: AGAIN for wave in self.waves if wave.args[0] in moved}
-
-    def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
-        """The expression with its waves in half turns; `args` are its operands' replacements."""
-        if node not in self.waves:
-            return _with_args(self.builder.pool, node, args)
-        self.builder.at(node.span)
-        return self._wave(node.op, node.args[0])
-
-    def _wave(self, op: str, argument: Expr) -> Expr:
-        phase = self.phases.get(argument)
-        if phase is None or phase.base is argument:
-            return self._made(_HALF_TURNS[op], self._scaled(argument, self._half_turn, _DEPTH))
-        base = self._scaled(phase.base, self._half_turn, _DEPTH)
-        sine, cosine = self._made("sinpi", base), self._made("cospi", base)
-        moved = self._total(phase.terms)
-        # The signs by which cos and sin of the phase enter: sin(a + b), cos(a + b).
-        along, across, joined = (sine, cosine, "add") if op == "sin" else (cosine, sine, "sub")
-        parts = self._made("mul", along, self._made("cos", moved)), self._made("mul", across, self._made("sin", moved))
-        return self._made(joined, *parts)
-
-    def _total(self, terms: tuple[Signed, ...]) -> Expr:
-        """The sum of the replacements of terms."""
-        total = self.builder.const(0.0)
-        for term, sign in terms:
-            total = self._made("add" if sign > 0 else "sub", total, self.new[term])
-        return total
-
-    def _scaled(self, node: Expr, factor: Expr, depth: int) -> Expr:
-        """The replacement of an expression, times a constant. In a sum, each term is multiplied if the sum has no other
-        users, or is computed less often than the elements."""
-        if node.op == "const":
-            return self._made("mul", node, factor)
-        rare = self.rate[node] < Rate.ELEMENT and not node.free
-        if depth and node.op in ("add", "sub") and (rare or node not in self.shared):
-            return self._made(node.op, *(self._scaled(arg, factor, depth - 1) for arg in node.args))
-        if node.op == "neg":
-            return self._scaled(node.args[0], self._made("neg", factor), depth)
-        if node.op == "mul" and node not in self.shared and (steady := self._frame_factor(node)) is not None:
-            other = node.args[0] if node.args[1] is steady else node.args[1]
-            return self._made("mul", self.new[other], self._made("mul", self.new[steady], factor))
-        if node.op in ("mul", "div"):
-            known, other = self._known_factor(node)
-            if known is not None:
-                return self._times(self.new[other], self._made("mul", known, factor))
-        return self._times(self._replacement(node, depth), factor)
-
-    def _replacement(self, node: Expr, depth: int) -> Expr:
-        """The replacement of a sum. That of its own terms is known; the sum may be one of another wave, which comes
-        later."""
-        if depth and node.op in ("add", "sub", "neg"):
-            args = tuple([self._replacement(arg, depth - 1) for arg in node.args])
-            return _with_args(self.builder.pool, node, args)
-        return self.new[node]
-
-    def _frame_factor(self, node: Expr) -> Expr | None:
-        """The factor that changes only with the frame of a product that varies, if there is one."""
-        if _is_steady(node, self.rate):
-            return None
-        return next((arg for arg in node.args if arg.op != "const" and _is_steady(arg, self.rate)), None)
-
-    def _known_factor(self, node: Expr) -> tuple[Expr | None, Expr]:
-        """The constant factor of a product, or of a quotient by a constant, and the other factor; None if there is
-        none."""
-        first, second = node.args
-        if second.op == "const" and not equals(known_of(second), 0.0):
-            return second if node.op == "mul" else self._made("div", self.builder.const(1.0), second), first
-        if first.op == "const" and node.op == "mul":
-            return first, second
-        return None, node
-
-    def _times(self, node: Expr, factor: Expr) -> Expr:
-        # The factors π and 1/π cancel.
-        return node if ask(_is_one, known_of(factor)) else self._made("mul", node, factor)
-
-    def _made(self, op: str, *args: Expr) -> Expr:
-        return self.builder.folded(op, *args)
-
-
-def _is_one(values: TunedValues, known: Known) -> bool:
-    return abs(values.of(known) - 1) < _ROUNDING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeVar, cast
@@ -163,6 +163,20 @@ def rates(
 ) -> Mapping[Expr, Rate]:
     """The rate of each expression below the roots, operands first."""
     return RateAnalysis(spec, slots.values(), points).below(roots)
+
+
+def is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
+    """Whether an expression is the same in a whole frame."""
+    return not node.free and rate[node] <= Rate.FRAME
+
+
+# The operations through which a sum can be taken apart.
+LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
+
+
+def sums_at_elements(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> Iterator[Expr]:
+    """Those among some expressions that are taken apart or not depending on how many users they have."""
+    return (node for node in nodes if node.op in LINEAR and (node.free or rate[node] == Rate.ELEMENT))
 
 
 # What a pass found out is kept for so many variants of what its results depend on, so that an edit that is taken back
