@@ -17,8 +17,8 @@ run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
 	$(VENV)/bin/weft run $(ARGS) $(PATCH)
 
 # Tests start hundreds of processes, each of which would compile weft for itself if Python were told to keep no bytecode.
-# Three workers keep two processors busy, since tests that listen mostly wait.
-PYTEST := PYTHONDONTWRITEBYTECODE= scripts/headless --if-needed $(VENV)/bin/pytest -n 3 --dist loadgroup
+# Four workers keep two processors busy, since many tests mostly wait.
+PYTEST := PYTHONDONTWRITEBYTECODE= scripts/headless --if-needed $(VENV)/bin/pytest -n 4 --dist loadgroup
 
 # Tests that are named in ARGS run, long or not; and -m in ARGS takes the place of this one.
 test: $(VENV)/.ready ## run the tests but those that take long, without a display where there is none

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
-from tests.support.together import LISTENING, group_of
+from tests.support.together import LISTENING, group_of, place_of
 from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -69,6 +69,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _give_way(group_of(item.nodeid))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place_of(item.nodeid))
+
+
 def pytest_collection_finish() -> None:
     """The tests themselves stay until the end, and are never garbage."""
     gc.collect()
@@ -82,8 +86,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
         return None
     from xdist.scheduler import LoadScopeScheduling  # not wherever pytest is
 
+    config.option.loadscopereorder = False
+
     class Together(LoadScopeScheduling):
-        """Hands out groups, the largest first."""
+        """Hands out groups, in the order of their first tests."""
 
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid)

@@ -78,6 +78,7 @@ def test_whoever_starts_a_child_learns_of_its_end(start: Callable[..., Child]) -
     assert not idle.stood_still
 
 
+@pytest.mark.long
 def test_a_machine_that_was_suspended_misses_nobody() -> None:
     with _parent("idle", "idle") as (parent, pids):
         for pid in (parent.pid, *pids):

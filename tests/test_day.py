@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import av
 import numpy as np
+import pytest
 
 from scripts.day import FPS, FRAMES, HEIGHT, PATH, WIDTH, frame
 
 
+@pytest.mark.long
 def test_the_shipped_film_is_what_the_script_makes() -> None:
     with av.open(str(PATH)) as container:
         stream = container.streams.video[0]

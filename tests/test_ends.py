@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.support.together import all_but
+
 _TESTS = """\
 import os, subprocess, time
 from pathlib import Path
@@ -29,7 +31,7 @@ with forks() as found, subprocess.Popen(tied(["sleep", "600"]), start_new_sessio
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what a process has started")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", all_but(1, [signal.SIGTERM, signal.SIGKILL]))
 def test_nothing_outlives_the_tests(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", _TESTS], stdout=subprocess.PIPE, text=True) as tests:
         assert tests.stdout is not None

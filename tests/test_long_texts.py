@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,6 @@ from tests.support.together import all_but
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, WeftError
 from weft.runtime.forecast import check
-from weft.syntax.scanner import MAX_CHARACTERS
 
 PARTS = {
     "an output that is bound twice": "a<b>=1;",
@@ -114,21 +112,3 @@ def test_the_work_grows_as_the_text_does(name: str) -> None:
     short, long = (text_of(PARTS[name], length) for length in (2_000, 6_000))
     checked(short)  # caches
     assert calls_of(lambda: checked(long)) < 5 * calls_of(lambda: checked(short))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", PARTS)
-def test_long_texts_are_told_in_time(name: str) -> None:
-    """The time grows as the text does, too, which shows what one call of a function does."""
-
-    def seconds(text: str) -> float:
-        started = time.process_time()
-        found = checked(text)
-        [each.to_json() for each in found]
-        return time.process_time() - started
-
-    short, long = (text_of(PARTS[name], length) for length in (MAX_CHARACTERS // 8, MAX_CHARACTERS // 2))
-    spent = min(seconds(short) for _ in range(3))
-    found = min(seconds(long) for _ in range(2))
-    print(f"{name}: {spent:.2f} s, {found:.2f} s")
-    assert found < 8 * max(spent, 0.05)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 
 from tests.support.beats import given_beats
@@ -62,6 +63,7 @@ def test_feedback_within_a_spindle_is_feedback_round_it(texts):
         assert EXACT.agreement(played(within, "vm"), played(around, "vm")).all()
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), **COMMON)
 @given(text=program_texts())
 def test_optimising_changes_nothing(text):

@@ -372,6 +372,7 @@ def test_a_performance_writes_a_file(tmp_path: Path) -> None:
     assert all(line[1] == f"time={float(line[0]):g}" for line in lines)
 
 
+@pytest.mark.long
 def test_a_performance_sends_by_osc(tmp_path: Path, receiver: Receiver) -> None:
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "20", way=receiver.way)
     assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
@@ -404,6 +405,7 @@ def test_a_way_that_cannot_be_gone_makes_it_unavailable(way, wanted: str, reason
     assert remedy in (device.remedy or "")
 
 
+@pytest.mark.long
 def test_a_way_that_fails_on_stage_is_told_once_and_the_performance_goes_on(tmp_path: Path) -> None:
     # To send to everybody at once takes a permission that nobody has asked for.
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "5", way="osc:255.255.255.255:9000")

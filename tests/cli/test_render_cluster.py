@@ -185,7 +185,7 @@ def test_what_listens_and_says_nothing_is_no_scheduler(weft):
 @pytest.mark.parametrize("end", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kept(weft, tmp_path, end):
     with dask(tmp_path, "scheduler", "--port", "0") as scheduler, worker(tmp_path):
-        run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "silent.mp4", "--duration", "600"]
+        run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "silent.mp4", "--duration", "120"]
         run += ["--cluster", address_of(tmp_path)]
         with subprocess.Popen(run, cwd=weft.folder, stderr=subprocess.PIPE, text=True) as process:
             parts = weft.folder / ".silent.mp4.parts"

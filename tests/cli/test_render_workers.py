@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
-from tests.support.together import all_but
 from weft.backends.registry import load_registry
 
 GL = any(device.available for device in load_registry().backend("gl_visual").probe())
@@ -45,7 +44,7 @@ def weft(tmp_path_factory):
 @pytest.fixture(scope="module")
 def film(weft):
     """The bytes of a long film that one process has written. Nothing can be killed half-way in a short one."""
-    weft("render", "a.weft", "-o", "one.mp4", "--duration", "60")
+    weft("render", "a.weft", "-o", "one.mp4", "--duration", "30")
     return (weft.folder / "one.mp4").read_bytes()
 
 
@@ -62,7 +61,7 @@ def workers_of(process):
 
 
 def start(weft, name):
-    run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", name, "--duration", "60", "--workers", "2"]
+    run = [sys.executable, "-m", "weft", "render", "a.weft", "-o", name, "--duration", "30", "--workers", "2"]
     return subprocess.Popen(run, cwd=weft.folder, stderr=subprocess.PIPE, text=True)
 
 
@@ -80,6 +79,7 @@ def test_a_film_of_two_workers_has_the_same_bytes(weft):
     assert not [path for path in weft.folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.long
 def test_a_sequence_of_two_workers_has_the_same_bytes(weft):
     for count in "1", "2":
         weft("render", "a.weft", "-o", f"frame{count}-%02d.png", "--duration", "1", "--workers", count)
@@ -173,8 +173,9 @@ def test_workers_are_for_sequences_and_films(weft):
     assert "--workers is for sequences and films" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
-@pytest.mark.parametrize("devices", all_but(1, [(("gl:0,gl:0",),), (("gl:0", "--workers", "2"),)]))
+@pytest.mark.parametrize("devices", [("gl:0,gl:0",), ("gl:0", "--workers", "2")])
 def test_several_processes_share_a_device(weft, devices):
     span = "--duration", "1"
     weft("render", "a.weft", "-o", "d1-%02d.png", *span, "--backend", "visual=gl:0")

@@ -210,6 +210,7 @@ def test_what_cannot_be_recorded_is_refused_before_anything_plays(recorded):
     assert "there is no folder no" in recorded("run", "a.weft", "--record", "no/out.mp4", code=3).stderr
 
 
+@pytest.mark.long
 def test_a_patch_without_sound_of_an_odd_size(recorded):
     recorded.file("odd.weft", "me<width> = 33; me<height> = 17; me<fps> = 25\ndisplay(1, 1, 1)\n")
     recorded("run", "odd.weft", "--headless", "--no-audio", "--record", "odd.mp4", "--duration", "1.5")
@@ -220,6 +221,7 @@ def test_a_patch_without_sound_of_an_odd_size(recorded):
     assert not sound_of(recorded.folder / "odd.mp4")[0].any()
 
 
+@pytest.mark.long
 def test_what_was_complete_is_kept_when_weft_is_killed(tmp_path):
     (tmp_path / "a.weft").write_text(PATCH)
     show = Show(tmp_path, "--record", "cut.mp4")

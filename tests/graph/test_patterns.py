@@ -202,6 +202,7 @@ def test_a_choice_has_the_events_of_its_parts_each_under_its_share_of_one_draw(p
 CANDIDATES = [Fraction(n, 37) for n in (-200, -77, -3, 1, 5, 11, 20, 36, 60, 100, 150, 222, 300, 444, 700)]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(MODELS, st.sampled_from(["4", "1", "0.75"]), st.data())
 def test_a_pattern_sounds_what_its_notation_says(model: Model, per: str, data: st.DataObject) -> None:

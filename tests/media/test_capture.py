@@ -73,6 +73,7 @@ def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     assert children() == before
 
 
+@pytest.mark.long
 def test_a_camera_is_closed_with_the_last_program_that_reads_it() -> None:
     gc.collect()
     before, files = children(), len(os.listdir("/proc/self/fd"))
@@ -122,6 +123,7 @@ def decoders(address: str) -> int:
     return found
 
 
+@pytest.mark.long
 def test_a_performance_goes_on_while_cameras_come_and_go(tmp_path: Path) -> None:
     address = f"testsrc2 size=64x48 rate={os.getpid() % 40 + 20}"
     patch = tmp_path / "patch.weft"

@@ -111,6 +111,7 @@ def test_at_waits_for_nothing_and_shows_what_is_nearest(folder: Path, opened: li
         eventually(lambda number=number: shown(film.at(number / RATE)) == number, "frames backwards")
 
 
+@pytest.mark.long
 def test_what_was_given_does_not_change_until_two_others_have_been_given(
     tmp_path: Path, opened: list[LivePicture]
 ) -> None:
@@ -432,6 +433,7 @@ def test_what_is_bound_in_a_spindle_sounds_as_well(tmp_path: Path, cache: Path) 
 # --- as long as it is read ---
 
 
+@pytest.mark.long
 def test_all_times_of_a_film_share_a_process_which_ends_with_the_last(folder: Path) -> None:
     gc.collect()
     before, files = children(), len(os.listdir("/proc/self/fd"))
@@ -492,6 +494,7 @@ def test_a_film_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
         header(tmp_path / "nothing.mkv")
 
 
+@pytest.mark.long
 def test_a_performance_shows_frames_by_the_clock_while_films_come_and_go(tmp_path: Path) -> None:
     path = gray_film(tmp_path / f"played{os.getpid()}.mp4", COUNT, RATE)
     patch = tmp_path / "patch.weft"

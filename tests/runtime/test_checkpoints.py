@@ -73,6 +73,7 @@ def test_what_depends_on_pictures_has_no_checkpoints(text):
     assert program.steps([24]) == range(25)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=program_texts())
 def test_random_programs_go_on_from_checkpoints(text):

@@ -488,6 +488,7 @@ audio(perc(kick@count) * 0.1 + heard@n * 0.001)
 """
 
 
+@pytest.mark.long
 def test_every_message_counts_in_a_picture_and_in_a_sound(tmp_path: Path) -> None:
     """A sequencer sends the same number again and again, and never a 0; and several messages in one frame."""
     patch = tmp_path / "patch.weft"

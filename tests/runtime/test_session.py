@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.support.together import all_but
 from weft.backends.base import Env, as_array
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
@@ -80,7 +81,7 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     assert session.programs.running is first
 
 
-@pytest.mark.parametrize("waits", ["", "me<bpm> = 120\n#quantize 2\n"])
+@pytest.mark.parametrize("waits", all_but(1, ["", "me<bpm> = 120\n#quantize 2\n"]))
 def test_what_is_heard_of_a_program_is_said_over_its_picture(tmp_path: Path, waits: str) -> None:
     """Not before it plays, even if it waits for a beat."""
     path, told, playing = tmp_path / "patch.weft", list[Diagnostic](), list[bool]()
@@ -119,6 +120,7 @@ class BreakingScreen(SavingScreen):
             self._session.stop("it plays")
 
 
+@pytest.mark.long
 def test_a_version_that_waited_does_not_hide_the_errors_of_a_later_save(tmp_path: Path) -> None:
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
     head = "me<bpm> = 240\n#quantize 8\n"
@@ -145,6 +147,7 @@ def failing_b(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProgramRunner, "run", fail)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("failing_b")
 def test_a_program_that_fails_while_it_runs_gives_the_keys_back(tmp_path: Path) -> None:
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
@@ -254,6 +257,7 @@ def test_in_a_pause_all_stands_still(tmp_path: Path) -> None:
     assert len(set(screen.shown)) == 8, "it counts on where it stopped, and no picture comes twice"
 
 
+@pytest.mark.long
 def test_a_duration_is_that_of_the_performance_also_in_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "patch.weft"
     path.write_text(TEXT)
@@ -282,6 +286,7 @@ def test_screenshots_of_two_performances_have_names_of_their_own(tmp_path: Path)
     assert found == sorted(picture[..., :3].tobytes() for picture in pictures for _ in both)
 
 
+@pytest.mark.long
 def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250 + ".weft")
     path.write_text("me<width> = 4\nme<height> = 2\ndisplay(me@x)\n")

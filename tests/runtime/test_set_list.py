@@ -224,6 +224,7 @@ def test_another_file_may_be_asked_for(tmp_path: Path) -> None:
     assert (session.stopping, session.patches.place) == ("closed", "2 of 2")
 
 
+@pytest.mark.long
 def test_the_next_patch_is_compiled_before_it_is_asked_for_as_it_was_saved_last(tmp_path: Path) -> None:
     a, b, events = tmp_path / "a.weft", tmp_path / "b.weft", tmp_path / "events"
     for number, path in enumerate((a, b)):
@@ -249,6 +250,7 @@ def test_the_next_patch_is_compiled_before_it_is_asked_for_as_it_was_saved_last(
     assert (swap["cached"], swap["recompiled"]) == (["compute/compute"], [])
 
 
+@pytest.mark.long
 def test_a_next_patch_with_errors_is_said_only_when_it_is_asked_for(tmp_path: Path) -> None:
     a, b = tmp_path / "a.weft", tmp_path / "b.weft"
     a.write_text(TEXT.format(number=0, start=1))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-# Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. They are
-# the largest group, which comes first: the other workers have enough to do while it waits for time to pass. Keys go to
-# the window on top. What a process makes only once is shared: all machines that are tried with the same hundred of
-# generated programs, and all that plays a patch its kernels. What is measured takes seconds, and several tests look at
-# it.
+# Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
+# to the window on top. What a process makes only once is shared: all machines that are tried with the same hundred of
+# generated programs, all that plays a patch its kernels, and all that reads the sources of weft their trees. What is
+# measured takes seconds, and several tests look at it.
 _GROUPS = re.compile(
     r"tests/(?P<loudspeaker>runtime/sound/test_(?:device|evening|fallback|flaws|microphone|\w*performance|null_device|process"
     r"|streams)|cli/test_run_record)\.py"
@@ -28,7 +29,7 @@ _GROUPS = re.compile(
     r"|tests/(?P<first>test_generated_parity)\.py::"
     r"|tests/(?:test_patches|backends/\w+/test_backend|codegen/test_msl_checks)\.py::"
     r"test_a_shipped_\w+\[(?:[a-z]+-)?(?P<patch>\w+)\]"
-    r"|tests/(?P<file>backends/test_(?:card_sound|reads)|codegen/clike/test_rows)\.py"
+    r"|tests/(?P<file>backends/test_(?:card_sound|reads)|test_layers)\.py"
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
 )
 
@@ -36,14 +37,33 @@ LISTENING = "loudspeaker"
 """The group of the tests that listen to sounds."""
 
 
+_ROOT = Path(__file__).parents[2]
+
+
+@cache
+def _makes_once(file: str) -> bool:
+    """Whether a file of tests has a fixture that is made once for all of them. Another worker would make it again, and
+    so would one that runs something else in between."""
+    return 'scope="module"' in (_ROOT / file).read_text(encoding="utf-8")
+
+
 def group_of(name: str) -> str:
-    """The group of a test by its whole name (`tests/…::test_…[…]`): that name itself where it stands alone."""
+    """The group of a test by its whole name (`tests/…::test_…[…]`): its file where that makes something once; that name
+    itself where it stands alone."""
     found = _GROUPS.match(name)
     if found is None:
-        return name
+        file = name.partition("::")[0]
+        return file if _makes_once(file) else name
     if found["made"] or found["first"]:
         return f"{found['made'] or 'programs'} {int(found['start'] or 0) // 100}00"
     return found["patch"] or found["file"] or str(found.lastgroup)
+
+
+def place_of(name: str) -> int:
+    """When a test begins, by its whole name: those with a lower number come first. The tests that listen mostly wait,
+    and the other workers have enough to do meanwhile. A long group that came last would be waited for."""
+    group = group_of(name)
+    return 0 if group == LISTENING else 1 if group != name else 2
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:

@@ -165,6 +165,7 @@ SHAPES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_levels_are_those_of_the_reference_whatever_they_end_in(data):
@@ -556,6 +557,7 @@ def weft_without_llvm(*commands, cwd):
     return list(zip(map(int, codes), outs, errors, strict=True))
 
 
+@pytest.mark.long
 def test_without_llvm_pictures_are_drawn_by_the_vector_machine(tmp_path):
     (tmp_path / "a.weft").write_text("me<width> = 64\nme<height> = 36\ndisplay(sin(me@x * 9 + me@time))\n")
     run = ["run", "a.weft", "--headless", "--frames", "3"]
@@ -565,6 +567,7 @@ def test_without_llvm_pictures_are_drawn_by_the_vector_machine(tmp_path):
     assert "cpu_visual (vector), the fastest here; native is faster, but llvmlite is not installed" in listed
 
 
+@pytest.mark.long
 def test_without_llvm_machine_code_that_is_asked_for_is_missing(tmp_path):
     (tmp_path / "a.weft").write_text("display(me@x)\n")
     commands = (["eval", "a.weft", "me@x", "--backend", "native"], ["compile", "a.weft", "--dump-asm"],

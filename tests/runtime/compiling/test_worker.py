@@ -203,6 +203,7 @@ def test_at_the_start_it_is_said_what_else_is_waited_for(
         assert performance.ended() == 130
 
 
+@pytest.mark.long
 def test_a_text_at_which_the_compiler_stands_still_is_refused(patch: Path, stubborn: tuple[str, ...]) -> None:
     with Performance(patch, *stubborn) as performance:
         performance.wait_for("started")
@@ -286,6 +287,7 @@ def test_a_program_that_plays_already_is_not_tried_out_again() -> None:
     assert problems(ends.format(1), later) == ["not-a-number"]
 
 
+@pytest.mark.long
 def test_files_beside_the_patch_are_not_taken_for_modules(patch: Path) -> None:
     for name in ("random", "socket", "numpy", "weft"):
         patch.with_name(f"{name}.py").write_text("raise SystemExit('this is no module of weft')\n")
@@ -297,6 +299,7 @@ def test_files_beside_the_patch_are_not_taken_for_modules(patch: Path) -> None:
         performance.wait_for("swap")
 
 
+@pytest.mark.long
 def test_a_closed_stderr_does_not_end_the_performance(patch: Path) -> None:
     with Performance(patch, "--headless", stderr=subprocess.PIPE) as performance:
         performance.wait_for("started")
@@ -366,6 +369,7 @@ def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> No
         process.end()
 
 
+@pytest.mark.long
 def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
     process = CompileProcess(Setup(str(patch)))
     try:
@@ -386,6 +390,7 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         process.end()
 
 
+@pytest.mark.long
 def test_what_arrives_is_what_was_compiled_whatever_came_before(patch: Path) -> None:
     """Answers that are abandoned, or never read, have pieces that later ones are sent without."""
     process, setups = CompileProcess(Setup(str(patch), "cpu")), [Setup(str(patch), "cpu")]
@@ -466,6 +471,7 @@ def test_it_is_said_of_the_first_text_too(patch: Path) -> None:
         performance.wait_for_words(WARNING)
 
 
+@pytest.mark.long
 def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(patch: Path) -> None:
     process = CompileProcess(Setup(str(patch)))
 
@@ -510,6 +516,7 @@ def hang_up(descriptor: str, lifeline: str) -> None:
     time.sleep(PATIENCE)
 
 
+@pytest.mark.long
 def test_a_compiler_that_is_gone_when_the_setup_changes_is_replaced(patch: Path) -> None:
     setup, wake = Setup(str(patch)).decided(), threading.Event()
     _, loader = setup.open()
@@ -548,6 +555,7 @@ def look_when_interrupted(descriptor: str, lifeline: str) -> None:
                     player.send((number, "begun"))
 
 
+@pytest.mark.long
 def test_better_code_that_is_given_up_does_not_wait_for_what_is_done_in_a_pause(patch: Path) -> None:
     """Otherwise the text for which it is given up would wait, too."""
     process = CompileProcess(Setup(str(patch)))
@@ -566,6 +574,7 @@ def test_better_code_that_is_given_up_does_not_wait_for_what_is_done_in_a_pause(
         process.end()
 
 
+@pytest.mark.long
 def test_a_program_is_not_kept_after_a_change_of_the_setup(patch: Path) -> None:
     """What it has open, such as films, would stay open with it."""
     setup, wake = Setup(str(patch)).decided(), threading.Event()
@@ -606,6 +615,7 @@ def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
         assert performance.wait_for("swap", 2)["recompiled"] == ["visual/display"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux") or cores() < 2, reason="there is no other core to be told of")
 def test_a_compiler_keeps_off_the_core_on_which_the_picture_is_drawn(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:

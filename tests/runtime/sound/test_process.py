@@ -279,6 +279,7 @@ def _all_of(play: Play) -> str:
     return repr([play.number, play.held, kernels, [(unit.subgraph, unit.hash, unit.code) for unit in units]])
 
 
+@pytest.mark.long
 def test_programs_arrive_as_they_were_sent(tmp_path: Path) -> None:
     """Though only what is new of them is sent, and all of it to a process that replaces another."""
     setup = Setup(str(tmp_path / "patch.weft"), "cpu")
