@@ -190,6 +190,7 @@ _ROWS = (
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
                media=(PICTURE, FILM, SOUND),
                facts=(("of pictures", "img@width and img@height: their size in pixels"),
+                      ("that move", "a gif or png of several frames is a film; of a webp, the first frame is shown"),
                       ("of films", "f@r(me@time ~ me@time * 0.5) at half speed; they repeat unless loop: 0"),
                       ("their sound", 'load("film.mp4")::s<l, r>; both: load("film.mp4")::f<r, g, b, a, left, right>'),
                       ("of sounds", "loop: 1 repeats them; k@l(me@time ~ since(hit)) plays them"),
