@@ -77,6 +77,16 @@ def test_several_files_are_checked_at_once(weft):
     weft("check", "nosuch.weft", "broken.weft", code=1)
 
 
+def test_what_will_not_keep_its_rate_here_is_told(weft):
+    (weft.folder / "heavy.weft").write_text(
+        "#use std.picture\nme<fps> = 1000\nme<width> = 3840\nme<height> = 2160\n"
+        "fog = fbm(me@x * 5, me@y * 5) |> blur(0.03)\ndisplay(fog)\n"
+    )
+    (found,) = weft.json("check", "heavy.weft")["diagnostics"]
+    assert (found["severity"], found["code"], found["line"]) == ("warning", "slow", 5)
+    assert "warning: this would draw about" in weft("check", "heavy.weft").stderr
+
+
 def test_what_is_piped_in_is_checked(weft):
     def check(text, *args):
         return subprocess.run(

@@ -11,10 +11,11 @@ import click
 from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, write_file
 from weft.cli.patch import ALLOW
 from weft.contexts import context_table
-from weft.errors import Diagnostic, Span, WeftError, path_of
+from weft.errors import Diagnostic, Source, Span, WeftError, path_of
 from weft.media.sampled import header_if_whole
 from weft.permissions import Permissions
-from weft.runtime.forecast import check
+from weft.runtime.build import Build
+from weft.runtime.forecast import Additions, check
 from weft.syntax.includes import open_source, stdin_source
 
 # As the name of a file: the standard input.
@@ -49,9 +50,15 @@ def command(files: Sequence[str], as_json: bool, fix: bool, permissions: Permiss
 def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
     try:
         source = stdin_source() if file == _STDIN else open_source(file)
-        return check(source, context_table(), header_if_whole, permissions)
+        return check(source, context_table(), header_if_whole, permissions, _measure)
     except WeftError as failure:
         return failure.diagnostics
+
+
+def _measure(program: Build, source: Source, additions: Additions) -> Sequence[Diagnostic]:
+    from weft.runtime.pace import too_slow  # what draws takes as long to import as most patches take to check
+
+    return too_slow(program, source, additions)
 
 
 def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:

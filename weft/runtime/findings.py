@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from weft.codegen.kernel import Unit
+from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.values import with_bodies
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span
@@ -172,11 +172,18 @@ def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
             if note is not None and note.source == file:
                 costs[note.name] += spent
                 spent = 0
-        costs[_name(kernel.outputs[0]) if kernel.outputs else kernel.name] += spent
+        costs[_kept_for(kernel)] += spent
     if not any(costs.values()):
         return None
     name, most = costs.most_common(1)[0]
     return name, most / costs.total()
+
+
+def _kept_for(kernel: Kernel) -> str:
+    """The statement whose outputs, or images, a kernel computes."""
+    if kernel.outputs:
+        return _name(kernel.outputs[0])
+    return next((_instance(store.place.slot) for _, store in kernel.stores()), kernel.name)
 
 
 def late(
@@ -184,10 +191,29 @@ def late(
 ) -> Diagnostic:
     """The warning about frames that are late: so many a second instead of the `aimed` ones. For `costs` see
     `costliest`."""
-    most = "" if costs is None else f"; {costs[0]} takes most of the work, {_percent(costs[1])} of its operations"
-    words = f"frames are late: {fps:.0f} a second instead of {aimed:.0f}{most}"
-    hint = f"a smaller picture helps most: me<width> = {size[0] // 2} and me<height> = {size[1] // 2}, or --size"
-    return Diagnostic("warning", "late", words, place, hint)
+    words = f"frames are late: {fps:.0f} a second instead of {aimed:.0f}{_most(costs)}"
+    return Diagnostic("warning", "late", words, place, f"a smaller picture helps most: {_smaller(size)}")
+
+
+def slow(
+    seconds: float, aimed: float, where: str, costs: tuple[str, float] | None, size: tuple[int, int],
+    place: Span | None,
+) -> Diagnostic:  # fmt: skip
+    """The warning that a frame takes about so many `seconds`, which is more than the rate `aimed` at leaves, on what
+    draws it in words. For `costs` see `costliest`."""
+    rate = f"{1 / seconds:.2g}" if seconds > 0.1 else f"{1 / seconds:.0f}"
+    words = f"this would draw about {rate} frames a second instead of {aimed:.0f} on {where}{_most(costs)}"
+    fewer = "then a smaller radius of a blur, fewer octaves of noise, fewer samples, or a lower me<fps>"
+    hint = f"a smaller picture helps most: {_smaller(size)}; {fewer}"
+    return Diagnostic("warning", "slow", words, place, hint)
+
+
+def _most(costs: tuple[str, float] | None) -> str:
+    return "" if costs is None else f"; {costs[0]} takes most of the work, {_percent(costs[1])} of its operations"
+
+
+def _smaller(size: tuple[int, int]) -> str:
+    return f"me<width> = {size[0] // 2} and me<height> = {size[1] // 2}, or --size"
 
 
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeAlias
 
+from weft.backends.hardware import cores
 from weft.beats import BPM, Beats
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
+from weft.codegen.native.graph import SOME_STEPS, cost_of
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
 from weft.ir.constants import Tunable, current
 from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, StateSlot, depending_on_loop, topological
 from weft.ir.lower import lower
-from weft.ir.rates import long_loops
+from weft.ir.rates import Rate, RateAnalysis, long_loops
 from weft.ops import OPS, OpSpec, ieee
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
-from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
+from weft.runtime.build import Analysis, Build, Probe, analyse, build, each_subgraph, without_collection
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, memory_lost, not_numbers, nothing_to_show, place_in, places_of
 )
@@ -45,25 +47,48 @@ _PLACES = [(0.37, 0.61), (0.01, 0.99), (0.99, 0.01), (0.99, 0.99), (0.01, 0.01)]
 _LARGE = 1e15
 _MOST_GROWING, _MOST_QUIET = 60_000, 1000
 
+ADDITION = 2.5e-11
+"""Seconds of a core for one addition of a pixel, at best. What is estimated with it takes longer on most machines."""
+
+# Whether a frame is drawn in time is measured if it takes so much of that by the estimate.
+_DOUBTFUL = 0.4
+
+# Operations of one pixel that are evaluated to find out what it costs. One of more is costly.
+_MOST_COSTLY = 25_000
+
 # Seconds between the moments at which a sound is evaluated.
 _APART = 0.01234
 _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column in range(12)]
 
 
+Additions: TypeAlias = Callable[[tuple[int, int]], float]
+"""About how many additions a frame of a size (width, height) costs."""
+
+Measure: TypeAlias = Callable[[Build, Source, Additions], Sequence[Diagnostic]]
+
+
 def check(
-    source: Source, contexts: ContextTable, probe: Probe | None = None, permissions: Permissions = DEFAULT_PERMISSIONS
-) -> Sequence[Diagnostic]:
-    """All errors and warnings about a text; see `weft.runtime.build.analyse` for the arguments."""
+    source: Source, contexts: ContextTable, probe: Probe | None = None, permissions: Permissions = DEFAULT_PERMISSIONS,
+    measure: Measure | None = None,
+) -> Sequence[Diagnostic]:  # fmt: skip
+    """All errors and warnings about a text; see `weft.runtime.build.analyse` for the arguments. If it is doubtful that
+    the pictures keep their rate, `measure` says it; see `weft.runtime.pace.too_slow`."""
     allowance = Allowance(_MOST)
+    pictures: list[Lowered] = []
     try:
         with without_collection():
             found = analyse(source, contexts, probe=probe, permissions=permissions)
 
             def forecast(subgraph: Subgraph) -> list[Diagnostic]:
                 lowered = lower(found.patch, found.graph, subgraph, contexts, Pool(found.budget))
+                if contexts[lowered.context].sweeps_plane:
+                    pictures.append(lowered)
                 return list(_forecast(found, lowered, allowance))
 
             forecasts, warnings = each_subgraph(found, forecast)
+            size = int(found.patch.settings["width"]), int(found.patch.settings["height"])
+            seconds = _additions(found, pictures, size) * ADDITION / cores()
+            is_doubtful = seconds * found.patch.settings["fps"] > _DOUBTFUL
     except WeftError as failure:
         return failure.diagnostics
     if not found.patch.sinks:
@@ -72,7 +97,28 @@ def check(
         if found.program.statements and only_spindles:
             return warnings
         return (*warnings, *as_warnings([nothing_to_show(contexts, source)]))
-    return (*warnings, *chain.from_iterable(forecasts))
+    late: Sequence[Diagnostic] = ()
+    if is_doubtful and measure is not None:
+        with suppress(Exception):  # a patch that cannot be measured is told when it plays
+            program = build(source, contexts, probe=probe, permissions=permissions)
+            late = measure(program, source, lambda size: _additions(found, pictures, size))
+    return (*warnings, *chain.from_iterable(forecasts), *late)
+
+
+def _additions(found: Analysis, pictures: Sequence[Lowered], size: tuple[int, int]) -> float:
+    """About how many additions a frame of a size (width, height) costs."""
+    return sum(_additions_of_pixel(found, each, size) for each in pictures) * size[0] * size[1]
+
+
+def _additions_of_pixel(found: Analysis, lowered: Lowered, size: tuple[int, int]) -> float:
+    spec, samples = found.contexts[lowered.context], found.patch.settings["samples"]
+    element = Element(lowered, Allowance(_MOST_COSTLY), {})
+    coords, uniforms = _given(found, spec, _PLACES[0], 0, 0)
+    try:
+        element.tick(coords, {**uniforms, "width": float(size[0]), "height": float(size[1])})
+    except AllowanceSpentError:
+        return _MOST_COSTLY * samples**2
+    return element.additions(spec) * samples**2
 
 
 def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:
@@ -201,6 +247,18 @@ class Element:
         latest = [past[0] for plane in range(slot.planes) if (past := self._past.get(SlotPlane(slot.key, plane)))]
         return max((math.inf if math.isnan(each) else abs(each) for each in latest if each is not None), default=0.0)
 
+    def additions(self, spec: ContextSpec) -> float:
+        """About how many additions the values cost that differ between elements, with the steps of the last tick."""
+        rates = RateAnalysis(spec, self.lowered.slots).of(self.lowered.nodes)
+        return sum(self._cost(node) for node in self._nodes if rates[node] == Rate.ELEMENT)
+
+    def _cost(self, node: Expr) -> float:
+        if isinstance(node.attr, LoopShape):
+            first, last = (self._values.get(arg) for arg in node.args[:2])
+            steps = SOME_STEPS if first is None or last is None else ieee.steps(first, last)
+            return min(steps, LOOP_STEPS) * sum(map(self._cost, self._body(node, node.attr)[1]))
+        return cost_of("sample" if node.op == "state" and len(node.args) > 1 else node.op)
+
     def _run(self, nodes: Sequence[Expr]) -> None:
         self.allowance.spend(len(nodes))
         values = self._values
@@ -244,12 +302,7 @@ class Element:
             self._is_cut = True
             return [None] * shape.carried
         nexts = loop.args[2 + shape.carried :]
-        if loop not in self._bodies:
-            nodes = depending_on_loop(shape.level, nexts)
-            own = [node for node in nodes if node.free.bit_length() == shape.level + 1]  # not those of inner loops
-            variables = [node for node in own if node.op in ("loop_index", "loop_value")]
-            self._bodies[loop] = variables, [node for node in own if node not in variables]
-        variables, others = self._bodies[loop]
+        variables, others = self._body(loop, shape)
         self._depth += 1
         for step in range(int(count)):
             self._left -= 1
@@ -259,6 +312,16 @@ class Element:
             carried = [self._values[node] for node in nexts]
         self._depth -= 1
         return carried
+
+
+    def _body(self, loop: Expr, shape: LoopShape) -> tuple[list[Expr], list[Expr]]:
+        """See `_bodies`."""
+        if loop not in self._bodies:
+            nodes = depending_on_loop(shape.level, loop.args[2 + shape.carried :])
+            own = [node for node in nodes if node.free.bit_length() == shape.level + 1]  # not those of inner loops
+            variables = [node for node in own if node.op in ("loop_index", "loop_value")]
+            self._bodies[loop] = variables, [node for node in own if node not in variables]
+        return self._bodies[loop]
 
 
 def _folded(row: OpSpec, args: list[Value]) -> Value:

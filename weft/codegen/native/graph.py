@@ -18,20 +18,23 @@ from weft.ops.intervals import ANYWHERE, Interval, number
 # operations that are not in the table of operators and builtins.
 _COSTS = {"picture": 40, "sample": 40, "fetch": 8, "state": 4}
 
-# The steps assumed for a loop whose bounds are unknown.
-_SOME_STEPS = 16
+SOME_STEPS = 16
+"""The steps assumed for a loop whose bounds are unknown."""
+
+
+def cost_of(op: str) -> int:
+    """The cost of one value of an operation other than a loop."""
+    return OPS[op].cost if op in OPS else _COSTS.get(op, 1)
 
 
 def cost(node: Node) -> int:
     """The cost of one value; of a loop, that of all its steps."""
-    if node.op in OPS:
-        return OPS[node.op].cost
     if node.op == "loop":
         first, last = node.args[:2]
         is_known = first.op == last.op == "const"
-        steps = int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS)) if is_known else _SOME_STEPS
+        steps = int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS)) if is_known else SOME_STEPS
         return steps * costs(node.attr.nodes)
-    return _COSTS.get(node.op, 1)
+    return cost_of(node.op)
 
 
 def costs(nodes: Iterable[Node]) -> int:
