@@ -194,17 +194,20 @@ while True:
 
 # A player has two blocks in hand, 21 ms. Several processes have to run one after another before the next block is
 # heard: the loudspeaker, its client, the player and the recorder. So stalls add up. A flaw is explained only by the
-# time lost from _BEFORE seconds before it on, and only if that is at least _ENOUGH seconds.
+# time lost from _BEFORE seconds before it on, and only if that is at least _ENOUGH seconds. Where nothing may have
+# priority, each of those processes waits for others as the watch does, so a share of that is enough.
 _BEFORE = 0.05
 _ENOUGH = 0.01
+_ENOUGH_EACH = 0.003
 
 
 @dataclass(frozen=True)
 class Stalls:
     """The times (of `time.monotonic`) at which any processor stood still: [stalls, 2], from and to, apart from each
-    other, in their order."""
+    other, in their order. `enough` seconds of them explain a flaw."""
 
     times: NDArray[np.float64]
+    enough: float = _ENOUGH
 
     def lost(self, begin: float, end: float) -> float:
         """The seconds that the machine stood still between these moments."""
@@ -217,12 +220,12 @@ class Stalls:
 
     def explain(self, begin: float, end: float) -> bool:
         """Whether stalls can explain a flaw between these moments."""
-        return self.lost_around(begin, end) >= _ENOUGH
+        return self.lost_around(begin, end) >= self.enough
 
     def chance(self, begin: float, end: float) -> float:
         """The share of these moments at which any flaw would be explained: the probability of a coincidence."""
         moments = np.arange(begin, end, _ENOUGH)
-        return float(np.mean(self._lost_until(moments) - self._lost_until(moments - _BEFORE) >= _ENOUGH))
+        return float(np.mean(self._lost_until(moments) - self._lost_until(moments - _BEFORE) >= self.enough))
 
     def _lost_until(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
         """The seconds that the machine stood still before each of these moments."""
@@ -247,14 +250,16 @@ class Watch:
                 try:
                     yield
                 finally:
+                    has_priority = sys.platform != "linux" or os.sched_getscheduler(process.pid) == os.SCHED_FIFO
                     process.kill()
             notes.seek(0)
             lines = [line.split() for line in notes if line.endswith(b"\n")]
         found = np.array(lines, np.float64).reshape(-1, 2)
-        self.stalls = _joined(np.concatenate([self.stalls.times, found]))
+        enough = self.stalls.enough if has_priority else _ENOUGH_EACH
+        self.stalls = Stalls(_joined(np.concatenate([self.stalls.times, found])), enough)
 
 
-def _joined(times: NDArray[np.float64]) -> Stalls:
+def _joined(times: NDArray[np.float64]) -> NDArray[np.float64]:
     """Stalls without overlaps."""
     joined: list[list[float]] = []
     for begin, end in times[np.argsort(times[:, 0])].tolist():
@@ -262,7 +267,7 @@ def _joined(times: NDArray[np.float64]) -> Stalls:
             joined[-1][1] = max(end, joined[-1][1])
         else:
             joined.append([begin, end])
-    return Stalls(np.array(joined).reshape(-1, 2))
+    return np.array(joined).reshape(-1, 2)
 
 
 @contextmanager
