@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.ends import tied
 from tests.support.sound import RATE, Samples, SoundServer, breaks, read, stretches
 
 # The interval between notes about the length of the recording, in seconds; and the samples among whose notes the best
@@ -246,7 +247,7 @@ class Watch:
     @contextmanager
     def _on(self, processor: int) -> Iterator[None]:
         with tempfile.TemporaryFile() as notes:
-            with subprocess.Popen([sys.executable, "-c", _WATCH, str(processor)], stdout=notes) as process:
+            with subprocess.Popen(tied([sys.executable, "-c", _WATCH, str(processor)]), stdout=notes) as process:
                 try:
                     yield
                 finally:
