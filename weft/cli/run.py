@@ -335,6 +335,7 @@ class _RunOptions:
         return None
 
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
+        windows = ExitStack()
         try:
             # Imports GLFW and OpenGL: only for a window.
             from weft.runtime.screens.window import LEAST, Windows
@@ -344,13 +345,16 @@ class _RunOptions:
             # The first window may show a picture with a name.
             named = further.get(next(iter(session.targets), ""), WindowOptions())
             monitors = (self.monitor, own.monitor, named.monitor)
-            window = Windows(
-                session.title, *session.size, further=further, on_change=session.reporter.window,
-                fullscreen=self.fullscreen or own.fullscreen or named.fullscreen,
-                monitor=next((number for number in monitors if number is not None), None), size=own.size,
-                least=LEAST, inputs=session.inputs, on_command=session.command, display=display,
-                warn=session.reporter.warn,
-            )  # fmt: skip
+            def opened() -> Windows:
+                return Windows(
+                    session.title, *session.size, further=further, on_change=session.reporter.window,
+                    fullscreen=self.fullscreen or own.fullscreen or named.fullscreen,
+                    monitor=next((number for number in monitors if number is not None), None), size=own.size,
+                    least=LEAST, inputs=session.inputs, on_command=session.command, display=display,
+                    warn=session.reporter.warn,
+                )  # fmt: skip
+
+            shown = windows.enter_context(opened())
         except WeftError as failure:
             terminal_will_do = sys.stdout.isatty() and self.events != "-"
             if failure.diagnostics[0].code != "no-display" or not terminal_will_do or self._for_a_window:
@@ -358,9 +362,19 @@ class _RunOptions:
             say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
             self._run_in_terminal(session, session.begin(_room()))
             return
-        with window, kept_awake():
+
+        def again(failure: WeftError) -> Screen:
+            nonlocal shown
+            if display is not None or not shown.display.is_gone:
+                raise failure
+            windows.close()
+            shown = windows.enter_context(opened())
+            session.reporter.restarted("windows", "the X server had closed the windows, which are open again")
+            return shown
+
+        with windows, kept_awake():
             self._announce(session, first, _keys(session))
-            session.run(window)
+            session.run(shown, again)
 
     @property
     def _are_own(self) -> bool:

@@ -244,8 +244,9 @@ class Session:
             if (note := values.close()) is not None:
                 self.reporter.echo(note)
 
-    def run(self, screen: Screen) -> None:
-        """Runs the loop, after `begin`, until the user or a limit ends it. Raises WeftError when the screen is lost."""
+    def run(self, screen: Screen, again: Callable[[WeftError], Screen] | None = None) -> None:
+        """Runs the loop, after `begin`, until the user or a limit ends it. When the screen is lost, `again` opens
+        another one, or raises the error that it is given. Raises WeftError if there is none."""
         self._screen = screen
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
@@ -259,7 +260,14 @@ class Session:
             if self.record is not None:
                 self._recorder.start(*self._recorded)
                 self._recorder.begin()
-            self._loop()
+            began = time.monotonic()
+            while (failure := self._loop(began)) is not None:
+                if again is None:
+                    raise failure
+                self._screen = again(failure)
+                # All that the last one showed is to be shown again.
+                self._picture, self._overlay = None, Overlay()
+                self._follow_program()
         finally:
             self._take_sound_events()
             self._recorder.close()
@@ -511,8 +519,17 @@ class Session:
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
-    def _loop(self) -> None:
-        began = time.monotonic()
+    def _loop(self, began: float) -> WeftError | None:
+        """Runs frame after frame until the end. Returns the error of a screen that is lost."""
+        try:
+            self._frames(began)
+        except WeftError as failure:
+            if failure.diagnostics[0].code != "display-lost":
+                raise
+            return failure
+        return None
+
+    def _frames(self, began: float) -> None:
         aimed, stats = 0.0, FrameStats(60)
         deadline, due = began, True
         while self._goes_on(began):

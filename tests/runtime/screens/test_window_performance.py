@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.support.performance import Performance
 from tests.support.together import all_but
-from tests.support.windows import private_display, screen
+from tests.support.windows import on_x11, private_display, screen, xdotool
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
@@ -117,6 +117,33 @@ def test_two_windows_of_one_program_are_seen_side_by_side(tmp_path: Path) -> Non
         performance.save(STILL)
         performance.wait_for("window", when=lambda event: event["state"] == "closed")
         wait_for_picture(tmp_path, reference(STILL))
+
+
+@on_x11
+def test_windows_that_are_killed_open_again_and_the_performance_goes_on(tmp_path: Path) -> None:
+    """The server ends the connection of a program, which all of its windows have in common."""
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL + 'display(me@x, to: "side")\n')
+    with Performance(patch, *AS_SMALL) as performance:
+        performance.wait_for("window", when=lambda event: event["state"] == "opened")
+        xdotool("search", "--name", "^side", "windowmove", "--sync", 400, 300)
+        wait_for_picture(tmp_path, reference(STILL))
+        xdotool("search", "--name", "^side", "windowkill")
+        assert performance.wait_for("restart")["process"] == "windows"
+        performance.wait_for("window", count=2, when=lambda event: event["state"] == "opened")
+        xdotool("search", "--name", "^side", "windowmove", "--sync", 400, 300)
+        wait_for_picture(tmp_path, reference(STILL))
+
+
+@on_x11
+def test_where_a_card_draws_in_them_the_performance_ends_in_order(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL)
+    with Performance(patch, *AS_SMALL, "--backend", "visual=gl") as performance:
+        performance.wait_for("frames")
+        xdotool("search", "--name", "^patch.weft", "windowkill")
+        performance.wait_for_words("the X server has closed it")
+        assert performance.ended() == 3
 
 
 def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError, error
@@ -58,6 +59,37 @@ _GL_HINTS = {
 _METAL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
 
+_Closed = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_Exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Connections:
+    """Notes that a connection to an X server has ended, as by `xkill`, which ends that of all windows of a process.
+    Xlib would end the process as well."""
+
+    def __init__(self) -> None:
+        self.ended: set[int] = set()
+        """The addresses of those that have ended."""
+        # Xlib keeps the functions.
+        self._note = _Closed(self._on_end)
+        self._stay = _Exit(lambda display, data: None)
+
+    def _on_end(self, display: int | None) -> int:
+        self.ended.add(display or 0)
+        return 0
+
+    def follow(self, address: int) -> None:
+        """Notes the end of this connection. Does nothing where Xlib cannot go on after that (before 1.7)."""
+        self.ended.discard(address)
+        with suppress(OSError, AttributeError):
+            xlib = ctypes.CDLL("libX11.so.6")
+            xlib.XSetIOErrorExitHandler(ctypes.c_void_p(address), self._stay, None)
+            xlib.XSetIOErrorHandler(self._note)
+
+
+_connections = _Connections()
+
+
 class Display:
     """GLFW, from its start to its end. All windows that are open at the same time share one."""
 
@@ -75,6 +107,15 @@ class Display:
             reason = self._errors[0] if self._errors else "GLFW does not start"
             self.close()
             raise no_display(f"there is no display ({reason})")
+        self._connection = _x11_connection()
+        if self._connection:
+            _connections.follow(self._connection)
+        self._errors.clear()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the X server has ended the connection, and so closed all windows."""
+        return self._connection in _connections.ended
 
     def take_error(self) -> str | None:
         """GLFW's last message about a failed call since this was called; None if there is none."""
@@ -138,6 +179,12 @@ class Display:
 
     def _on_error(self, _code: int, words: Any) -> None:
         self._errors.append(_text(words))
+
+
+def _x11_connection() -> int:
+    """The address of GLFW's connection to an X server; 0 if it has none."""
+    found: Any = getattr(glfw, "get_x11_display", lambda: None)
+    return found() or 0
 
 
 def _address(handle: Any) -> int:

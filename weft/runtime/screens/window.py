@@ -17,7 +17,7 @@ from weft.backends.base import DeviceLostError
 from weft.errors import Diagnostic, WeftError, visible
 from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, monitor_name, no_display
+from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, lost, monitor_name, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
@@ -234,9 +234,12 @@ class Window(Screen):
         return self._surface.read_back(frame, self._labels(frame))
 
     def poll(self) -> None:
+        """See `Screen.poll`. Raises WeftError (`display-lost`) if the window system has closed it."""
         if self._closed:
             return
         glfw.poll_events()
+        if self.display.is_gone:
+            raise lost("the X server has closed it, as xkill does")
         # After GLFW's callbacks, in which a window must not be closed.
         commands, self._commands = self._commands, []
         for command in commands:
