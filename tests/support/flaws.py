@@ -210,6 +210,11 @@ class Stalls:
     times: NDArray[np.float64]
     enough: float = _ENOUGH
 
+    @property
+    def total(self) -> float:
+        """The seconds that the machine stood still."""
+        return float(np.sum(self.times[:, 1] - self.times[:, 0]))
+
     def lost(self, begin: float, end: float) -> float:
         """The seconds that the machine stood still between these moments."""
         until_begin, until_end = self._lost_until(np.array([begin, end]))
