@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -125,7 +126,7 @@ def test_output_that_cannot_be_written_is_an_error_in_words(weft, args):
 
 
 def test_a_closed_stream_is_no_fault_of_weft(weft):
-    weft_alone = f"{sys.executable} -m weft"
+    weft_alone = f"{shlex.quote(sys.executable)} -m weft"
     command = f"{weft_alone} help >&-; echo $? >&2; {weft_alone} nope 2>&-; echo $? >&2"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == "0\n2\n"
@@ -223,7 +224,7 @@ def test_running_out_of_memory_is_no_error_of_weft(weft):
 
 
 def test_a_reader_that_leaves_is_no_error(weft):
-    command = f"{sys.executable} -m weft eval plain.weft a --grid 300x300 | head -c 10"
+    command = f"{shlex.quote(sys.executable)} -m weft eval plain.weft a --grid 300x300 | head -c 10"
     done = subprocess.run(command, shell=True, cwd=weft.folder, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
 
