@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.kernels import MACHINES, run
 from tests.support.together import all_but
+from tests.test_long_texts import calls_of
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import MOST_STEPS
@@ -204,3 +205,24 @@ def test_a_loop_that_is_not_written_out_gives_the_same() -> None:
     (unit,) = made(text).units
     assert any(node.op == "loop" for _, node in unit.kernel.walk())
     assert [run(unit.kernel, machine) for machine in MACHINES] == [sum_of_products] * len(MACHINES)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (spindles(40, "out o = f[](x * 1.1) + f[](x + 0.5)"), 4.5),
+        (spindles(200, "out o = f[](x) + 1"), 13),  # arguments of arguments
+    ],
+)
+def test_a_step_is_little_work(text: str, most: float) -> None:
+    """However deeply calls are nested: a text that is refused is refused soon."""
+    spent: list[int] = []
+
+    def work() -> None:
+        try:
+            spent.append(made(text, FEW_STEPS).budget.spent)
+        except WeftError:
+            spent.append(FEW_STEPS)
+
+    work()  # caches
+    assert calls_of(work) < most * spent[0]

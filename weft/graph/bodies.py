@@ -38,6 +38,7 @@ class Ordinals:
         self._numbers: dict[Call, int] = earlier._numbers if earlier else {}
         self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
+        self._assigned_in: dict[SpindleDefinition, frozenset[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
         self._nodes: dict[SpindleDefinition, list[Walkable]] = {}
         self._taken_by: dict[SpindleDefinition, frozenset[str]] = {}
@@ -56,7 +57,7 @@ class Ordinals:
             self._numbers |= earlier._numbers
         if earlier._spindles == self._spindles:  # how large a body is depends on those that it calls
             self._facts = earlier._facts
-        self._carried = earlier._carried
+        self._carried, self._assigned_in = earlier._carried, earlier._assigned_in
         self._nodes, self._leaves = earlier._nodes, earlier._leaves
         self._numbered |= earlier._numbered
 
@@ -102,6 +103,11 @@ class Ordinals:
                 case _:
                     names[statement.name.name] = None
         return list(names)
+
+    def assigned_in(self, spindle: SpindleDefinition) -> frozenset[str]:
+        """Every name that the body of a spindle assigns."""
+        known = self._assigned_in.get(spindle)
+        return self._assigned_in.setdefault(spindle, frozenset(self.assigned(spindle.body))) if known is None else known
 
     def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
         """The names whose values a loop carries from step to step; bound calls belong to one step."""

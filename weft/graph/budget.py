@@ -88,6 +88,10 @@ class Budget:
         if self.spent > self._most:
             raise self._refusal(span)
 
+    def spend_singly(self, steps: int) -> None:
+        """Takes steps one after another: as `spend`, but no more than there are."""
+        self.spend(min(steps, self._most + 1 - self.spent))
+
     def within(self, span: Span, kind: Kind) -> Within:
         """For a `with` statement: the steps spent in it count for this part of the text."""
         return Within(self, _Site(span, kind, self.spent))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import GeneratorType
+from typing import Any, NamedTuple
 
 from weft.errors import Span, error, steps_of
 from weft.graph.budget import Budget
@@ -60,8 +62,22 @@ def _count_hint(group: StrandGroup, names: Sequence[str], span: Span) -> str:
     return f"give as many outputs as there are strands, or {pick_hint(span, group)}"
 
 
+# What has the strands of its operands.
+_OPERATIONS = (Unary, Binary, If)
+
 # Stands for a group that was not looked for yet.
 _UNSEEN = StrandGroup(("",), ())
+
+
+class _Look(NamedTuple):
+    """What is found by looking at an argument and at all that it is made of: how many expressions were `looked_at`;
+    whether that ended at a strand about which nothing is known, or was whole; and whether it means the same everywhere.
+    """
+
+    looked_at: int
+    is_open: bool = False
+    is_whole: bool = False
+    is_closed: bool = False
 
 
 class Resolver(NameLookup):
@@ -84,6 +100,8 @@ class Resolver(NameLookup):
         self._open_bodies: dict[Hashable, Scope] = {}
         self._outside: dict[Scope, Scope] = {}
         self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
+        self._named: dict[tuple[Expression, Scope], tuple[Expression, Scope]] = {}
+        self._looks: dict[tuple[Expression, Scope], _Look] = {}
 
     def retain(self, patch: Patch, budget: Budget) -> None:
         """Goes on with another patch. What was found is kept by expressions and scopes: those of definitions that
@@ -93,17 +111,19 @@ class Resolver(NameLookup):
         self._instances, self._suggested, self._grouping, self._assumed = {}, {}, set(), set()
         self._tentative.clear()
         self._open_bodies.clear()
+        self._looks.clear()
+        self._named.clear()
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands of an expression that has several, or whose only one has a name; None for any other, and `OPEN`
         if nothing is known about its strands. Raises WeftError for unknown names, and for counts that differ."""
-        key = expression, scope
-        if key not in self._groups:
-            task: Eventual[StrandGroup | None] = self._grouped(expression, scope)
-            return run(task)
-        return self._groups[key]
+        found: Any = self._grouped(expression, scope)
+        if type(found) is GeneratorType:
+            found = run(found)
+        group: StrandGroup | None = found
+        return group
 
     def is_known(self, expression: Expression, scope: Scope) -> bool:
         """Whether the strands of an expression are known for good, and not only as far as others are."""
@@ -119,7 +139,36 @@ class Resolver(NameLookup):
         that is never called, or made of such arguments."""
         return self.group(expression, scope) is OPEN
 
-    def _grouped(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
+    def _grouped(self, node: Expression, scope: Scope) -> Eventual[StrandGroup | None]:
+        """What `group` gives, if that is known or follows at once."""
+        key = node, scope
+        group = self._groups.get(key, _UNSEEN)
+        if group is _UNSEEN:
+            group = self._at_once(node, scope)
+            if group is _UNSEEN:
+                return self._found_group(node, scope)
+            self._groups[key] = group
+        return group
+
+    def _at_once(self, node: Expression, scope: Scope) -> StrandGroup | None:
+        """The strands of a name of an expression whose strands are known, or of an operation on what is known to be one
+        strand each; `_UNSEEN` for all else. Most expressions are such, and need no task."""
+        groups = self._groups
+        if isinstance(node, Name):
+            local = scope.get(node.id)
+            if isinstance(local, Closure) and local.scope.broadcast is None:
+                return groups.get((local.value, local.scope), _UNSEEN)
+        elif isinstance(node, _OPERATIONS):
+            for leaf in self.ordinals.shape_leaves(node):
+                group = groups.get((leaf, scope), _UNSEEN)
+                if group is _UNSEEN and isinstance(leaf, Name):
+                    group = self._at_once(leaf, scope)
+                if group is not None and len(group) != 1:
+                    return _UNSEEN
+            return None
+        return _UNSEEN
+
+    def _found_group(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
         """What `group` gives. An expression in a cycle adds nothing to itself, so a group that depends on one whose
         strands are still being found is tentative."""
         key = node, scope
@@ -136,7 +185,7 @@ class Resolver(NameLookup):
         outer, self._assumed = self._assumed, set()
         group: StrandGroup | None = OPEN
         try:
-            group = yield self._made_group(node, scope)
+            group = yield from self._made_group(node, scope)
         finally:
             self._grouping.discard(key)
             if key in self._assumed:
@@ -182,16 +231,16 @@ class Resolver(NameLookup):
             case Comprehension():
                 group = self._comprehension(node, scope)
             case Call():
-                group = yield self._call_group(node, scope)
+                group = yield from self._call_group(node, scope)
             case Remap(base, maps):
-                group = yield self._remap_group(node, base, [item.value for item in maps], scope)
+                group = yield from self._remap_group(node, base, [item.value for item in maps], scope)
             case Access(base, output) if is_swizzle(output) and not is_field(node, scope):
-                group = yield self._base_group(base, output, scope)
+                group = yield from self._base_group(base, output, scope)
                 group = group and group.swizzle(output)
             case Index(_, index):
-                group = self._spread(node, (yield self._joined([index], scope)), scope)
+                group = self._spread(node, (yield from self._joined([index], scope)), scope)
             case Unary() | Binary() | If():
-                group = self._spread(node, (yield self._joined(self.ordinals.shape_leaves(node), scope)), scope)
+                group = self._spread(node, (yield from self._joined(self.ordinals.shape_leaves(node), scope)), scope)
         return group
 
     def base_group(self, node: Access, scope: Scope) -> StrandGroup | None:
@@ -222,63 +271,59 @@ class Resolver(NameLookup):
         self, node: Remap | Call, base: Expression, moved: Sequence[Expression], scope: Scope
     ) -> Task[StrandGroup | None]:
         group: StrandGroup | None = yield self._grouped(base, scope)
-        maps = yield self._joined(moved, scope)
+        maps = yield from self._joined(moved, scope)
         if maps is None or group is OPEN:
             return group and remapped(group, node, scope)
-        return self._spread(node, (yield self._joined([base, *moved], scope)), scope)
+        return self._spread(node, (yield from self._joined([base, *moved], scope)), scope)
 
     def _call_group(self, call: Call, scope: Scope) -> Task[StrandGroup | None]:
         arguments = [argument.value for argument in call.args]
-        if self.is_remap(call, scope):
-            self.check_callee(call, scope)
-            remap: StrandGroup | None = yield self._remap_group(call, call.callee, arguments, scope)
-            return remap
-        name = call.name
         match self.called(call, scope):
+            case None:
+                self.check_callee(call, scope)
+                return (yield from self._remap_group(call, call.callee, arguments, scope))
             case SpindleDefinition() as spindle:
                 if scope.whole is not None:
                     # A call in an expression over bundles is made once, and serves all members.
                     once: StrandGroup | None = yield self._grouped(call, scope.whole)
                     if not (once and isinstance(once.members[0], Closure) and once.members[0].value is call):
                         return once if once is not None else StrandGroup(("",), (Closure(call, scope.whole),))
-                calls: StrandGroup | None = yield self._spindle_group(call, spindle, scope)
-                return calls
+                return (yield from self._spindle_group(call, spindle, scope))
             case "word":
-                made: StrandGroup | None = yield self._word_group(call, scope)
-                return made
+                return (yield from self._word_group(call, scope))
             case "source":
-                outputs, axes = source_shape(call, SOURCES[name])
-                owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
+                outputs, axes = source_shape(call, SOURCES[call.name])
+                owner = f"{scope.path}/{call.name}#{self.ordinals.of(call)}"
                 own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
                 sources = tuple(
                     SourceMember(call, output, plane, scope, own.get("k")) for plane, output in enumerate(outputs)
                 )
                 coordinates = source_coordinates(axes, own)
-                return StrandGroup(outputs, sources, own, coordinates, sizes_of(call, SOURCES[name], ()))
-            case "state" if name == "cache":
+                return StrandGroup(outputs, sources, own, coordinates, sizes_of(call, SOURCES[call.name], ()))
+            case "state" if call.name == "cache":
                 raise unnamed_cache(call)
-            case "state" if STATE[name].breaks_cycle:
-                shape = yield self._joined_in_memory(arguments, scope)
+            case "state" if STATE[call.name].breaks_cycle:
+                shape = yield from self._joined_in_memory(arguments, scope)
             case _:
-                shape = yield self._joined(arguments, scope)
+                shape = yield from self._joined(arguments, scope)
         return self._spread(call, shape, scope)
 
     def _spindle_group(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Task[StrandGroup | None]:
         """The outputs of a call. A bundle for a parameter that takes one strand makes a call for each member."""
+        values = match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
+        group: StrandGroup | None = None
         if scope.broadcast is None:
-            values = self._arguments(call, spindle)
             several: list[Expression] = []
             for value in values:
                 if value is not None and not _is_plain(value):
-                    group = self._groups.get((value, scope), _UNSEEN)
-                    if group is _UNSEEN:
-                        group = yield self._grouped(value, scope)
+                    found: Any = self._grouped(value, scope)
+                    group = (yield found) if type(found) is GeneratorType else found
                     if group is not None and len(group) != 1:
                         several.append(value)
             if several:
                 takes = self.ordinals.takes_bundles(spindle)
                 several = [v for v, whole in zip(values, takes, strict=True) if v in several and not whole]
-            shape = (yield self._joined(several, scope)) if several else None
+            shape = (yield from self._joined(several, scope)) if several else None
             if shape is not None and shape is not OPEN and len(spindle.outputs) > 1:
                 raise several_calls(spindle, call.span)
             if shape is not None and len(shape) > MAX_COPIES:
@@ -287,19 +332,18 @@ class Resolver(NameLookup):
             if shape is not None:
                 return self._spread(call, shape, scope)
         with self._budget.within(call.span, "call"):
-            body = self.body(call, spindle, scope)
-            names = tuple(o.name for o in spindle.outputs)
-            if len(names) == 1:
-                output = body.get(names[0])
+            body = self._body(call, spindle, values, scope)
+            if len(spindle.outputs) == 1:
+                output = body.get(spindle.outputs[0].name)
                 group = output if isinstance(output, StrandGroup) else None
                 if isinstance(output, Closure):
                     group = yield self._grouped(output.value, output.scope)
                 if group is not None and (len(group) > 1 or group is OPEN):
                     return group
-        members = (self._output_of(body.get(output.name), output, spindle) for output in spindle.outputs)
-        return StrandGroup(names, tuple(members))
+        names = tuple([output.name for output in spindle.outputs])
+        return StrandGroup(names, tuple([self._output_of(body.get(each.name), each) for each in spindle.outputs]))
 
-    def _output_of(self, local: Local | None, output: Ident, spindle: SpindleDefinition) -> Member:
+    def _output_of(self, local: Local | None, output: Ident) -> Member:
         """An output of a call. Raises PoisonedError if it was never assigned."""
         if local is None:
             raise PoisonedError
@@ -404,9 +448,8 @@ class Resolver(NameLookup):
         for part in parts:
             if _is_plain(part):
                 continue
-            group = self._groups.get((part, scope), _UNSEEN)
-            if group is _UNSEEN:
-                group = yield self._grouped(part, scope)
+            eventual: Any = self._grouped(part, scope)
+            group = (yield eventual) if type(eventual) is GeneratorType else eventual
             if group is None or len(group) == 1:
                 continue
             if found is None or found is OPEN:
@@ -421,16 +464,13 @@ class Resolver(NameLookup):
     def _joined_in_memory(self, parts: Sequence[Expression], scope: Scope) -> Task[StrandGroup | None]:
         """As `_joined`, for what memory keeps. While a body has not been read to its end, names that it assigns further
         down add nothing."""
-        shape: StrandGroup | None = None
         try:
-            shape = yield self._joined(parts, scope.for_memory())
-            return shape
+            return (yield from self._joined(parts, scope.for_memory()))
         except PoisonedError:
             self._assumed.add(scope.body)
         assigned = scope.body.assigned if scope.body is not None else frozenset[str]()
         later = scope.inner({name: Opaque() for name in assigned if scope.is_assigned_later(name)})
-        shape = yield self._joined(parts, later)
-        return shape
+        return (yield from self._joined(parts, later))
 
     def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
         """An expression over bundles, member by member, if it has a shape. Each member has a state of its own."""
@@ -471,12 +511,14 @@ class Resolver(NameLookup):
 
     # --- spindles -------------------------------------------------------------------------------------------------
 
-    def body(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Scope:
-        """The scope at the end of a spindle's body, with its outputs among the locals, for one call."""
+    def _body(
+        self, call: Call, spindle: SpindleDefinition, values: Sequence[Expression | None], scope: Scope
+    ) -> Scope:
+        """The scope at the end of a spindle's body, with its outputs among the locals, for one call with these
+        arguments."""
         key = (call, scope)
         if key in self._bodies:
             return self._bodies[key]
-        values = self._arguments(call, spindle)
         shared = self._sharing_key(spindle, values, scope)
         body = self._open_bodies.get(shared)
         if body is None:
@@ -490,9 +532,8 @@ class Resolver(NameLookup):
                 None if value is None else Closure(value, place) for value, place in zip(values, scopes, strict=True)
             ]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
-            with self._budget.within(call.span, "call"):
-                self._budget.spend(_STEPS_OF_A_BODY)
-                body = self.enter(spindle, closures, scope, path, call.span)
+            self._budget.spend(_STEPS_OF_A_BODY)
+            body = self.enter(spindle, closures, scope, path, call.span)
             if shared is not None:
                 self._open_bodies[shared] = body
         self._bodies[key] = body
@@ -505,9 +546,6 @@ class Resolver(NameLookup):
             return scope.whole or scope.broadcast_over(None)
         is_same = scope.whole is not None and value is not None and self.several(value, scope.whole) is None
         return scope.whole if is_same and scope.whole else scope
-
-    def _arguments(self, call: Call, spindle: SpindleDefinition) -> list[Expression | None]:
-        return match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
 
     def _sharing_key(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
@@ -527,41 +565,64 @@ class Resolver(NameLookup):
         group = self.group(value, scope)
         if group is OPEN:
             return _OPEN
+        value, scope = self._behind_names(value, scope)
+        look = self._looks.get((value, scope)) or self._looks.setdefault((value, scope), self._look(value, scope))
+        self._budget.spend_singly(min(look.looked_at, _MOST_LOOKED_AT))
+        if look.is_open:
+            return _UNKNOWN if group is None else None
+        return f"{value.span.text}\0{in_library(scope)}" if look.is_closed else None
+
+    def _behind_names(self, value: Expression, scope: Scope) -> tuple[Expression, Scope]:
+        """The expression that a name stands for, if that is an argument or a local. The argument of a call may be that
+        of the call around it, and so on; each is followed once."""
+        asked = value, scope
         while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
-            value, scope = local.value, local.scope
+            value, scope = self._named.get((local.value, local.scope), (local.value, local.scope))
+        if isinstance(asked[0], Name):
+            self._named[asked] = value, scope
+        return value, scope
+
+    def _look(self, value: Expression, scope: Scope) -> _Look:
+        """What an expression is made of. What is known of those behind its names is not looked at again: arguments are
+        made of the arguments of the calls around them."""
         waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
-        is_closed, is_number = True, group is None
-        for _ in range(_MOST_LOOKED_AT):
-            if not waiting:
-                return f"{value.span.text}\0{in_library(scope)}" if is_closed else None
-            self._budget.spend(1)
+        is_closed, count = True, 0
+        while waiting and count < _MOST_LOOKED_AT:
             node, within = waiting.pop()
+            count += 1
             match node:
                 case Name(id=name):
                     local = within.get(name)
-                    is_closed = is_closed and local is None
-                    match local:
-                        case Opaque():
-                            return _UNKNOWN if is_number else None
-                        case Closure():
-                            waiting.append((local.value, local.scope))
-                        case None:
-                            pass
-                        case _:
-                            return None
-                case Call():
-                    if self.called(node, within) != "builtin":
-                        return None
-                    waiting += [(argument.value, within) for argument in node.args]
-                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
-                    pass
+                    if local is None:
+                        continue
+                    is_closed = False
+                    if isinstance(local, Opaque):
+                        return _Look(count, is_open=True)
+                    if not isinstance(local, Closure):
+                        return _Look(count)
+                    known = self._looks.get((local.value, local.scope))
+                    if known is None:
+                        waiting.append((local.value, local.scope))
+                        continue
+                    count += known.looked_at
+                    if known.is_open and count <= _MOST_LOOKED_AT:
+                        return _Look(count, is_open=True)
+                    if not known.is_whole:
+                        return _Look(count)
                 case Binary(left=left, right=right):
                     waiting += [(left, within), (right, within)]
+                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
+                    pass
+                case Call():
+                    if self.called(node, within) != "builtin":
+                        return _Look(count)
+                    waiting += [(argument.value, within) for argument in node.args]
                 case Unary() | If():
                     waiting += [(operand, within) for operand in children(node)]
                 case _:
-                    return None
-        return None
+                    return _Look(count)
+        is_whole = not waiting and count < _MOST_LOOKED_AT
+        return _Look(count, is_whole=is_whole, is_closed=is_whole and is_closed)
 
     def enter(
         self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
@@ -577,11 +638,15 @@ class Resolver(NameLookup):
             raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
                         "use a loop, or prev() for what grows over time")  # fmt: skip
         self.ordinals.number(spindle)
-        head = Scope(path, level=scope.level, varying=scope.varying, chain=(*scope.chain, spindle), copies=scope.copies)
+        chain = (*scope.chain, spindle)
         parameters: dict[str, Local] = {}
-        for parameter, argument in zip(spindle.parameters, arguments, strict=True):
-            parameters[parameter.name] = self._parameter(parameter, argument, head, parameters)
-        body, chain = SpindleBody(frozenset(self.ordinals.assigned(spindle.body))), (*scope.chain, spindle)
+        for parameter, given in zip(spindle.parameters, arguments, strict=True):
+            argument = given
+            if argument is None:
+                head = Scope(path, level=scope.level, varying=scope.varying, chain=chain, copies=scope.copies)
+                argument = self._default(parameter, head, parameters)
+            parameters[parameter.name] = self._parameter(parameter, argument)
+        body = SpindleBody(self.ordinals.assigned_in(spindle))
         inner = Scope(
             path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
             copies=scope.copies,
@@ -601,20 +666,20 @@ class Resolver(NameLookup):
         self._settle(body, False)
         return inner
 
-    def _parameter(
-        self, parameter: SpindleParameter, argument: Local | None, head: Scope, earlier: Mapping[str, Local]
-    ) -> Local:
-        """What a parameter stands for in a call. Its default sees the names of the spindle's head."""
-        if argument is None and parameter.default is not None:
-            place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
-            argument = Closure(parameter.default, place)
-            spindle = head.chain[-1]
-            takes = self.ordinals.takes_bundles(spindle)[spindle.parameters.index(parameter)]
-            if not takes and (bundle := self.several(parameter.default, place)) is not None:
-                raise error("several-strands", f'this is {strands(bundle)}, and "{parameter.name}" takes one',
-                            parameter.default.span, f"write {parameter.name}<a, b> = … to take a bundle")  # fmt: skip
-        if argument is None:
+    def _default(self, parameter: SpindleParameter, head: Scope, earlier: Mapping[str, Local]) -> Closure:
+        """The default of a parameter. It sees the names of the spindle's `head`."""
+        if parameter.default is None:
             raise TypeError(f"{parameter.name} has no value")
+        place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
+        spindle = head.chain[-1]
+        takes = self.ordinals.takes_bundles(spindle)[spindle.parameters.index(parameter)]
+        if not takes and (bundle := self.several(parameter.default, place)) is not None:
+            raise error("several-strands", f'this is {strands(bundle)}, and "{parameter.name}" takes one',
+                        parameter.default.span, f"write {parameter.name}<a, b> = … to take a bundle")  # fmt: skip
+        return Closure(parameter.default, place)
+
+    def _parameter(self, parameter: SpindleParameter, argument: Local) -> Local:
+        """What a parameter stands for in a call with this argument."""
         if parameter.members is None:
             return argument
         names = tuple(member.name for member in parameter.members)

@@ -20,24 +20,29 @@ Eventual: TypeAlias = V | Task[V]
 def run(task: Eventual[V]) -> V:
     """The result of a task and of everything it waits for. Exceptions travel through the waiting calls as through
     frames."""
+    current: Any = task
+    result: Any = None
+    if type(current) is not GeneratorType:
+        known: V = current
+        return known
     waiting: list[Task[Any]] = []
-    result: Any = task
     failure: BaseException | None = None
     while True:
-        if type(result) is GeneratorType:
-            waiting.append(result)
-            result = None
-        elif not waiting:
-            break
         try:
-            result = waiting[-1].send(result) if failure is None else waiting[-1].throw(failure)
+            result = current.send(result) if failure is None else current.throw(failure)
             failure = None
         except StopIteration as done:
-            waiting.pop()
             result, failure = done.value, None
         except BaseException as raised:
-            waiting.pop()
             result, failure = None, raised
+        else:
+            if type(result) is GeneratorType:
+                waiting.append(current)
+                current, result = result, None
+            continue
+        if not waiting:
+            break
+        current = waiting.pop()
     if failure is not None:
         raise failure
     found: V = result
