@@ -15,7 +15,8 @@ from PIL import Image
 from tests.support.together import all_but
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.forecast import Allowance, check
+from weft.runtime.elements import Allowance
+from weft.runtime.forecast import check
 
 _FIELDS = {"severity", "code", "message", "file", "line", "column", "end_line", "end_column", "hint"}
 

@@ -33,7 +33,7 @@ _WHOLE = frozenset({"floor", "to_float"})
 
 
 class TimeSlots(NamedTuple):
-    """The slots that are numbers and grow with the time: those that add something to themselves at each tick, as
+    """The slots that grow with the time: those that add something to themselves at each tick, as
     `n = prev(n) + 1` does, and those that keep the time of the last tick."""
 
     adding: frozenset[str]
@@ -97,12 +97,12 @@ def _is_long(values: TunedValues, node: Expr) -> bool:
     return bound(node, values) > _LONG
 
 
-def time_slots(lowered: Lowered) -> TimeSlots:
-    """The slots that grow with the time."""
-    numbers = {slot.key for slot in lowered.slots if not slot.image}
+def time_slots(lowered: Lowered, images: bool = False) -> TimeSlots:
+    """The slots that grow with the time: those that are numbers, and on request `images`."""
+    asked = {slot.key for slot in lowered.slots if images or not slot.image}
     keep: defaultdict[Expr, set[str]] = defaultdict(set)
     for update in lowered.updates:
-        if update.slot in numbers:
+        if update.slot in asked:
             keep[update.value].add(update.slot)
     adding = [slot for value, slots in keep.items() if _adds_up(value, slots) for slot in slots]
     return TimeSlots(frozenset(adding), frozenset(slot for value in keep if _is_time(value) for slot in keep[value]))

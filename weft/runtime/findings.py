@@ -91,6 +91,13 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
     return Diagnostic("warning", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT)
 
 
+def moves_in_jerks(place: Span | None, after: str) -> Diagnostic:
+    """The warning about what single precision makes of a long time: it moves in jerks `after` so long."""
+    words = f"after {after} this moves in jerks: what is made of the time has too few digits left in a picture"
+    hint = "use a time that begins again, as me@time % 600 does, or count turns with phasor(speed)"
+    return Diagnostic("warning", "long-time", words, place, hint)
+
+
 NOT_FINITE: Final = "not-finite"
 """The code of the diagnostic about what has grown without end, and what was made of it."""
 
