@@ -48,6 +48,15 @@ def test_late_frames_are_told_once(tmp_path: Path) -> None:
 FAST, SLOW = "me<fps> = 1000\nme<width> = 3840\nme<height> = 2160\n", "me<fps> = 1\nme<width> = 160\nme<height> = 90\n"
 
 
+# So many steps that they are not counted before a part of the picture is measured.
+LONG = """spindle f(n) :: v {
+  v = 0
+  for i in (1 to n) { v += sin(me@x * i) * sin(me@y * i) }
+}
+display(f(4000), f(3999), 0)
+"""
+
+
 def slow(text: str) -> list[Diagnostic]:
     return [found for found in check(Source("p.weft", text), context_table(), measure=too_slow) if found.code == "slow"]
 
@@ -58,6 +67,7 @@ def slow(text: str) -> list[Diagnostic]:
         (TEXT, "heavy"),
         ("#use std.picture\nfog = fbm(me@x * 5, me@y * 5)\nsoft = fog |> blur(0.03)\ndisplay(soft)\n", "soft"),
         ("#use std.picture\ndisplay(me@x * me@y |> bloom(0.1))\n", "display"),
+        (LONG, "v"),
     ],
 )
 def test_check_names_what_will_not_keep_the_rate(text: str, place: str) -> None:

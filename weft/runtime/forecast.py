@@ -52,7 +52,7 @@ ADDITION = 2.5e-11
 # Whether a frame is drawn in time is measured if it takes so much of that by the estimate.
 _DOUBTFUL = 0.4
 
-# Operations of one pixel that are evaluated to find out what it costs. One of more is costly.
+# Operations of one pixel that are evaluated to find out what it costs. One of more may cost anything.
 _MOST_COSTLY = 25_000
 
 # Seconds between the moments at which a sound is evaluated.
@@ -61,7 +61,7 @@ _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column i
 
 
 Additions: TypeAlias = Callable[[tuple[int, int]], float]
-"""About how many additions a frame of a size (width, height) costs."""
+"""About how many additions a frame of a size (width, height) costs; infinite if these are too many to be counted."""
 
 Measure: TypeAlias = Callable[[Build, Source, Additions], Sequence[Diagnostic]]
 
@@ -117,7 +117,7 @@ def _additions_of_pixel(found: Analysis, lowered: Lowered, size: tuple[int, int]
     try:
         element.tick(coords, {**uniforms, "width": float(size[0]), "height": float(size[1])})
     except AllowanceSpentError:
-        return _MOST_COSTLY * samples**2
+        return math.inf
     return element.additions(spec) * samples**2
 
 

@@ -46,7 +46,9 @@ def too_slow(
     measured = max(1, round(width * side / max(width, height))), max(1, round(height * side / max(width, height)))
     # A pixel of a larger picture may take more: a blur of a share of the height has more steps.
     pixels = measured[0] * measured[1]
-    more = max(additions(compiled.size) / max(additions(measured), 1.0), width * height / pixels)
+    more, all_of_it = width * height / pixels, additions(compiled.size)
+    if math.isfinite(all_of_it):
+        more = max(more, all_of_it / max(additions(measured), 1.0))
     card = _card(program, loader)
     if card is not None and card.backend.context == _ANY:
         return ()  # nothing is drawn
