@@ -70,7 +70,7 @@ def jerks(written: Lowered, context: PassContext, given: Given, fps: float, allo
     if len(written.swept_nodes) * 2 * len(_PLACES) * len(_FRAMES) > allowance.left:
         return []
     lowered = run_passes(written, context, passes=_REDUCING)
-    look = _Look(lowered, context.rates(lowered), given, fps, allowance)
+    look = _JerkSearch(lowered, context.rates(lowered), given, fps, allowance)
     if not look.phases or not look.has_long():
         return []
     found: dict[Expr, str] = {}
@@ -102,7 +102,7 @@ def _innermost(found: Mapping[Expr, str]) -> list[Expr]:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _JerkSearch:
     """A picture, looked at long after its start."""
 
     lowered: Lowered
