@@ -53,7 +53,7 @@ def test_a_sound_that_did_not_change_is_not_tried_again(tmp_path: Path) -> None:
 
     steady, wave = "audio(0.7)\n", "audio(sin(me@time * 440 * tau) / 2)\n"
     (problem,) = saved(f"{steady}display(me@x)\n")[0]
-    assert problem[:2] == ("warning", "steady-sound")
+    assert problem == ("warning", "steady-sound", "audio")
     assert saved(f"{steady}display(me@y)\n")[0] == [problem]
     nothing, codes = saved(f"{wave}display(me@x)\n")
     assert nothing == []
@@ -159,7 +159,7 @@ def each_takes(seconds: float) -> Callable[[], float]:
 def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str) -> None:
     text, lasts = f"{LOOP}audio(slow(20 + mouse@x) / 40)\n", BLOCK / 48000
     (refused,) = tried(text, executor, block=each_takes(1.5 * lasts))
-    assert (refused.severity, refused.code) == ("error", "too-slow")
+    assert found([refused]) == [("error", "too-slow", "audio")]
     assert refused.message == "this sound takes 1.5 times as long to compute as it lasts, so it would stutter"
     assert tried(text, executor, block=each_takes(0.9 * lasts)) == ()
 
@@ -222,6 +222,7 @@ def test_images_that_fit_into_no_cache_count(tried: Try, tick: float, verdict: l
 
 def test_an_infinite_sound_is_warned_of(tried: Try) -> None:
     (warning,) = tried("audio(1 / 0, 0)\n", block=lambda: 0.0)
+    assert warning.span is not None
     assert warning.message == "this sound is infinite, first at 0 s, and silent where it is"
 
 
@@ -231,7 +232,7 @@ def test_an_infinite_sound_is_warned_of(tried: Try) -> None:
 )  # fmt: skip
 def test_a_sound_that_stays_off_zero_is_warned_of(tried: Try, text: str, off: str) -> None:
     (warning,) = tried(text, block=lambda: 0.0)  # however busy this machine is
-    assert (warning.severity, warning.code) == ("warning", "steady-sound")
+    assert found([warning]) == [("warning", "steady-sound", "audio")]
     assert f"by {off} on average" in warning.message
 
 

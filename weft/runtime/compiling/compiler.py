@@ -142,22 +142,30 @@ def _tried(
     getter = _no_getter if sound is None else sound.rendering.getter
     here = replace(loader, stream_getter=getter) if streams else loader
     trial = _Trial(compiled, here, moment, _SIDE)
-    first = next(iter(places.values()), None)
-    told = _too_much(compiled, here, moment, first)
+    shown = _place(compiled.units, places)
+    told = _too_much(compiled, here, moment, shown)
     wrong = () if passes(told) else told
-    wrong = wrong or not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
+    wrong = wrong or not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(
+        compiled, here, moment, trial, shown
+    )  # fmt: skip
     if sound is not None and not wrong:
         if sound.not_numbers and trial.runner.feeds_streams:
             # The sound may depend on pictures: it is tried again with their values.
             play = partial(play, *trial.given())
             sound = play()
-        wrong = not_numbers(sound.not_numbers, places, IN_SOUND) or sound.too_slow()
-    return Verdict(wrong or told, _listening(play) if streams and not wrong else None)
+        wrong = not_numbers(sound.not_numbers, places, IN_SOUND)
+        wrong = wrong or sound.too_slow(_place(compiled.streaming.units, places))
+    return Verdict(wrong or told, _listening(play, compiled, places) if streams and not wrong else None)
 
 
-def _listening(play: Callable[[], _SoundTrial]) -> Listening:
+def _place(units: Iterable[Unit], places: Mapping[str, Span]) -> Span | None:
+    """The place of the first output statement of these units."""
+    return next((places[label] for unit in units for label in unit.subgraph.sinks if label in places), None)
+
+
+def _listening(play: Callable[[], _SoundTrial], compiled: CompiledProgram, places: Mapping[str, Span]) -> Listening:
     """How to listen to a sound. What was heard of it in a trial costs less to play again than to keep."""
-    return lambda: play().steady()
+    return lambda: play().steady(_place(compiled.streaming.units, places))
 
 
 def _no_getter(ref: StrandRef) -> Getter:
@@ -282,17 +290,17 @@ class _SoundTrial:
         """Whether every block so far has taken longer to compute than it lasts."""
         return self._share >= self._slower
 
-    def too_slow(self) -> tuple[Diagnostic, ...]:
-        """An error if even the fastest block takes longer to compute than it lasts."""
+    def too_slow(self, place: Span | None) -> tuple[Diagnostic, ...]:
+        """An error at this place if even the fastest block takes longer to compute than it lasts."""
         if not self._is_slow:
             return ()
         words = f"this sound takes {self._share:.1f} times as long to compute as it lasts, so it would stutter"
-        return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)
+        return (Diagnostic("error", "too-slow", words, place, "fewer voices, or shorter loops"),)
 
-    def steady(self) -> tuple[Diagnostic, ...]:
-        """A warning if the sound stays on one side of zero for a second, if that can be found out in time: it holds a
-        loudspeaker out, which is not heard and may damage it. Or one that it is infinite, unless what it remembers is:
-        that is told while it plays."""
+    def steady(self, place: Span | None) -> tuple[Diagnostic, ...]:
+        """A warning at this place if the sound stays on one side of zero for a second, if that can be found out in
+        time: it holds a loudspeaker out, which is not heard and may damage it. Or one that it is infinite, unless what
+        it remembers is: that is told while it plays."""
         while sum(map(len, self._blocks)) < self._rate:
             if self._spent > _MOST_LISTENING:
                 return ()
@@ -301,13 +309,13 @@ class _SoundTrial:
         played = np.concatenate(self._blocks)
         lost = np.flatnonzero(np.isinf(played).any(axis=1))
         if len(lost) > _SAMPLES and not any(self.rendering.mixer.take_lost()):
-            return (infinite("", float(lost[0]) / self._rate, False, {}),)
+            return (replace(infinite("", float(lost[0]) / self._rate, False, {}), span=place),)
         heard = np.nan_to_num(played, posinf=0.0, neginf=0.0)
         means = np.abs(np.clip(heard, -1, 1).mean(axis=0))
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
-        return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
+        return (Diagnostic("warning", "steady-sound", words, place, "subtract its constant part"),)
 
 
 def _substance(compiled: CompiledProgram) -> object:
@@ -362,7 +370,7 @@ def _images(compiled: CompiledProgram) -> tuple[int, int, int]:
 
 
 def _too_slow(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, first: _Trial
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, first: _Trial, place: Span | None
 ) -> tuple[Diagnostic, ...]:
     """An error if a frame would take too long. It is measured with a larger picture if there is any doubt."""
     pixels = compiled.size[0] * compiled.size[1]
@@ -379,7 +387,7 @@ def _too_slow(
     if expected < slowest:
         return ()
     words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
-    return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
+    return (Diagnostic("error", "too-slow", words, place, "make the picture smaller, or loops shorter"),)
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------
@@ -534,7 +542,7 @@ class Compiler:
         is_tried = sound is not None and sound == self._tried
         if program == self._passed and (is_tried or not streams):
             play = partial(_SoundTrial, compiled, replace(self.loader, rehearses=True), moment)
-            verdict = Verdict((), _listening(play) if streams else None)
+            verdict = Verdict((), _listening(play, compiled, made.places) if streams else None)
         else:
             verdict = try_out(compiled, self.loader, moment, made.places, silently=is_tried)
             self._passed = None if verdict.problems else program
