@@ -69,7 +69,7 @@ _OPERATIONS = (Unary, Binary, If)
 _UNSEEN = StrandGroup(("",), ())
 
 
-class _Look(NamedTuple):
+class _Inspection(NamedTuple):
     """What is found by looking at an argument and at all that it is made of: how many expressions were `looked_at`;
     whether that ended at a strand about which nothing is known, or was whole; and whether it means the same everywhere.
     """
@@ -101,7 +101,7 @@ class Resolver(NameLookup):
         self._outside: dict[Scope, Scope] = {}
         self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
         self._named: dict[tuple[Expression, Scope], tuple[Expression, Scope]] = {}
-        self._looks: dict[tuple[Expression, Scope], _Look] = {}
+        self._looks: dict[tuple[Expression, Scope], _Inspection] = {}
 
     def retain(self, patch: Patch, budget: Budget) -> None:
         """Goes on with another patch. What was found is kept by expressions and scopes: those of definitions that
@@ -582,7 +582,7 @@ class Resolver(NameLookup):
             self._named[asked] = value, scope
         return value, scope
 
-    def _look(self, value: Expression, scope: Scope) -> _Look:
+    def _look(self, value: Expression, scope: Scope) -> _Inspection:
         """What an expression is made of. What is known of those behind its names is not looked at again: arguments are
         made of the arguments of the calls around them."""
         waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
@@ -597,32 +597,32 @@ class Resolver(NameLookup):
                         continue
                     is_closed = False
                     if isinstance(local, Opaque):
-                        return _Look(count, is_open=True)
+                        return _Inspection(count, is_open=True)
                     if not isinstance(local, Closure):
-                        return _Look(count)
+                        return _Inspection(count)
                     known = self._looks.get((local.value, local.scope))
                     if known is None:
                         waiting.append((local.value, local.scope))
                         continue
                     count += known.looked_at
                     if known.is_open and count <= _MOST_LOOKED_AT:
-                        return _Look(count, is_open=True)
+                        return _Inspection(count, is_open=True)
                     if not known.is_whole:
-                        return _Look(count)
+                        return _Inspection(count)
                 case Binary(left=left, right=right):
                     waiting += [(left, within), (right, within)]
                 case Number() | Access(base=Name(id="me" | "mouse" | "key")):
                     pass
                 case Call():
                     if self.called(node, within) != "builtin":
-                        return _Look(count)
+                        return _Inspection(count)
                     waiting += [(argument.value, within) for argument in node.args]
                 case Unary() | If():
                     waiting += [(operand, within) for operand in children(node)]
                 case _:
-                    return _Look(count)
+                    return _Inspection(count)
         is_whole = not waiting and count < _MOST_LOOKED_AT
-        return _Look(count, is_whole=is_whole, is_closed=is_whole and is_closed)
+        return _Inspection(count, is_whole=is_whole, is_closed=is_whole and is_closed)
 
     def enter(
         self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
