@@ -295,3 +295,16 @@ def test_the_length_of_a_sound_and_of_a_film(weft, tmp_path, monkeypatch):
     assert found == pytest.approx({"f@seconds": 0.2, "s@seconds": 0.2, "k@seconds": 0.1})
     assert weft.json("eval", "long.weft", "f@width")["values"] == [32]
     assert 'did you mean "seconds"?' in weft("eval", "long.weft", "k@second", code=1).stderr
+
+
+def test_a_parameter_of_one_output_needs_no_output(weft):
+    weft.file("slid.weft", "#slider q<v> = 0, 1, 0.5\na = q * 2\n")
+    assert weft.json("eval", "slid.weft", "a", "--at", "q=3")["values"] == [6]
+    assert weft.json("eval", "slid.weft", "a", "--at", "q@v=3")["values"] == [6]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_an_axis_is_a_number_of_ticks(weft, value):
+    weft.file("kept.weft", "a<v> = me@time\ncache(a, 4)::c<v>\n")
+    done = weft("eval", "kept.weft", "c", "--at", f"c@k={value}", code=2)
+    assert f"c@k counts ticks, and {value} is no number" in done.stderr

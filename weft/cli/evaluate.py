@@ -72,12 +72,17 @@ def read_place(text: str, patch: Patch) -> QueryPlace:
         **dict.fromkeys((*BASES, *FIELDS), "coordinate"),
     }
     given: dict[_Kind, dict[str, float]] = {"coordinate": {}, "axis": {}, "input": {}}
-    for name, value in _numbers(text).items():
+    for asked, value in _numbers(text).items():
+        parameter = patch.instances.get(asked)
+        only = f"{asked}@{next(iter(parameter.outputs))}" if parameter and len(parameter.outputs) == 1 else asked
+        name = only if kinds.get(only) == "input" else asked
         if name in FIXED_FIELDS:
             raise click.UsageError(f'"{name}" is a setting of the patch, which --at cannot change')
         if name not in kinds:
             hint = did_you_mean(name, kinds)
             raise click.UsageError(f'--at: the patch has no "{name}"' + (f" ({hint})" if hint else ""))
+        if kinds[name] == "axis" and not math.isfinite(value):
+            raise click.UsageError(f"--at: {name} counts ticks, and {value:g} is no number of them")
         given[kinds[name]][name] = value
     at = _coordinates(given["coordinate"], patch.settings)
     frame = int(_environment(patch.settings, at).field("absframe", at)) if math.isfinite(at.abstime) else 0
