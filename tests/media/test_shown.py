@@ -97,7 +97,8 @@ def test_a_film_of_high_dynamic_range_is_shown_on_an_ordinary_screen(name: str, 
         for plane in frame.planes[1:]:
             plane.update(np.full((32, 64), 512, "<u2").tobytes())
         frame.color_trc, frame.color_primaries, frame.colorspace = number, 9, 9
-        for _ in range(2):
+        for at in range(2):
+            frame.pts = at
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     found = first_picture(path)[32, 8::16, 0]
