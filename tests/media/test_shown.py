@@ -88,9 +88,8 @@ def test_a_film_of_high_dynamic_range_is_shown_on_an_ordinary_screen(name: str, 
     path = tmp_path / "a.mp4"
     levels = np.linspace(64, 940, 8).astype(np.uint16)  # of 10 bits, in the range of a television
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx265", rate=10, options={
-            "x265-params": f"log-level=none:lossless=1:colorprim=bt2020:transfer={transfer}:colormatrix=bt2020nc",
-        })  # fmt: skip
+        options = {"qp": "0", "x264-params": f"colorprim=bt2020:transfer={transfer}:colormatrix=bt2020nc"}
+        stream = container.add_stream("libx264", rate=10, options=options)
         stream.width, stream.height, stream.pix_fmt = 128, 64, "yuv420p10le"
         frame = av.VideoFrame(128, 64, "yuv420p10le")
         frame.planes[0].update(np.tile(np.repeat(levels, 16), (64, 1)).astype("<u2").tobytes())
