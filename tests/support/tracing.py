@@ -19,6 +19,7 @@ _CALL = re.compile(r"(?P<name>\w+)\((?P<words>.*)\)\s+= (?P<result>-?\d+|\?)(?:<
 _WRITES = re.compile(r"\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)\b")
 # In a text of strace, any character of a path may be an escape.
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(rb"\\([0-7]{1,3})")
 # What counts even if it fails.
 _ATTEMPTS = ("connect", "bind", "sendto")
 _INTERNET = ("AF_INET", "AF_INET6")
@@ -59,7 +60,7 @@ def traced(command: Sequence[str], folder: Path, logs: Path, environment: Mappin
     read, written, programs, network = set[str](), set[str](), set[str](), set[str]()
     for log in logs.iterdir():
         for name, words, opened in _calls(log):
-            paths = _TEXT.findall(words)
+            paths = [_plain(path) for path in _TEXT.findall(words)]
             if name in _ATTEMPTS:
                 if any(family in words for family in _INTERNET):
                     network.add(f"{name}({words})")
@@ -81,4 +82,9 @@ def _calls(log: Path) -> Iterator[tuple[str, str, str | None]]:
     for line in log.read_text(errors="surrogateescape").splitlines():
         match = _CALL.match(line)
         if match is not None and (not match["result"].startswith("-") or match["name"] in _ATTEMPTS):
-            yield match["name"], match["words"], match["opened"]
+            yield match["name"], match["words"], match["opened"] and _plain(match["opened"])
+
+
+def _plain(path: str) -> str:
+    """A path as strace writes it, without escapes: it has octal numbers for all that is not ASCII."""
+    return _ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), path.encode()).decode(errors="surrogateescape")
