@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
-from tests.support.together import LISTENING, group_of, place_of
+from tests.support.together import LISTENING, group_of, place_of, some_of
 from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,9 +46,14 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
     terminate_in_order()
 
 
+def _is_short(config: pytest.Config) -> bool:
+    """Whether the tests are those of `make test`."""
+    return bool(config.getoption("markexpr") == "not long")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """`make test` tries fewer examples than `make test-all`. When the process that leads is killed, its workers end."""
-    if config.getoption("markexpr") == "not long":
+    if _is_short(config):
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
     if hasattr(config, "workerinput"):
@@ -69,7 +74,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _give_way(group_of(item.nodeid))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _is_short(config):
+        some = some_of([item.nodeid for item in items if item.get_closest_marker("long") is None])
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in some])
+        items[:] = [item for item in items if item.nodeid in some]
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

@@ -147,6 +147,7 @@ subprocess.run(['true'])
         assert any(words in each for each in found), words
 
 
+@pytest.mark.long
 def test_hostile_patches_leave_no_trace(room: Room, usual: Traced) -> None:
     names = [name for name in room.texts if name != "usual"]
     found = room.trace([["check", *(f"{name}.weft" for name in names)], *room.drawn(names[:: len(names) // 2])])

@@ -60,6 +60,7 @@ def _outcome(path: Path, text: str) -> tuple[Diagnostic, ...]:
     return (*made.diagnostics, *mistakes(made.compiled, compiler.loader, Moment(), made.places))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))
 def test_a_slip_of_the_hand_is_compiled_or_told(start: int) -> None:
     told: Counter[str] = Counter()

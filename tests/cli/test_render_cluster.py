@@ -91,6 +91,7 @@ def weft(tmp_path_factory):
         yield found
 
 
+@pytest.mark.long
 def test_a_film_has_the_same_bytes(weft, cluster):
     weft("render", "a.weft", "-o", "one.mp4", "--duration", "5")
     done = weft("render", "a.weft", "-o", "two.mp4", "--duration", "5", "--cluster", address_of(cluster))

@@ -89,6 +89,7 @@ def test_its_value_is_no_condition() -> None:
         bool(Tunable(1.0))
 
 
+@pytest.mark.long
 def test_passes_only_ask() -> None:
     """The value without a question is for what comes after the passes. These may read it."""
     after = {"ir/constants.py", "ir/filling.py", "ir/dump.py", "codegen/units.py", "codegen/compilation.py",

@@ -113,6 +113,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     assert_level(*player.counted)
 
 
+@pytest.mark.long
 def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path) -> None:
     compiler = Compiler.of(Setup(str(tmp_path / "patch.weft")))
 

@@ -31,6 +31,7 @@ def test_the_costliest_statement_is_that_of_most_operations() -> None:
     assert 0.8 < found[1] < 1
 
 
+@pytest.mark.long
 def test_late_frames_are_told_once(tmp_path: Path) -> None:
     patch = tmp_path / "p.weft"
     # No machine draws so many frames of this in a second.

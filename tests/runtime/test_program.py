@@ -152,6 +152,7 @@ display(scene(me@x ~ me@x * 2 - 0.5), to: "wide")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["vm", "vector", "native"])
 def test_pictures_of_what_is_remembered_once_are_those_that_each_would_draw_alone(backend: str) -> None:
     registry = load_registry()

@@ -161,6 +161,7 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(tmp_path: Path) 
     assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("failing_b")
 def test_after_a_failure_it_is_the_program_before_that_is_improved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

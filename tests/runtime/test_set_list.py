@@ -153,6 +153,7 @@ def test_each_patch_keeps_its_state_and_its_parameters(tmp_path: Path) -> None:
     assert [each["level@v"] for each in kept] == [{"value": 5, "start": 1}, {"value": 7, "start": 2}]
 
 
+@pytest.mark.long
 def test_a_patch_that_cannot_play_leaves_the_other_one_and_is_watched(tmp_path: Path) -> None:
     a, b = tmp_path / "a.weft", tmp_path / "b.weft"
     a.write_text(TEXT.format(number=0, start=1))
@@ -174,6 +175,7 @@ def test_a_patch_that_cannot_play_leaves_the_other_one_and_is_watched(tmp_path: 
     assert session.stopping == "closed"
 
 
+@pytest.mark.long
 def test_what_is_written_goes_beside_the_patch_that_plays(tmp_path: Path) -> None:
     paths = [tmp_path / "a.weft", tmp_path / "sub" / "b.weft"]
     for number, path in enumerate(paths):

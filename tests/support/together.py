@@ -7,7 +7,7 @@ Groups are recognised by the names of tests: with pytest 9.2, pytest-xdist 3.8 l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,18 @@ def place_of(name: str) -> int:
     and the other workers have enough to do meanwhile. A long group that came last would be waited for."""
     group = group_of(name)
     return 0 if group == LISTENING else 1 if group != name else 2
+
+
+# Of a test with more cases than this, `make test` tries every third.
+_CASES = 6
+
+
+def some_of(names: Sequence[str]) -> frozenset[str]:
+    """The tests of `make test` among these, by their whole names: some of the cases of those that have many."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(name.partition("[")[0], []).append(name)
+    return frozenset(name for family in families.values() for name in family[:: 3 if len(family) > _CASES else 1])
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:

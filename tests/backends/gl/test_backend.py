@@ -415,6 +415,7 @@ def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> No
     assert "install" in ended.stdout
 
 
+@pytest.mark.long
 def test_nothing_is_opened_where_programs_are_tried_out() -> None:
     code = (
         "import sys\n"

@@ -251,6 +251,7 @@ def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_the_cache_takes_only_whole_files_of_this_user(tmp_path):
     processor, folder = host(), tmp_path / "code"
     code = handlers_object(processor, SINGLE, folder)

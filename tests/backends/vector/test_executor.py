@@ -139,6 +139,7 @@ def program(ir):
     return translate(compiled(ir), Rate.ELEMENT)
 
 
+@pytest.mark.long
 def test_tiles_of_deep_expressions_stay_small():
     e = Exprs()
     x, y = e.coord("x"), e.coord("y")

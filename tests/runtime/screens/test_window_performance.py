@@ -92,6 +92,7 @@ def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_p
         assert performance.events[-1]["reason"] == "closed"
 
 
+@pytest.mark.long
 def test_two_windows_of_one_program_are_seen_side_by_side(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     side = SIZE + "display(me@y, hash(me@py, me@px), 0)\n"

@@ -159,6 +159,7 @@ class Commands(Screen):
                 self._session.command(name)
 
 
+@pytest.mark.long
 def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: SoundServer, tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(PICTURE + "audio(fract(me@abstime / 64) / 2 + 0.125)\n")
@@ -255,6 +256,7 @@ def test_a_tapped_tempo_is_heard_without_a_jump_and_seen_at_the_same_beat(
         assert beat == pytest.approx(beats[np.searchsorted(seconds, when)], abs=3 * tempos[-1] / 60 / RATE)
 
 
+@pytest.mark.long
 def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker: SoundServer, tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     text = PICTURE + f"audio(sin(phasor({{}}) * tau) * {LEVEL})\n"

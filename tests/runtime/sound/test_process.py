@@ -117,6 +117,7 @@ def test_the_sound_process_stands_still(loudspeaker: SoundServer, player: Player
     assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
 
 
+@pytest.mark.long
 def test_time_goes_on_as_the_player_s_clock_shows_it(loudspeaker: SoundServer, player: Player) -> None:
     player.sound.send(HERTZ, keep="program")
     player.sound.start()
@@ -194,6 +195,7 @@ def test_a_loudspeaker_goes_away_and_comes_back(silent_loudspeaker: SoundServer,
     player.until(lambda: player.sound.seconds() is not None)
 
 
+@pytest.mark.long
 def test_a_loudspeaker_that_does_not_answer(silent_loudspeaker: SoundServer, player: Player) -> None:
     player.sound.send(HERTZ, keep="program")
     silent_loudspeaker.start()

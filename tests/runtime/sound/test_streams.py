@@ -204,6 +204,7 @@ def player() -> Iterator[Player]:
     player.sound.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by a signal")
 def test_the_process_dies_while_a_program_waits(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
     player.sound.enter(compiled("audio(0.25)"), 0.0, {})
