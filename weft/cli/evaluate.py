@@ -20,7 +20,7 @@ from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import ALLOW, FILE, SIZE
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
-from weft.contexts import VISUAL, context_table
+from weft.contexts import VISUAL, ContextTable, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
@@ -30,7 +30,7 @@ from weft.ops import OPS
 from weft.permissions import Permissions
 from weft.runtime.clock import Moment
 from weft.runtime.evaluate import (
-    Alone, DeviceEvaluation, Evaluation, SoundBefore, compile_alone, find_strand, needs_picture, read_patch
+    Alone, DeviceEvaluation, Evaluation, SoundBefore, compile_alone, find_strands, needs_picture, read_patch
 )
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
@@ -193,23 +193,43 @@ def command(
     file: str, strand: str, places: Sequence[str], grid: tuple[int, int] | None, samples: int | None, ticks: int,
     backend: str | None, trace: bool, as_json: bool, permissions: Permissions,
 ) -> None:
-    """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
+    """Show the values of STRAND of FILE: `instance@output`, or an instance, with all its outputs."""
     query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json, permissions)
     _check(query)
-    runner = _QueryRunner(open_source(file), query)
-    answer = runner.answer()
-    refusals = (str(refusal) for executor in runner.executors for refusal in executor.refusals.take())
-    for line in dict.fromkeys(refusals):
+    source, contexts = open_source(file), context_table()
+    patch = read_patch(source, contexts, permissions)
+    runners = [_QueryRunner(source, contexts, patch, each, query) for each in find_strands(patch, strand)]
+    answers = [runner.answer() for runner in runners]
+    executors = (executor for runner in runners for executor in runner.executors)
+    for line in dict.fromkeys(str(refusal) for executor in executors for refusal in executor.refusals.take()):
         say(line)
     if as_json:
-        values = [v if math.isfinite(v) else str(v) for v in answer.values]
-        fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
-        output(json.dumps({**fields, "shape": answer.shape, "values": values}))
+        members = [_fields(answer) for answer in answers]
+        output(json.dumps(members[0] if len(members) == 1 else {"strand": strand, "members": members}))
+    elif len(answers) == 1:
+        output("\n".join(_lines(answers[0])))
     else:
-        # One value a line; for a grid, one row a line.
-        width = answer.shape[-1] if len(answer.shape) > 1 else 1
-        texts = [f"{value:.9g}" for value in answer.values]
-        output("\n".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width)))
+        output("\n".join(_line_of_member(answer) for answer in answers))
+
+
+def _fields(answer: _QueryResult) -> dict[str, object]:
+    """What is printed of a strand as JSON."""
+    values = [v if math.isfinite(v) else str(v) for v in answer.values]
+    fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
+    return {**fields, "shape": answer.shape, "values": values}
+
+
+def _lines(answer: _QueryResult) -> list[str]:
+    """One value a line; for a grid, one row a line."""
+    width = answer.shape[-1] if len(answer.shape) > 1 else 1
+    texts = [f"{value:.9g}" for value in answer.values]
+    return [" ".join(texts[at : at + width]) for at in range(0, len(texts), width)]
+
+
+def _line_of_member(answer: _QueryResult) -> str:
+    """The name of a member and its values in one line; a grid follows its name, and has its lines."""
+    name, lines = answer.strand.short, _lines(answer)
+    return "\n".join([f"{name}:", *lines]) if len(answer.shape) > 1 else f"{name}: {' '.join(lines)}"
 
 
 def _check(query: _Query) -> None:
@@ -229,14 +249,16 @@ def _check(query: _Query) -> None:
 
 
 class _QueryRunner:
-    """Computes the values of one query. `executors` are those that it has used."""
+    """Computes what a query asks of one strand. `executors` are those that it has used."""
 
-    def __init__(self, source: Source, query: _Query) -> None:
+    def __init__(
+        self, source: Source, contexts: ContextTable, patch: Patch, strand: StrandRef, query: _Query
+    ) -> None:  # fmt: skip
         self._source = source
         self._query = query
-        self._contexts = context_table()
-        self._patch = read_patch(source, self._contexts, query.permissions)
-        self._strand = find_strand(self._patch, query.strand)
+        self._contexts = contexts
+        self._patch = patch
+        self._strand = strand
         self._backend = query.backend or "vm"
         self._device = _device(query.backend)
         self.executors: list[Executor] = []

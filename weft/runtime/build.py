@@ -399,12 +399,13 @@ def analyse(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
     read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
     most_steps: int = MOST_STEPS, kept: KeptBuild | None = None, permissions: Permissions = DEFAULT_PERMISSIONS,
+    stay: Container[str] = frozenset(),
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
     files, which are not looked at without it; `permissions` say what may be opened besides what lies below the folder
-    of the text; an output statement to `consume` (`display(a@v)`) replaces all those
-    of the patch. A picture that is larger than `room` (width, height) is made smaller, with the same aspect. The whole
-    compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done again.
+    of the text; an output statement to `consume` (`display(a@v)`) replaces all those of the patch but those that
+    `stay`, by their words. A picture that is larger than `room` (width, height) is made smaller, with the same aspect.
+    The whole compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done again.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -415,7 +416,7 @@ def analyse(
     parsed = time.perf_counter()
     program = loaded.program
     if consume is not None:
-        others = (s for s in program.statements if not isinstance(s, OutputStatement))
+        others = (s for s in program.statements if not isinstance(s, OutputStatement) or s.name in stay)
         program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
     of_media = Report()
@@ -692,7 +693,7 @@ def build(
     source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, optimise: bool = True,
     probe: Probe | None = None, read: Callable[[str], str] = read_text, consume: str | None = None,
     room: tuple[int, int] | None = None, most_steps: int = MOST_STEPS, kept: KeptBuild | None = None,
-    permissions: Permissions = DEFAULT_PERMISSIONS,
+    permissions: Permissions = DEFAULT_PERMISSIONS, stay: Container[str] = frozenset(),
 ) -> Build:
     """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
 
@@ -700,7 +701,7 @@ def build(
     """
 
     def made(kept: KeptBuild | None) -> Build:
-        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept, permissions)
+        found = analyse(source, contexts, settings, probe, read, consume, room, most_steps, kept, permissions, stay)
         return _build(found, contexts, optimise, kept)
 
     with without_collection():

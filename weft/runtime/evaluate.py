@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from weft.backends.prologue import FilmTimes, nowhere
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.units import compile_unit
 from weft.contexts import VISUAL, ContextTable
-from weft.errors import Diagnostic, Report, Source, did_you_mean, error
+from weft.errors import Diagnostic, Report, Source, WeftError, did_you_mean, error
 from weft.graph.names import collect
 from weft.graph.nodes import Patch
 from weft.graph.scope import instance_group
@@ -27,7 +27,7 @@ from weft.media.sampled import opener, read
 from weft.media.source import LivePicture
 from weft.names import StrandRef, heard_of, hop_length
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
-from weft.runtime.build import Probe, build
+from weft.runtime.build import Build, Probe, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner
@@ -56,8 +56,8 @@ def read_patch(source: Source, contexts: ContextTable, permissions: Permissions 
 _BY_PLACE = re.compile(r"(\w+)\[(\d+)\]")
 
 
-def find_strand(patch: Patch, name: str) -> StrandRef:
-    """The strand that `instance@output` names, or `instance[0]`, or the only one of a bare instance; also the size of a
+def find_strands(patch: Patch, name: str) -> tuple[StrandRef, ...]:
+    """The strand that `instance@output` names, or `instance[0]`, or all those of a bare instance; also the size of a
     picture, or the length of a sound. Raises WeftError."""
     by_place = _BY_PLACE.fullmatch(name)
     instance, at, output = by_place.expand(r"\1@\2").partition("@") if by_place else name.partition("@")
@@ -68,19 +68,21 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
         raise error("unknown-strand", f'the patch has no instance "{instance}"',
                     hint=did_you_mean(instance, names) or listed)  # fmt: skip
     outputs = list(found.outputs)
-    if not at and len(outputs) == 1:
-        return StrandRef(instance, outputs[0])
-    listed = ", ".join(StrandRef(instance, o).short for o in outputs)
     if not at:
-        raise error("unknown-strand", f'"{instance}" has several outputs', hint=f"name one of {listed}")
+        return tuple(StrandRef(instance, each) for each in outputs)
     group = instance_group(found)
     place = int(output) if by_place else group.place(output)
     if place is not None and place < len(outputs):
-        return StrandRef(instance, outputs[place])
+        return (StrandRef(instance, outputs[place]),)
     if output not in (found.outputs.keys() | group.sizes.keys()):
+        listed = ", ".join(StrandRef(instance, each).short for each in outputs)
         raise error("unknown-strand", f'"{instance}" has no output "{output}"',
                     hint=did_you_mean(output, [*outputs, *group.sizes]) or f"it has {listed}")  # fmt: skip
-    return StrandRef(instance, output)
+    return (StrandRef(instance, output),)
+
+
+# The errors of strands that a picture can read elsewhere only if they are played.
+_OF_SOUND = frozenset({"map-reaches-state", "cannot-read-across"})
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,21 @@ def compile_alone(
     maps = ", ".join(f"{axis} ~ {value!r}" for axis, value in axes.items())
     value = f"({strand.short})({maps})" if maps else strand.short
     text = f"{name}<v> = {value}\n{consumer}({name}@v)\n"
-    built = build(source, contexts, probe=probe, consume=text, permissions=permissions)
+    context = contexts.of_statement(consumer)
+    assert context is not None
+
+    def built_with(stay: Container[str]) -> Build:
+        return build(source, contexts, probe=probe, consume=text, permissions=permissions, stay=stay)
+
+    try:
+        built = built_with(frozenset())
+    except WeftError as failure:
+        if context.streams or not any(each.code in _OF_SOUND for each in failure.diagnostics):
+            raise
+        # What remembers belongs to the sound only because that is played.
+        built = built_with({word for spec in contexts if spec.streams for word in spec.statements})
     ref = StrandRef(name, "v")
-    (only,) = (unit for unit in built.units if unit.subgraph.sinks)
+    (only,) = (unit for unit in built.units if unit.subgraph.sinks and unit.subgraph.context == context.name)
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
     unit, _ = compile_unit(built.patch, built.graph, exposed, contexts)
