@@ -309,6 +309,13 @@ def test_a_member_of_a_bundle_as_a_patch_writes_it(weft):
     assert "it has b[0]" in weft("eval", "bundle.weft", "b[3]", code=1).stderr
 
 
+def test_a_picture_is_no_sound_by_itself(weft):
+    sounding_film(weft.folder / "shown.mkv", 6)
+    weft.file("shown.weft", 'load("shown.mkv")::f<r, g, b>\n')
+    done = weft("eval", "shown.weft", "f@r", "--samples", "3", code=1)
+    assert "as a sound, this reads the picture f@r, which is not drawn here (without --samples" in done.stderr
+
+
 def test_the_length_of_a_sound_and_of_a_film(weft, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sounding_film(weft.folder / "film.mkv", 6)

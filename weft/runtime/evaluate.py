@@ -25,7 +25,7 @@ from weft.graph.nodes import Patch
 from weft.graph.scope import instance_group
 from weft.media.sampled import opener, read
 from weft.media.source import LivePicture
-from weft.names import StrandRef, heard_of, hop_length
+from weft.names import StrandRef, heard_of, hop_length, is_view, viewed
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.build import Build, Probe, build
 from weft.runtime.clock import Moment
@@ -176,7 +176,7 @@ class Evaluation:
         self._last = last
         self._loop_stopped = loop_stopped
         self._before = before
-        self._pictures = {path: read_picture(path) for path in unit.pictures}
+        self._pictures = _pictures_of(unit)
         self._films = _UnitFilms(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
@@ -302,6 +302,17 @@ def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
     return coords
 
 
+def _pictures_of(unit: Unit) -> dict[str, Picture]:
+    """The pictures from files that a unit samples. Raises WeftError for one that cannot be read, and for one of a
+    strand, which nobody draws here."""
+    for name in filter(is_view, unit.pictures):
+        raise error(
+            "not-drawn", f"as a sound, this reads the picture {viewed(name).short}, which is not drawn here",
+            hint="without --samples it is evaluated as a picture; weft render plays it",
+        )  # fmt: skip
+    return {path: read_picture(path) for path in unit.pictures}
+
+
 def read_picture(path: str) -> Picture:
     """A picture that a strand samples. Raises WeftError if it cannot be read."""
     with reading(path):
@@ -335,7 +346,7 @@ class DeviceEvaluation:
         self._loop_stopped = loop_stopped
         self._before = before
         self._nothing_else = ProgramRunner(ContextTable((VISUAL,)))
-        self._pictures = {path: read_picture(path) for path in unit.pictures}
+        self._pictures = _pictures_of(unit)
         self._films = _UnitFilms(unit)
 
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
