@@ -14,7 +14,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from weft.errors import Span, WeftError, error
 
 MOST_STEPS: Final = 1_200_000
-"""A step takes about a microsecond, so the whole budget is spent in less than two seconds."""
+"""A step usually takes about a microsecond, so the whole budget is spent in less than two seconds. Those of loops with
+memory and of remaps in remaps take up to four."""
 
 TOO_LARGE: Final = "program-too-large"
 """The code of the diagnostic when the budget is spent."""
