@@ -35,6 +35,10 @@ compute(prev(me@beat) + {number})
 # Objects that come and go with the moment: frames of the interpreter, events that are being handed over, …
 _SLACK = 300
 
+# What plays, fades out or is ready to be loaded again holds some programs of some 400 objects, of which the keeper may
+# have forgotten the pieces. How many depends on pauses. A program that stayed with every save would be 30,000 objects.
+_SOME_PROGRAMS = 5 * 400
+
 
 def text(number: int) -> str:
     """A text of its own for every number; every fifth is broken."""
@@ -61,9 +65,9 @@ def objects(keeper: object) -> Counter[str]:
     return Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in everything if id(o) not in limited)
 
 
-def assert_level(before: Counter[str], after: Counter[str]) -> None:
+def assert_level(before: Counter[str], after: Counter[str], slack: int = _SLACK) -> None:
     more = {name: count - before[name] for name, count in after.items() if count > before[name] + 10}
-    assert after.total() <= before.total() + _SLACK, sorted(more.items(), key=lambda entry: -entry[1])[:12]
+    assert after.total() <= before.total() + slack, sorted(more.items(), key=lambda entry: -entry[1])[:12]
 
 
 class Player(Screen):
@@ -110,7 +114,8 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     player.session = session
     session.begin()
     session.run(player)
-    assert_level(*player.counted)
+    before, after = player.counted
+    assert_level(before, after, _SLACK + _SOME_PROGRAMS)
 
 
 @pytest.mark.long
