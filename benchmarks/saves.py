@@ -2,10 +2,11 @@
 it, and how memory grows.
 
     scripts/headless .venv/bin/python -m benchmarks.saves [--seconds 60] [--every 1] [--size 160x90] [--patch FILE]
+    scripts/headless .venv/bin/python -m benchmarks.saves --generated [--seed 1] [--count 22] --seconds 20
 
-Edits come in turn: a number in the first or last third of the text, a statement, a number in the spindle that is used
-most, a library, a comment, and a mistake with its correction. As much time goes by without a save at first, so that the
-frames of both can be compared.
+Edits come in turn: a number in the first or last third of the text, a statement that comes, is read and goes, the
+spindle that is used most, a library, a comment, and a mistake with its correction. As much time goes by without a save
+at first, so that the frames of both can be compared. Of generated patches, a line each is printed, and the worst.
 """
 
 from __future__ import annotations
@@ -13,23 +14,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from benchmarks import generated
+from benchmarks.generated import GeneratedPatch, percentile
 from weft.runtime.compiling.compiler import Saved
 
 Event = dict[str, Any]
-
-_BROKEN = "\nbroken = 2 sin(me@x)\n"
 
 
 def main() -> None:
@@ -40,25 +39,91 @@ def main() -> None:
     parser.add_argument("--patch", type=Path, default=Path("patches/bench/fifty.weft"))
     parser.add_argument("--headless", action="store_true", help="no window")
     parser.add_argument("--size", help="instead of the patch's")
+    parser.add_argument("--generated", action="store_true", help="patches that nobody tuned for")
+    generated.add_options(parser)
     asked = parser.parse_args()
+    if asked.generated:
+        report_generated(generated.patches(asked.seed, asked.count), asked)
+        return
+    performed = perform(asked.patch.name, asked.patch.read_text(encoding="utf-8"), asked)
+    report(performed)
+    report_growth(performed.memory)
+
+
+class Performance(NamedTuple):
+    """What was found of a performance with saves. `kinds` are those of the edits, by the hashes of the texts; the saves
+    `began` after a time without them; all moments are in seconds."""
+
+    found: list[Event]
+    kinds: dict[str, str]
+    memory: list[tuple[float, int]]
+    without_saves: float
+    began: float
+    ended: float
+
+    @property
+    def answers(self) -> list[Event]:
+        return [event for event in self.found if event["event"] in ("swap", "error") and event["hash"] in self.kinds]
+
+    @property
+    def by_kind(self) -> dict[str, list[float]]:
+        """Milliseconds until the frame or the message, for each kind of edit."""
+        took: dict[str, list[float]] = {kind: [] for kind in dict.fromkeys(self.kinds.values())}
+        for event in self.answers:
+            took[self.kinds[event["hash"]]].append(event["latency_ms"])
+        return {kind: times for kind, times in took.items() if times}
+
+    @property
+    def refused(self) -> list[Event]:
+        """The answers to texts without a mistake that are messages."""
+        return [e for e in self.answers if e["event"] == "error" and self.kinds[e["hash"]] != "mistake"]
+
+    def seconds(self, start: float, end: float) -> list[Event]:
+        """What was reported of the frames of each second."""
+        return [e for e in self.found if e["event"] == "frames" and start < e["t"] <= end]
+
+
+def perform(name: str, text: str, asked: argparse.Namespace) -> Performance:
+    """Plays a patch, first without saves and then with edits of all kinds."""
     options = ["--headless"] * asked.headless + (["--size", asked.size] if asked.size else [])
-    with tempfile.TemporaryDirectory() as folder, playing(Path(folder), asked.patch, options) as (process, patch):
+    with tempfile.TemporaryDirectory() as folder, playing(Path(folder) / name, text, options) as (process, patch):
         wait_for_frames(patch)
-        began = now(patch)
+        without_saves = now(patch)
         time.sleep(asked.seconds if asked.control is None else asked.control)
-        between = now(patch)
+        began = now(patch)
         kinds, memory = save_and_weigh(process, patch, asked.seconds, asked.every)
-        ended = now(patch)
-        report(events(patch), kinds, began, between, ended)
-        report_growth(memory)
+        return Performance(events(patch), kinds, memory, without_saves, began, now(patch))
+
+
+def report_generated(patches: Sequence[GeneratedPatch], asked: argparse.Namespace) -> None:
+    """A line for each patch and for each kind of edit, and the worst of both. Drops are those of seconds with saves."""
+    by_patch, by_kind = dict[str, list[float]](), dict[str, list[float]]()
+    print("from save to frame or message, ms")
+    for patch in patches:
+        performed = perform(f"{patch.name}.weft", patch.text, asked)
+        for kind, times in performed.by_kind.items():
+            by_patch.setdefault(patch.name, []).extend(times)
+            by_kind.setdefault(kind, []).extend(times)
+        dropped, before = (
+            sum(event["dropped"] for event in performed.seconds(start, end))
+            for start, end in ((performed.began, performed.ended), (performed.without_saves, performed.began))
+        )
+        frames = f"{dropped} frames dropped, {before} without saves, {len(performed.refused)} refused"
+        print(_line(patch.name, by_patch.get(patch.name, [])), frames, flush=True)
+    print(*(_line(kind, times) for kind, times in by_kind.items()), sep="\n")
+    print(generated.worst(by_patch, "patch"), generated.worst(by_kind, "kind of edit"), sep="\n")
+
+
+def _line(name: str, took: Sequence[float]) -> str:
+    shares = " ".join(f"{percentile(took, share):7.1f}" for share in (0.5, 0.95, 0.99)) if took else " " * 23
+    return f"{name:19} p50, p95, p99 {shares}   {len(took)} times"
 
 
 @contextmanager
-def playing(folder: Path, original: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A performance of a copy of a patch."""
-    patch = folder / original.name
-    patch.write_text(original.read_text())
-    command = [sys.executable, "-m", "weft", "run", str(patch), "--events", str(folder / "events"), *options]
+def playing(patch: Path, text: str, options: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A performance of a text, which is written to `patch`."""
+    patch.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "weft", "run", str(patch), "--events", str(patch.parent / "events"), *options]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         yield process, patch
@@ -86,52 +151,12 @@ def now(patch: Path) -> float:
     return float(events(patch)[-1]["t"])
 
 
-_NUMBER = re.compile(r"(?<![\w.#\"])\d+\.\d+(?![\w.])")
-_SPINDLE = re.compile(r"^spindle (\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
-_STATEMENT, _LIBRARY, _COMMENT = "added = fract(me@x * 3 + me@time)\n", "#use std.map\n", "// a comment\n"
-
-
-def edits(text: str) -> Iterator[tuple[str, str]]:
-    """Texts that each differ from the one before as a player's do, with the kind of the edit."""
-    spindle = max(_SPINDLE.finditer(text), key=lambda found: text.count(f"{found[1]}("), default=None)
-    for turn in count():
-        for start, end, kind in ((0, 1 / 3, "number, early"), (2 / 3, 1, "number, late")):
-            text = _changed(text, turn, int(start * len(text)), int(end * len(text)))
-            yield kind, text
-        text = _toggled(text, _STATEMENT)
-        yield "statement", text
-        if spindle is not None:
-            found = next(each for each in _SPINDLE.finditer(text) if each[1] == spindle[1])
-            text = _changed(text, turn, *found.span())
-            yield "spindle", text
-        text = _toggled(text, _LIBRARY)
-        yield "library", text
-        text = _toggled(text, _COMMENT)
-        yield "comment", text
-        yield "mistake", text + _BROKEN
-        text = _changed(text, turn, 0, len(text))
-        yield "correction", text
-
-
-def _changed(text: str, turn: int, start: int, end: int) -> str:
-    """The text with another number, one of those between two places; the same if there is none."""
-    numbers = [found.span() for found in _NUMBER.finditer(text, start, end)]
-    if not numbers:
-        return text
-    first, last = numbers[turn * 7 % len(numbers)]
-    return f"{text[:first]}{float(text[first:last]) * 0.999:.5f}{text[last:]}"
-
-
-def _toggled(text: str, line: str) -> str:
-    return text.replace(line, "") if line in text else line + text
-
-
 def save_and_weigh(
     process: subprocess.Popen[bytes], patch: Path, seconds: float, every: float
 ) -> tuple[dict[str, str], list[tuple[float, int]]]:
     """Saves for so long; gives the kinds of the edits by the hashes of the texts, and moments, in seconds, with the
     bytes that the performance takes."""
-    texts = edits(patch.read_text())
+    texts = generated.edits(patch.read_text(encoding="utf-8"))
     began = time.monotonic()
     kinds, memory = dict[str, str](), list[tuple[float, int]]()
     while (moment := time.monotonic() - began) < seconds:
@@ -155,29 +180,22 @@ def resident(pid: int) -> int:
     return sum(rss for each, parent, rss in rows if pid in (each, parent)) * 1024
 
 
-def report(found: list[Event], kinds: dict[str, str], began: float, between: float, ended: float) -> None:
-    answers = [event for event in found if event["event"] in ("swap", "error") and event["hash"] in kinds]
-    swaps = [event for event in answers if event["event"] == "swap"]
-    print(f"{len(swaps)} swaps, {len(answers) - len(swaps)} broken saves; from save to frame or message, ms:")
-    by_kind = {kind: [e for e in answers if kinds[e["hash"]] == kind] for kind in dict.fromkeys(kinds.values())}
-    for kind, group in {**by_kind, "all swaps": swaps}.items():
-        if group:
-            latency = sorted(event["latency_ms"] for event in group)
-            shares = " ".join(f"{percentile(latency, share):7.1f}" for share in (0.5, 0.95, 0.99))
-            print(f"{kind:15} p50, p95, p99 {shares}   {len(group)} times")
+def report(performed: Performance) -> None:
+    swaps = [event for event in performed.answers if event["event"] == "swap"]
+    broken = len(performed.answers) - len(swaps)
+    print(f"{len(swaps)} swaps, {broken} broken saves; from save to frame or message, ms:")
+    for kind, took in {**performed.by_kind, "all swaps": [event["latency_ms"] for event in swaps]}.items():
+        print(_line(kind, took))
     stages = dict.fromkeys(name for event in swaps for name in event["stages"])
     medians = (statistics.median(event["stages"].get(name, 0.0) for event in swaps) for name in stages)
     print("stages (p50)    " + ", ".join(f"{name} {took:.1f}" for name, took in zip(stages, medians, strict=True)))
-    for name, start, end in (("without saves", began, between), ("with saves", between, ended)):
-        seconds = [e for e in found if e["event"] == "frames" and start < e["t"] <= end]
+    spans = (performed.without_saves, performed.began), (performed.began, performed.ended)
+    for name, span in zip(("without saves", "with saves"), spans, strict=True):
+        seconds = performed.seconds(*span)
         dropped = sum(event["dropped"] for event in seconds)
         slowest = statistics.median(event["p99_ms"] for event in seconds)
         shown = statistics.mean(event["fps"] for event in seconds)
         print(f"{name:15} {shown:.1f} frames a second, p99 {slowest:.1f} ms, {dropped} dropped in {len(seconds)} s")
-
-
-def percentile(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def report_growth(memory: list[tuple[float, int]]) -> None:
