@@ -1,11 +1,14 @@
 """What benchmarks/peers and benchmarks/sound_peers measure by: their references, and what they say of tools."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from benchmarks.beside.tools import missing, missing_program
 from benchmarks.beside.ways import PATCHES
 from benchmarks.peers import reference
+from benchmarks.peers.halide_peer import INSTRUCTIONS, host_target
 from benchmarks.peers.registry import PEERS
 from benchmarks.sound_peers import reference as sounds
 from benchmarks.sound_peers.peer import BLOCK, RATE
@@ -61,6 +64,22 @@ def test_a_missing_package_is_told_with_what_helps():
     assert missing("numpy") is None
     told = missing("no_such_package", "no-such-package>=1")
     assert told == "no_such_package is not installed: pip install no-such-package>=1"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "left"),
+    [
+        ((), "x86-64-linux-avx-avx2-avx512-avx512_cannonlake-avx512_skylake-avx512_zen4-f16c-fma-sse41"),
+        (("avx512vbmi",), "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41"),
+        (("avx512f",), "x86-64-linux-avx-avx2-f16c-fma-sse41"),
+        (("avx512f", "avx2"), "x86-64-linux-avx-f16c-fma-sse41"),
+    ],
+)
+def test_halide_writes_no_instructions_that_the_processor_hides(hidden, left):
+    says_by_its_model = "x86-64-linux-avx-avx2-avx512-avx512_cannonlake-avx512_skylake-avx512_zen4-f16c-fma-sse41"
+    halide = SimpleNamespace(get_host_target=lambda: says_by_its_model)
+    flags = {name: name not in hidden for names in INSTRUCTIONS.values() for name in names}
+    assert host_target(halide, flags) == f"{left}-no_asserts-no_bounds_query"
 
 
 @pytest.mark.parametrize("first", [0, LATE])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from llvmlite import binding
 
 from benchmarks.beside.sine import SINE
 from benchmarks.beside.tools import missing, versions
@@ -43,7 +44,7 @@ class HalidePeer:
         made = Pipeline(hl, width, height)
         set_time = KERNELS[kernel](made)
         made.schedule(threads)
-        target, picture = hl.Target("host-no_asserts-no_bounds_query"), hl.Buffer(out.view(np.uint32)[..., 0])
+        target, picture = hl.Target(host_target(hl)), hl.Buffer(out.view(np.uint32)[..., 0])
         made.picture.compile_jit(target)
 
         def draw(time: float) -> None:
@@ -51,6 +52,28 @@ class HalidePeer:
             made.picture.realize(picture, target)
 
         return Prepared(draw, lambda: out)
+
+
+# What Halide calls what a processor has, with LLVM's names of the instructions that it then uses.
+_SKYLAKE = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
+_CANNONLAKE = (*_SKYLAKE, "avx512ifma", "avx512vbmi")
+_ZEN4 = (*_CANNONLAKE, "avx512bf16", "avx512vnni")
+INSTRUCTIONS = {
+    "sse41": ("sse4.1",), "avx": ("avx",), "f16c": ("f16c",), "fma": ("fma",), "avx2": ("avx2", "f16c", "fma"),
+    "avxvnni": ("avxvnni",), "avx512": ("avx512f", "avx512cd"), "avx512_knl": ("avx512f", "avx512cd", "avx512er"),
+    "avx512_skylake": _SKYLAKE, "avx512_cannonlake": _CANNONLAKE, "avx512_zen4": _ZEN4,
+    "avx512_zen5": (*_ZEN4, "avxvnni", "avx512vp2intersect"),
+    "avx512_sapphirerapids": (*_ZEN4, "avxvnni", "avx512fp16"),
+}  # fmt: skip
+
+
+def host_target(hl: Any, flags: Mapping[str, bool] | None = None) -> str:
+    """This machine as Halide's target, without the instructions that the processor's `flags` lack. Halide goes by the
+    model of some processors, whose instructions a virtual machine may hide."""
+    known = binding.get_host_cpu_features() if flags is None else flags
+    words = str(hl.get_host_target()).split("-")
+    runs = [each for each in words if all(known.get(name) for name in INSTRUCTIONS.get(each, ()))]
+    return "-".join([*runs, "no_asserts", "no_bounds_query"])
 
 
 class Pipeline:
