@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,9 @@ from weft.runtime.build import build
 from weft.runtime.offline import Offline
 from weft.runtime.workers import RenderJob, WorkerError
 
-pytest.importorskip("distributed")
-from weft.runtime.cluster import ClusterPool
+# Its import takes as long as that of all other tests of a folder: here it is only looked for.
+if find_spec("distributed") is None:
+    pytest.skip("Dask is not installed", allow_module_level=True)
 
 FPS = 12
 CLOTH = Path(__file__).parents[2] / "patches" / "media" / "cloth.png"
@@ -207,6 +209,8 @@ def test_a_connection_that_dask_has_given_up_is_told(cluster):
     made = build(Source("a.weft", "display(me@x)\n"), load_registry().contexts)
     backend = "vector"
     job = RenderJob(made, backend, None, 1, "", 1, Offline(made, on_processor(backend)).fingerprint)
+    from weft.runtime.cluster import ClusterPool
+
     pool = ClusterPool(address_of(cluster), job)
     pool._client.sync(pool._client._close)  # as it does by itself
     with pytest.raises(WorkerError, match="has gone"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ import pytest
 from tests.cli.conftest import Weft
 from weft.backends.registry import load_registry
 
-GL = any(device.available for device in load_registry().backend("gl_visual").probe())
 FPS = 12
 # Twice as many frames as in a segment, and more: one segment is shorter than the others.
 SECONDS = 5
@@ -46,6 +46,12 @@ def film(weft):
     """The bytes of a long film that one process has written. Nothing can be killed half-way in a short one."""
     weft("render", "a.weft", "-o", "one.mp4", "--duration", "30")
     return (weft.folder / "one.mp4").read_bytes()
+
+
+@cache
+def draws_by_gl():
+    """Whether a device does; asked when a test begins, since it takes a process to find out."""
+    return any(device.available for device in load_registry().backend("gl_visual").probe())
 
 
 def workers_of(process):
@@ -174,7 +180,7 @@ def test_workers_are_for_sequences_and_films(weft):
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
+@pytest.mark.skipif("not draws_by_gl()", reason="no device draws by OpenGL")
 @pytest.mark.parametrize("devices", [("gl:0,gl:0",), ("gl:0", "--workers", "2")])
 def test_several_processes_share_a_device(weft, devices):
     span = "--duration", "1"
@@ -185,7 +191,7 @@ def test_several_processes_share_a_device(weft, devices):
         path.unlink()
 
 
-@pytest.mark.skipif(not GL, reason="no device draws by OpenGL")
+@pytest.mark.skipif("not draws_by_gl()", reason="no device draws by OpenGL")
 def test_devices_that_are_not_there_or_of_several_kinds(weft):
     span = "a.weft", "-o", "x-%02d.png", "--duration", "1", "--devices"
     words = weft("render", *span, "gl:0,gl:97", code=3).stderr
