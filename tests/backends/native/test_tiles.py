@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from weft.backends.native.llvm import NativeCode, handlers_object, host, plaines
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import structure_hash
 from weft.codegen.native import tiles
-from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, handler_names
+from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, UNIFORM, handler_names
 from weft.codegen.native.module import is_huge
 from weft.codegen.native.target import ISAS, SINGLE
 from weft.codegen.native.tiles import TileEmitter, TileProgram, emit_tiles, suits_tiles
+from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import SIGNATURES, Line, Node, Section
 from weft.ir.rates import Rate
 
@@ -56,6 +58,15 @@ TEXTS = {
         }
         sums(me@x, me@y)::s<a, b, c>
         display(<s@a, fract(s@b), fract(s@c)>)""",
+    "crossing": """spindle summed(a, b, c) :: v {
+          v = a * c
+          for i in (1 to 3 + b) { v += a * i + sin(b * i) * c }
+          v = v * 0.1 + sin(me@x * 7) * sin(me@y * 7)
+        }
+        first = sum(<sin(me@x * i) * sin(me@y * i) for i in (1 to 9)>)
+        second = summed(sin(me@x * 3), sin(me@y * 4), sin(me@x * 7))
+        last = sum(<sin(me@x * i) * cos(me@y * i) for i in (1 to 9)>) + prev(first) * prev(second)
+        display(<fract(first), fract(second), fract(last)>)""",
     "functions": "display(<exp(me@x) / 3, log(1 + me@x * me@y), fract(me@x * 9) ^ 2.2>)",
 }
 
@@ -249,6 +260,19 @@ def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
         each.load(made).planes(StateMemory(()), launch_of((3, 40))) for each in (executor, ReferenceExecutor())
     )
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_memory_of_values_serves_others_after_their_last_use():
+    """However many columns and rows there are, few are needed at once."""
+    count = 120
+    lines = [f"wave{n} = sin(me@x * {n}.5) * sin(me@y * {n}.25)" for n in range(1, count + 1)]
+    made = kernel_by("\n".join([*lines, f"display({' + '.join(f'wave{n}' for n in range(1, count + 1))})"]))
+    programs = dict(emit_tiles(made, True).programs)
+    assert set(programs) == {ELEMENTS, COLUMNS, ROWS}
+    for words in programs.values():
+        (room,) = struct.unpack_from("<q", words)
+        numbers = count * UNIFORM[SINGLE] * SINGLE.bytes
+        assert (room - numbers) / (TILE * SINGLE.bytes) < count / 3
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ A value has a slot from its call to the last call that uses it; what does not ch
 from __future__ import annotations
 
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -29,8 +29,9 @@ from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 
-_MOST_ROOM = 192 * TILE * 4
-"""A program whose slots take more would need more of a thread's stack than every system grants."""
+_MOST_ROOM = 512 * TILE * 4
+"""A program whose slots take more would need too much of a thread's stack: glibc grants 2 MiB at least, and Python asks
+for as much or more elsewhere."""
 
 PROGRAMS = {ELEMENTS: Rate.ELEMENT, COLUMNS: Rate.COLUMN, ROWS: Rate.ROW}
 """The programs of a picture, and the sections that they compute."""
@@ -256,9 +257,13 @@ class Records:
 
 
 class _SectionRecords(Records):
-    """The records of one section, and the slots of its values."""
+    """The records of one section, and the slots of its values. What is `stored`, by the words of the block that say
+    where, is so as soon as it is computed."""
 
-    def __init__(self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node]) -> None:
+    def __init__(
+        self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node],
+        stored: Iterable[tuple[Node, int]],
+    ) -> None:  # fmt: skip
         super().__init__(SINGLE)
         section = kernel.section(rate)
         self._kernel, self._table = kernel, table
@@ -276,9 +281,16 @@ class _SectionRecords(Records):
         self._graph = Graph(kernel, section) if any(node.op == "loop" for node in section.nodes) else None
         self._loop_slots: list[tuple[int, int | None]] = []
         """The budget and the lanes of the loops around this place."""
-        roots = list(roots)
+        self._stored = defaultdict[Node, list[int]](list)
+        """The words of what is not stored yet."""
+        for node, word in stored:
+            self._stored[node].append(word)
+        roots = [*roots, *(node for node, words in self._stored.items() for _ in words)]
         wanted = needed(roots)
-        self._compute([node for node in section.nodes if node in wanted], roots, self.by_tile)
+        leaves = [node for node in wanted if self._changes(node)]
+        self._compute([node for node in section.nodes if node in wanted], roots, self.by_tile, leaves)
+        for node in list(self._stored):
+            self._store_now(node)
 
     # Slots and records.
 
@@ -308,19 +320,28 @@ class _SectionRecords(Records):
                 return self.uniform(self.once, "_const", node.attr & 0xFFFF_FFFF)
             case "scalar":
                 return self.uniform(self.once, "_scalar", self._table.scalars[node.attr])
-            case "line" if node.attr.rate != self._along:
-                return self.uniform(self.by_row, "_row", fields[node.attr])
-            case "line":
-                at = self.room_for(TILE)
+            case "line" if self._changes(node):
+                # Each step of a loop reads what was written before it: such a slot has not been another value's.
+                at = self.room_for(TILE) if self._loop_slots else self.tile()
                 self.record(self.by_tile, "_column", at, fields[node.attr])
+                self._passing.add(node)
                 return at
+            case "line":
+                return self.uniform(self.by_row, "_row", fields[node.attr])
         raise LookupError(f"{node.op} is used before it is computed")
+
+    def _changes(self, leaf: Node) -> bool:
+        """Whether a value is a line of which each tile has another part."""
+        return leaf.op == "line" and leaf.attr.rate == self._along
 
     # Values.
 
-    def _compute(self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int]) -> None:
-        """Appends the records of a section, or of the body of a loop. Values from outside keep their slots."""
-        uses = uses_of(nodes, roots)
+    def _compute(
+        self, nodes: Sequence[Node], roots: Iterable[Node], to: list[int], leaves: Sequence[Node] = ()
+    ) -> None:
+        """Appends the records of a section, or of the body of a loop. Values from outside keep their slots, but for
+        these `leaves`."""
+        uses = uses_of((*leaves, *nodes), roots)
         fusing = Fusing(nodes, uses)
         for node in nodes:
             if node in fusing.inside:
@@ -344,6 +365,14 @@ class _SectionRecords(Records):
             at = self._slots[node] = self.tile()
             self._passing.add(node)
             self.record(to, name, at, *words)
+            self._release([node] * self._store_now(node), uses)
+
+    def _store_now(self, node: Node) -> int:
+        """Stores a value wherever it is wanted. Gives the number of places."""
+        words = self._stored.pop(node, ())
+        for word in words:
+            self.store(self.slot(node), word)
+        return len(words)
 
     def _release(self, args: Iterable[Node], uses: dict[Node, int]) -> None:
         """Counts down the uses of values, and frees the slots of those that have none left."""
@@ -570,9 +599,8 @@ def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | 
     """Computes the elements of a row: what is stored, and the outputs as planes, or as pixels by their `channels`."""
     section = kernel.section(Rate.ELEMENT)
     bases = [level.base for level in channels.elements] if channels else section.outputs
-    program = _SectionRecords(kernel, table, Rate.ELEMENT, [*(store.value for store in section.stores), *bases])
-    for store in section.stores:
-        program.store(program.real(store.value), table.fields[ImageCell(*store.place, 0)])
+    stored = [(store.value, table.fields[ImageCell(*store.place, 0)]) for store in section.stores]
+    program = _SectionRecords(kernel, table, Rate.ELEMENT, bases, stored)
     if channels is None:
         for plane, node in enumerate(section.outputs):
             program.store(program.real(node), table.fields[Word.OUT], plane)
@@ -607,10 +635,8 @@ def _line_program(
 
     packed = channels.lines[rate] if channels and packing else []
     levels = [Level.of(factor, source(line), bool(channels and channels.opaque)) for factor, line in packed]
-    nodes = {line: source(line) for line in wanted}
-    program = _SectionRecords(kernel, table, rate, [*nodes.values(), *(level.base for level in levels)])
-    for line, node in nodes.items():
-        program.store(program.slot(node), table.fields[line])
+    stored = [(source(line), table.fields[line]) for line in wanted]
+    program = _SectionRecords(kernel, table, rate, [level.base for level in levels], stored)
     if packing is not None:
         pixel = program.uniform(program.once, "_const", 0)
         for level in levels:
