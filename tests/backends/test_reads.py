@@ -124,7 +124,7 @@ def test_a_picture_shows_what_the_reference_shows(text: str, card: type[CardBack
 
 def test_only_what_elements_need_goes_into_a_program(card: type[CardBackend]) -> None:
     (unit,) = pictures_of(SHOWN["where another one says"])
-    assert [bound.key for bound in card().code(unit).grid.external_reads] == ["0: wave"]
+    assert [bound.key for bound in card().code(unit).grid.drawn.external_reads] == ["0: wave"]
 
 
 # --- what is bound ----------------------------------------------------------------------------------------------------

@@ -72,9 +72,9 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: wave<v> = sin(me@x * 10 + me@time)
-    float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * 3.1830988));
+    float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * frame.wave_number));
     // 2: both = (wave@v + me@y) / 4 + 0.5
-    float both = (me_y + wave) / 4.0 + 0.5;
+    float both = (me_y + wave) / frame.both_number + frame.both_number_2;
     pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
 }
 """,
@@ -87,7 +87,7 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
-    float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, at.y) * 0.95);
+    float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(trail_past, (frame.trail_head + 1) % 2, me_x * frame.trail_number, at.y) * frame.trail_number_2);
     pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
     trail_next = trail;
 }
@@ -102,7 +102,7 @@ void main() {
     float v = 0.0;
     for (float i = 1.0; i <= 20.0; i += 1.0) {
         // 4: v += sin(x * i) / i
-        v += sinpi(me_x * i * 0.31830987) / i;
+        v += sinpi(me_x * i * frame.v_number) / i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
 }
@@ -116,7 +116,7 @@ void main() {
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
-    float last = number_or(me_x * 9.0, -uintBitsToFloat(0x7f800000u));
+    float last = number_or(me_x * frame.v_number, -uintBitsToFloat(0x7f800000u));
     for (int n = 0; float(n) <= last; n++) {
         if (n == 4096) {
             stopped = true;
@@ -124,7 +124,7 @@ void main() {
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = v * 0.5 + i;
+        v = v * frame.v_number_2 + i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
     met_limit = float(stopped);
@@ -152,7 +152,7 @@ def test_statements(text: str, expected: str) -> None:
 
 def test_without_optimising_the_time_is_an_operand_like_any_other() -> None:
     text = "display(sin(me@x * 10 + me@time))\n"
-    assert "sine(me_x * 10.0 + frame.abstime)" in main_of(shader_of(text, optimise=False))
+    assert "sine(me_x * frame.number + frame.abstime)" in main_of(shader_of(text, optimise=False))
 
 
 def test_each_line_tells_where_it_comes_from() -> None:

@@ -82,7 +82,7 @@ kernel void visual_display(
     float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
     float me_y = (float(id / frame.columns) + 0.5) / float(frame.rows);
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
-    float trail = precise::max(float(frame.fract_me_time < me_x), between(trail_ring + (frame.trail_head + 1) % 2 * count, frame.columns, frame.rows, me_x * 0.99, me_y) * 0.95);
+    float trail = precise::max(float(frame.fract_me_time < me_x), between(trail_ring + (frame.trail_head + 1) % 2 * count, frame.columns, frame.rows, me_x * frame.trail_number, me_y) * frame.trail_number_2);
     pixels[id] = uchar4(uchar3(to_byte(trail)), 255);
     trail_ring[frame.trail_head * count + id] = trail;
 }
@@ -103,7 +103,7 @@ kernel void visual_display(
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
-    float last = number_or(me_x * 9.0, -as_type<float>(0x7f800000u));
+    float last = number_or(me_x * frame.v_number, -as_type<float>(0x7f800000u));
     for (int n = 0; float(n) <= last; n++) {
         if (n == 4096) {
             stopped = true;
@@ -111,7 +111,7 @@ kernel void visual_display(
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = v * 0.5 + i;
+        v = v * frame.v_number_2 + i;
     }
     pixels[id] = uchar4(uchar3(to_byte(v)), 255);
     if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);
@@ -227,7 +227,7 @@ def test_a_value_by_itself_is_not_left_to_the_compiler() -> None:
 
 def test_without_optimising_the_time_is_an_operand_like_any_other() -> None:
     text = "display(sin(me@x * 10 + me@time))\n"
-    assert "sine(me_x * 10.0 + frame.abstime)" in main_of(shader_of(text, optimise=False))
+    assert "sine(me_x * frame.number + frame.abstime)" in main_of(shader_of(text, optimise=False))
 
 
 def test_each_line_tells_where_it_comes_from() -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, Stages, planes_of
+from weft.backends.gl.drawing import (
+    Canvas, DrawPass, GlMemory, LinkedPrograms, PictureTextures, Points, Stages, planes_of
+)
 from weft.backends.gl.graphics import Graphics, offscreen
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl
@@ -27,6 +29,7 @@ class GlExecutor:
         GraphicsError without OpenGL."""
         self._graphics = graphics or offscreen()
         self._modern = modern
+        self._programs = LinkedPrograms(self._graphics)
         self._sources = PictureTextures(self._graphics)
         self._memories: WeakKeyDictionary[StateMemory, GlMemory] = WeakKeyDictionary()
 
@@ -34,7 +37,7 @@ class GlExecutor:
         return None
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> GlExecutable:
-        return GlExecutable(kernel, self._graphics, self._sources, self._memories, self._modern)
+        return GlExecutable(kernel, self._programs, self._sources, self._memories, self._modern)
 
 
 class GlExecutable:
@@ -46,13 +49,14 @@ class GlExecutable:
     def __init__(
         self,
         kernel: Kernel,
-        graphics: Graphics,
+        programs: LinkedPrograms,
         sources: PictureTextures,
         memories: WeakKeyDictionary[StateMemory, GlMemory],
         modern: bool | None,
     ) -> None:
         self.kernel = kernel
-        self._graphics = graphics
+        self._programs = programs
+        self._graphics = programs.graphics
         self._sources = sources
         self._memories = memories
         self._modern = glsl.needs_modern(kernel) if modern is None else modern
@@ -89,20 +93,20 @@ class GlExecutable:
         if packed not in self._passes:
             shader = glsl.fragment(self.kernel, packed, self._modern)
             with self._graphics.drawing():
-                self._passes[packed] = DrawPass(self._graphics, self.kernel, shader)
+                self._passes[packed] = DrawPass(self._programs, self.kernel, shader)
         return self._passes[packed]
 
     def _stages(self, shape: tuple[int, int]) -> Stages:
         with self._graphics.drawing():
             if not self._staged:
                 shaders = ((stage, glsl.over_picture(stage, packed=False)) for stage in self.kernel.stages)
-                self._staged = [DrawPass(self._graphics, stage, shader) for stage, shader in shaders]
+                self._staged = [DrawPass(self._programs, stage, shader) for stage, shader in shaders]
             return Stages(self._staged, shape)
 
     def _at_points(self, memory: GlMemory, launch: Launch) -> Floats:
         if self._points is None:
             with self._graphics.drawing():
-                self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))
+                self._points = Points(self._programs, self.kernel, glsl.points(self.kernel))
         pending = self._points.begin(memory, launch, self._sources)
         values = pending.read()
         if pending.stopped:

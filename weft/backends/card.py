@@ -18,14 +18,15 @@ from weft.backends.base import (
     Values
 )
 from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of
-from weft.backends.executor import Stillness
+from weft.backends.executor import RecentlyUsed, Stillness
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.clike.language import Identifiers
-from weft.codegen.clike.shader import Shader, UnsuitableError
-from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.clike.numbers import NumberedKernel
+from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
+from weft.codegen.kernel import Kernel, Unit, structure_hash
 from weft.codegen.values import Line, Node, Rewriter, Scalar
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import WeftError, error
@@ -39,10 +40,10 @@ from weft.names import StrandRef, is_heard, is_view
 
 class Dialect(NamedTuple):
     """The generators of programs in one language, for kernels over a picture (`packed` as pixels, or not) and over
-    points. Both raise UnsuitableError."""
+    points, whose numbers are inputs. Both raise UnsuitableError."""
 
-    over_picture: Callable[[Kernel, bool], Shader]
-    over_points: Callable[[Kernel], Shader]
+    over_picture: Callable[[Kernel, bool, NumberedKernel], Forms]
+    over_points: Callable[[Kernel, NumberedKernel], Shader]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +51,50 @@ class ShaderCode:
     """The programs of a unit: over its sweep, over points for those exposed strands that can have one, and the stages
     that run before the sweep."""
 
-    grid: Shader
+    grid: Forms
     points: Mapping[StrandRef, Shader] = field(default_factory=dict)
-    stages: tuple[Shader, ...] = ()
+    stages: tuple[Forms, ...] = ()
 
 
-def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
-    """The code of a unit. Raises UnsuitableError with the reason if it has none."""
-    packs = packed and bool(unit.kernel.outputs)
-    points = {}
-    for ref, kernel in unit.points.items():
-        with suppress(UnsuitableError):  # the CPU computes it
-            points[ref] = dialect.over_points(kernel)
-    stages = tuple(dialect.over_picture(stage, False) for stage in unit.kernel.stages)
-    return ShaderCode(dialect.over_picture(unit.kernel, packs), points, stages)
+# For how many kernels the programs are kept.
+_WRITTEN = 96
+
+
+class ProgramWriter:
+    """Writes the programs of kernels in one language. A kernel that differs in numbers only from one of the last gets
+    the program of that one, with its numbers."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._written: RecentlyUsed[Hashable, tuple[NumberedKernel, Forms]] = RecentlyUsed(_WRITTEN)
+
+    def code(self, unit: Unit, packed: bool) -> ShaderCode:
+        """The programs of a unit. Raises UnsuitableError with the reason if it has none."""
+        packs = packed and bool(unit.kernel.outputs)
+        points = {}
+        for ref, kernel in unit.points.items():
+            with suppress(UnsuitableError):  # the CPU computes it
+                points[ref] = self.over_points(kernel)
+        stages = tuple(self._over_picture(stage, False) for stage in unit.kernel.stages)
+        return ShaderCode(self._over_picture(unit.kernel, packs), points, stages)
+
+    def over_points(self, kernel: Kernel) -> Shader:
+        """The program of a kernel over points. Raises UnsuitableError."""
+        return self._numbered(kernel, "points", lambda found: Forms(self._dialect.over_points(kernel, found))).drawn
+
+    def _over_picture(self, kernel: Kernel, packed: bool) -> Forms:
+        return self._numbered(kernel, packed, lambda found: self._dialect.over_picture(kernel, packed, found))
+
+    def _numbered(self, kernel: Kernel, form: Hashable, write: Callable[[NumberedKernel], Forms]) -> Forms:
+        key = structure_hash(kernel), form
+        if (known := self._written.find(key)) is not None:
+            numbered, forms = known
+            if (numbers := numbered.numbers(kernel)) is not None:
+                return forms.with_numbers(numbers)
+        numbered = NumberedKernel.of(kernel)
+        forms = write(numbered)
+        self._written.keep(key, (numbered, forms))
+        return forms
 
 
 def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:
@@ -110,7 +141,7 @@ class SoundCode:
         return replace(launch, coords={**launch.coords, **{made: launch.coords[name] for made, name in names}})
 
 
-def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
+def sound_translated(kernel: Kernel, writer: ProgramWriter) -> SoundCode:
     """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
     reason if it has none."""
     if kernel.slots:
@@ -122,7 +153,7 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     identifiers = Identifiers()
     # In a program, `mouse@x` is `mouse_x`.
     names = {name: identifiers.new(name) for name, _ in kernel.coords}
-    shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
+    shader = writer.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
     known = {made: name for name, made in names.items()}
     return SoundCode(shader, tuple(known[made] for made in shader.coords))
 
@@ -277,7 +308,7 @@ class CardCompiled(ABC):
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if memory is not self.memory:
             raise ValueError("a subgraph on the graphics card runs on its own memory")
-        shown = self.picture(launch) if self.code.grid.packed else None
+        shown = self.picture(launch) if self.code.grid.drawn.packed else None
         found: Array = self.planes(launch) if shown is None else shown.read()
         if out is None:
             return found
@@ -285,7 +316,7 @@ class CardCompiled(ABC):
         return out
 
     def dump(self) -> str:
-        return self.code.grid.text
+        return self.code.grid.drawn.text
 
 
 # Backends. They open their device when something is compiled.
@@ -302,12 +333,17 @@ class CardBackend(Backend):
     failure: ClassVar[type[Exception]]
     """The exception that its device raises when it is lost."""
 
+    @functools.cached_property
+    def writer(self) -> ProgramWriter:
+        """What writes its programs."""
+        return ProgramWriter(self.dialect)
+
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""
         return 1, 1
 
     def unsuitable(self, unit: Unit) -> str | None:
-        return problem_of(lambda: translated(unit, self.packed, self.dialect))
+        return problem_of(lambda: self.writer.code(unit, self.packed))
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
@@ -326,7 +362,7 @@ class CardBackend(Backend):
 
     def code(self, unit: Unit) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError."""
-        return unit.code if isinstance(unit.code, ShaderCode) else translated(unit, self.packed, self.dialect)
+        return unit.code if isinstance(unit.code, ShaderCode) else self.writer.code(unit, self.packed)
 
     def check(self, unit: Unit) -> None:
         """Raises WeftError for a unit that has to run on another backend."""
@@ -610,13 +646,13 @@ class CardAudio(CardBackend):
         return CpuAudio(VectorExecutor.name)
 
     def unsuitable(self, unit: Unit) -> str | None:
-        return problem_of(lambda: sound_translated(unit.kernel, self.dialect))
+        return problem_of(lambda: sound_translated(unit.kernel, self.writer))
 
     def translate(self, unit: Unit, tier: int = 1) -> SoundCode | None:
         if tier > 1:
             return None
         try:
-            return sound_translated(unit.kernel, self.dialect)
+            return sound_translated(unit.kernel, self.writer)
         except UnsuitableError:
             return None
 
@@ -624,7 +660,7 @@ class CardAudio(CardBackend):
         code = unit.code
         if not isinstance(code, SoundCode):
             self.check(replace(unit, code=None))
-            code = sound_translated(unit.kernel, self.dialect)
+            code = sound_translated(unit.kernel, self.writer)
         return self.guarded(lambda: self.sound(unit, code))
 
     def tier(self, compiled: Compiled) -> int | None:

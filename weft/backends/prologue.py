@@ -18,7 +18,7 @@ from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
-from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
+from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -138,13 +138,20 @@ class LaunchPrologue:
 
 
 class PrologueBlock:
-    """Packs the block of one program."""
+    """Packs the block of one program, in which its constants stay."""
 
     def __init__(self, shader: Shader) -> None:
         self._words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
         self._groups: list[tuple[npt.NDArray[np.generic], list[int], list[_Number]]] = []
+        changing = list[tuple[int, Uniform]]()
+        for at, uniform in enumerate(shader.uniforms):
+            match uniform.source:
+                case Scalar("const", int(place)):
+                    self._words.view(np.float32)[at] = shader.numbers[place]
+                case _:
+                    changing.append((at, uniform))
         for kind, dtype in _TYPES.items():
-            placed = [(at, uniform) for at, uniform in enumerate(shader.uniforms) if uniform.kind == kind]
+            placed = [(at, uniform) for at, uniform in changing if uniform.kind == kind]
             if placed:
                 numbers = [_reader(uniform.source) for _, uniform in placed]
                 self._groups.append((self._words.view(dtype), [at for at, _ in placed], numbers))

@@ -6,17 +6,19 @@ Rows of textures are rows of the picture, from top to bottom.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from weft.codegen.clike.body import emit, layer_to_write, written_names
+from weft.codegen.clike.body import emit, emit_forms, layer_to_write, written_names
 from weft.codegen.clike.language import (
     CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
     structure, without_functions
 )
+from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import functions_in
-from weft.codegen.clike.shader import Bound, LaunchExtent, Shader, UnsuitableError, image_to_write
+from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -364,20 +366,34 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
 
 
 def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> Shader:
-    """The fragment shader in the version that the kernel needs; `macros` are those of the text that it is part of."""
+    """The fragment shader in the version that the kernel needs; `macros` are those of the text that it is part of.
+    Raises UnsuitableError with the reason if it has none."""
     return emit(kernel, Glsl(needs_modern(kernel), macros=macros), packed)
 
 
-def tiled(kernel: Kernel) -> Shader:
-    """The compute shader of a kernel over a picture, as pixels. Raises UnsuitableError with the reason if it has
-    none."""
-    return emit(kernel, Glsl(modern=True, tile=TILE), packed=bool(kernel.outputs))
+def drawn_or_tiled(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
+    """The same, and as a compute shader that gives pixels, if it has that form. Raises UnsuitableError with the reason
+    if it cannot be drawn."""
+    languages = [Glsl(needs_modern(kernel))]
+    if packed or kernel.tick == "never":
+        languages.append(Glsl(modern=True, tile=TILE))
+    drawn, *others = emit_forms(kernel, languages, packed, numbered)
+    tiles = None
+    for tiled in others:
+        with suppress(UnsuitableError):
+            tiles = tiled()
+    return Forms(drawn(), tiles)
 
 
 def points(kernel: Kernel, macros: frozenset[str] = frozenset()) -> Shader:
     """The compute shader of a kernel over points; `macros` are those of the text that it is part of. Raises
     UnsuitableError with the reason if it has none."""
     return emit(kernel, Glsl(modern=True, macros=macros))
+
+
+def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
+    """The same for a kernel whose numbers are known."""
+    return emit(kernel, Glsl(modern=True), numbered=numbered)
 
 
 CHOICE = "KERNEL"

@@ -18,8 +18,9 @@ from weft.codegen.clike.language import (
     CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
     structure, without_functions
 )
+from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import FUSED, functions_in
-from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
+from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, Forms, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import PictureWord
 from weft.ir.expr import StateSlot
@@ -253,9 +254,19 @@ def pixels(kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] 
     return emit(kernel, Msl(file), packed)
 
 
+def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
+    """The same for a kernel whose numbers are known."""
+    return Forms(emit(kernel, Msl(), packed, numbered))
+
+
 def points(kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
     """The program of a kernel over points. Raises UnsuitableError with the reason if it has none."""
     return emit(kernel, Msl(file))
+
+
+def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
+    """The same for a kernel whose numbers are known."""
+    return emit(kernel, Msl(), numbered=numbered)
 
 
 def file_names(kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:

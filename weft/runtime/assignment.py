@@ -120,6 +120,8 @@ class BackendAssignment:
         what it cannot run."""
         if candidate.choice.is_cpu or self._next_after(candidate) is None:
             return None
+        if unit.code is not None and unit.code_of == candidate.choice.name:
+            return None  # who has translated it has looked; and to write a program takes long
         found = self._unsuitable(unit, candidate)
         if found is None and not candidate.choice.requested:
             found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)

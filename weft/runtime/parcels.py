@@ -27,7 +27,7 @@ MOST_KNOWN = 128
 """How many pieces both sides usually know: those of some dozens of saves, or all of one larger program."""
 
 # What is a piece of its own, wherever it is: objects of these types from this length on.
-_LONG: Mapping[type, int] = {bytes: 4096, tuple: 64}
+_LONG: Mapping[type, int] = {bytes: 4096, str: 4096, tuple: 64}
 
 
 @dataclass(frozen=True)

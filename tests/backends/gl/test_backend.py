@@ -23,6 +23,7 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
+from weft.backends.card import ProgramWriter
 from weft.backends.cpu import CpuCode
 from weft.backends.gl.backend import GlVisual
 from weft.backends.gl.contexts import Context, GraphicsError
@@ -33,8 +34,9 @@ from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 
 __all__ = ["graphics", "that_computes"]
 
@@ -311,6 +313,49 @@ def test_a_picture_is_given_numbers() -> None:
     expected, found = (frames(loader_of(asked).prepare(built(text), SIZE), range(3)) for asked in ("vm", "gl"))
     for each, other in zip(found, expected, strict=True):
         assert same(each, other)
+
+
+# --- numbers that are turned ----------------------------------------------------------------------------------------
+
+TURNED = """\
+spindle ring(d, w) :: v {{ out v = smoothstep(w, 0.0{0}, abs(d - 0.{0})) }}
+soft = image(me@x * 0.{0} + sin(me@y * {0}))
+trail<v> = max(ring(hypot(me@x - 0.5, me@y - 0.{0}), 0.2), prev(trail@v)(me@x ~ me@x * 0.9{0}) * 0.{0})
+display(trail@v, soft(me@x ~ 1 - me@x), delay(trail@v * 0.{0}, 2, 4))
+compute(trail@v(me@x ~ 0.{0}, me@y ~ mouse@y))
+"""
+
+
+def test_a_number_that_is_turned_links_no_program_and_shows_what_a_new_build_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from weft.backends.gl import drawing
+
+    def made_of(*numbers: int) -> list[CompiledProgram]:
+        compiler = Compiler.of(Setup("p.weft", asked="gl"))
+        made = [compiler.compile(Saved(TURNED.format(n).encode(), 0.0)).compiled for n in numbers]
+        return [each for each in made if each is not None]
+
+    first, *others = made_of(3, 4, 7, 5, 8)
+    (alone,) = made_of(8)
+    linked, programs = drawing.linked, list[object]()
+
+    def linking(*given: Any) -> Any:
+        programs.append(given)
+        return linked(*given)
+
+    monkeypatch.setattr(drawing, "linked", linking)
+    # What plays does not write programs, which would hold up its frames: the process that compiles has written them.
+    monkeypatch.setattr(ProgramWriter, "code", None)
+    loader = loader_of("gl")
+    loaded = loader.prepare(first, SIZE)
+    count = len(programs)
+    for each in others:
+        loaded = loader.prepare(each, SIZE, loaded)
+    assert len(programs) == count
+    expected = frames(loader_of("gl").prepare(alone, SIZE), range(4))
+    for mine, its in zip(frames(loaded, range(4)), expected, strict=True):
+        np.testing.assert_array_equal(mine, its)
 
 
 # --- what it refuses, and failures ----------------------------------------------------------------------------------

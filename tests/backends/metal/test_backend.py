@@ -278,7 +278,8 @@ def test_samples_that_take_a_while_are_waited_for(either: Any, monkeypatch: pyte
 def test_a_refused_kernel_names_the_line_of_the_patch(either: Any) -> None:
     unit = unit_of("a = sin(me@x * 4) + me@y\ndisplay(a * a)\n")
     code: Any = MetalVisual().translate(unit)
-    broken = replace(code.grid, text=code.grid.text.replace("float a = ", "float a = nowhere + "))
+    drawn = code.grid.drawn
+    broken = replace(drawn, text=drawn.text.replace("float a = ", "float a = nowhere + "))
     with pytest.raises(WeftError, match=r"Metal refuses the program for p\.weft:1: .*nowhere"):
         ComputeProgram(either, unit.kernel, broken)
 

@@ -28,7 +28,7 @@ class GlBackend(CardBackend):
     requires: ClassVar[tuple[str, ...]] = ("OpenGL",)
     draws: ClassVar[bool] = True
     library: ClassVar[str] = "OpenGL"
-    dialect: ClassVar[Dialect] = Dialect(glsl.over_picture, glsl.points)
+    dialect: ClassVar[Dialect] = Dialect(glsl.drawn_or_tiled, glsl.over_points)
     failure: ClassVar[type[Exception]] = GraphicsError
 
     def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None, number: int = 0) -> None:

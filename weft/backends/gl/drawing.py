@@ -9,7 +9,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,7 +25,7 @@ from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen import glsl
-from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.clike.shader import Forms, Shader
 from weft.codegen.glsl import TILE, VERTEX, resampling
 from weft.codegen.kernel import Kernel, Unit
 from weft.errors import WeftError, error
@@ -50,7 +49,6 @@ class ShaderProgram:
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
-        self.shader = shader
         parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
         self.number: Any = linked(parts, functools.partial(_refused, shader))
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
@@ -66,6 +64,22 @@ class ShaderProgram:
 
 _FRAME = 0
 """The binding point of the block of numbers."""
+
+# The programs of this many recent texts are kept: a text with other numbers has the same, and so has an undo.
+_PROGRAMS = 64
+
+
+class LinkedPrograms:
+    """The programs of recent texts."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self.graphics = graphics
+        self._linked: RecentlyUsed[str, ShaderProgram] = RecentlyUsed(_PROGRAMS)
+
+    def of(self, shader: Shader) -> ShaderProgram:
+        """The program of a shader, which is linked if it is new. In a context of the graphics. Raises WeftError if the
+        driver refuses it."""
+        return self._linked.get_or_make(shader.text, lambda: ShaderProgram(self.graphics, shader))
 
 
 _OWN_REFUSED = functools.partial(error, "driver-refused")
@@ -213,16 +227,15 @@ class Begun(NamedTuple):
 class GlProgram:
     """A kernel's program with its inputs: the launch prologue, histories, and external reads."""
 
-    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, known: ShaderProgram | None = None) -> None:
-        """In a context of the graphics. Links the shader if it is not `known`. Raises WeftError if the driver refuses
-        it."""
-        self.graphics = graphics
+    def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader) -> None:
+        """In a context of the graphics. Raises WeftError if the driver refuses the shader."""
+        self.graphics = graphics = programs.graphics
         self.shader = shader
         self.prologue = LaunchPrologue(kernel)
         self.strands = StrandReads(kernel)
         # A kernel over points gives values of the last finished tick; any other, those of this one.
         self._finished = int(kernel.sweep == "points")
-        self._program = known or ShaderProgram(graphics, shader)
+        self._program = programs.of(shader)
         self._words = PrologueBlock(shader)
         self._block = Buffer(graphics)
         self._rows = {bound.name: BufferTexture(graphics) for bound in (*shader.histories, *shader.external_reads)}
@@ -527,9 +540,9 @@ class Pending:
 class Points(GlProgram):
     """A program over points."""
 
-    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
-        super().__init__(graphics, kernel, shader)
-        self._coordinates = {name: _CoordinateBuffers(graphics) for name in shader.coords}
+    def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader) -> None:
+        super().__init__(programs, kernel, shader)
+        self._coordinates = {name: _CoordinateBuffers(self.graphics) for name in shader.coords}
 
     def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
         """Requests the values without waiting."""
@@ -586,10 +599,10 @@ class _CoordinateBuffers:
 class ExposedStrand:
     """A strand that others read."""
 
-    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
+    def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the CPU computes the strand."""
-        self._graphics = graphics
-        self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
+        self._graphics = graphics = programs.graphics
+        self.points = Points(programs, kernel, shader) if shader is not None and graphics.about.computes else None
         self._reads = PointReads(kernel, shared=False)
 
     def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
@@ -636,7 +649,7 @@ class GlCompiled(CardCompiled):
     """A subgraph on the graphics card."""
 
     unit: Unit
-    graphics: Graphics
+    programs: LinkedPrograms
     code: ShaderCode
     stages: Stages
     grid: DrawPass
@@ -648,6 +661,10 @@ class GlCompiled(CardCompiled):
     drawn: PictureHandle | None = None
     _fences: deque[Any] = field(default_factory=deque)
     _wide: DrawPass | None = None
+
+    @property
+    def graphics(self) -> Graphics:
+        return self.programs.graphics
 
     @property
     def prologue(self) -> LaunchPrologue:
@@ -687,7 +704,7 @@ class GlCompiled(CardCompiled):
         if self._wide is None:
             with self.graphics.drawing():
                 shader = glsl.over_picture(self.unit.kernel, packed=False)
-                self._wide = DrawPass(self.graphics, self.unit.kernel, shader)
+                self._wide = DrawPass(self.programs, self.unit.kernel, shader)
         return planes_of(self._wide, self.stages, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
@@ -717,12 +734,12 @@ class GlSounding:
     """The program of a sound."""
 
     def __init__(
-        self, graphics: Graphics, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures
+        self, programs: LinkedPrograms, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures
     ) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self._sources = sources
-        self._memory = GlMemory(graphics, place, (), (1, 1))
-        self._points = Points(graphics, kernel, code.shader)
+        self._memory = GlMemory(programs.graphics, place, (), (1, 1))
+        self._points = Points(programs, kernel, code.shader)
         self._points.rehearse(self._memory, code.named(one_sample(kernel, 0.0)))
 
     def begin(self, first: int, launches: Sequence[Launch]) -> GlSampleChunk:
@@ -734,9 +751,6 @@ class GlSounding:
 
 
 # Subgraphs are made ready in a context of their own, so that they do not hold up a frame.
-
-# The programs of this many recent units are kept, for when the user returns to an earlier text.
-_PROGRAMS = 12
 
 # Pictures are drawn to these by turns.
 _CANVASES = 2
@@ -750,8 +764,7 @@ class ProgramFactory:
         self.graphics = graphics
         self._tiled = tiled
         self._sources = PictureTextures(graphics)
-        self._programs: RecentlyUsed[str, tuple[ShaderProgram, ...]] = RecentlyUsed(_PROGRAMS)
-        """The program of each unit, and those of its stages."""
+        self._programs = LinkedPrograms(graphics)
 
     def compiled(
         self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
@@ -760,28 +773,22 @@ class ProgramFactory:
         Raises WeftError if the card cannot take it, and GraphicsError if it fails."""
         graphics = self.graphics
         with graphics.preparing() as place:
-            kernels = (unit.kernel, *unit.kernel.stages)
-            programs = self._programs.get_or_make(
-                unit.hash,
-                lambda: tuple(
-                    ShaderProgram(graphics, self._form(kernel, drawn, place))
-                    for kernel, drawn in zip(kernels, (code.grid, *code.stages), strict=True)
-                ),
-            )
             grid, *stages = (
-                DrawPass(graphics, kernel, program.shader, program)
-                for kernel, program in zip(kernels, programs, strict=True)
+                DrawPass(self._programs, kernel, self._form(forms, place))
+                for kernel, forms in zip(
+                    (unit.kernel, *unit.kernel.stages), (code.grid, *code.stages), strict=True
+                )
             )
             for each in (*stages, grid):
                 check_row(graphics, each.strands.most(shape))
                 each.rehearse(place, shape, pictures, self._sources)
             exposed = {
-                ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
+                ref: ExposedStrand(self._programs, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
             }
             memory = GlMemory(graphics, place, unit.kernel.slots, shape)
             canvases = deque(Canvas(graphics, grid.shader, shape) for _ in range(_CANVASES))
             return GlCompiled(
-                unit, graphics, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
+                unit, self._programs, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
                 Stillness(unit.kernel),
             )  # fmt: skip
 
@@ -789,15 +796,12 @@ class ProgramFactory:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
         with self.graphics.preparing() as place:
-            return GlSounding(self.graphics, place, unit.kernel, code, self._sources)
+            return GlSounding(self._programs, place, unit.kernel, code, self._sources)
 
-    def _form(self, kernel: Kernel, drawn: Shader, place: ContextState) -> Shader:
-        """The program of a kernel, drawn or in tiles, whichever is faster on this card."""
-        if not drawn.packed and kernel.tick != "never":
-            return drawn
+    def _form(self, forms: Forms, place: ContextState) -> Shader:
+        """A program, drawn or in tiles, whichever is faster on this card."""
+        if forms.tiled is None:
+            return forms.drawn
         if self._tiled is None:
             self._tiled = tiles_are_faster(self.graphics, place)
-        if self._tiled:
-            with suppress(UnsuitableError):
-                return glsl.tiled(kernel)
-        return drawn
+        return forms.tiled if self._tiled else forms.drawn

@@ -24,7 +24,7 @@ class MetalBackend(CardBackend):
 
     requires: ClassVar[tuple[str, ...]] = ("metalcompute",)
     library: ClassVar[str] = "Metal"
-    dialect: ClassVar[Dialect] = Dialect(msl.pixels, msl.points)
+    dialect: ClassVar[Dialect] = Dialect(msl.over_picture, msl.over_points)
     failure: ClassVar[type[Exception]] = metal.MetalError
 
     def __init__(self, index: int = 0) -> None:

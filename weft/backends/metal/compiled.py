@@ -264,14 +264,14 @@ class MetalCompiled(CardCompiled):
         """Has zeroed state. Raises WeftError if the compiler refuses a kernel, MetalError if memory runs out."""
         self.unit = unit
         self.code = code
-        self.grid = ComputeProgram(device, unit.kernel, code.grid)
+        self.grid = ComputeProgram(device, unit.kernel, code.grid.drawn)
         self._stages = [
-            ComputeProgram(device, kernel, shader)
-            for kernel, shader in zip(unit.kernel.stages, code.stages, strict=True)
+            ComputeProgram(device, kernel, stage.drawn)
+            for kernel, stage in zip(unit.kernel.stages, code.stages, strict=True)
         ]
         self._device = device
         self._sources = sources
-        self._wide: ComputeProgram | None = None if code.grid.packed else self.grid
+        self._wide: ComputeProgram | None = None if code.grid.drawn.packed else self.grid
         self._exposed: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
         self.stillness = Stillness(unit.kernel)
         self.drawn = None

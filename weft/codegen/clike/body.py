@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf, nan, pi
 from types import MappingProxyType
 from typing import NamedTuple
 
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, Language, ProgramParts, identifier, remark
+from weft.codegen.clike.numbers import NEAR, NumberedKernel
 from weft.codegen.clike.plan import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.prelude import bits_text
 from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
-from weft.codegen.native.graph import interval
 from weft.codegen.native.target import Head
-from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
+from weft.codegen.values import LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.names import shown
 from weft.ops import OPS
-from weft.ops.intervals import ANYWHERE, UNIT, Interval
 from weft.ops.spec import ValueType
 
 # Expressions as text, with parentheses only where they are needed.
@@ -278,9 +280,8 @@ def _counts_exactly(loop: Node) -> bool:
 
 # Statements.
 
-# Sines of half turns, and the functions of the languages, which are precise up to some half turns.
-WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
-_PLAIN_WAVES = 32.0
+# The functions for waves whose angles are small.
+_NEAR_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
 TYPES: Mapping[ValueType, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint"})
 
@@ -296,11 +297,15 @@ _HINTS: Mapping[str, str] = MappingProxyType({
 class ShaderWriter:
     """Writes the statements of one program. `parts` collects what they refer to."""
 
-    def __init__(self, language: Language, parts: ProgramParts, program: Section, prologue: Section) -> None:
+    def __init__(
+        self, language: Language, parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float]
+    ) -> None:
+        """`numbers` are the values of those inputs, by their places."""
         self.language = language
         self.parts = parts
         self.program = program
         self.prologue = prologue
+        self.numbers = numbers
         self.plan = VariablePlan(program, language.has_fract)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
@@ -505,8 +510,8 @@ class ShaderWriter:
     def _pattern(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """The expression of a value that is not written operation by operation; None for most values."""
         if node.op in ("min", "max"):
-            known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
-            zero_before = known[0] and not known[1] and node.args[0].attr == 0
+            known = [_is_number(arg) or (arg.op == "const" and arg.attr == arg.attr) for arg in node.args]
+            zero_before = known[0] and not known[1] and _is_zero(node.args[0])
             if any(known) and not zero_before:
                 # The function of the language returns its first operand if the second is NaN, or equal to it.
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
@@ -515,8 +520,9 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op in WAVES and interval(node.args[0], self._interval).size <= _PLAIN_WAVES:
-            return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
+        if node.attr == NEAR:
+            turn = literal(self.language.real(pi))
+            return applied(self.language.word(_NEAR_WAVES[node.op]), [applied("*", [turn, *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
@@ -553,20 +559,15 @@ class ShaderWriter:
                 elif name.endswith("…") or len(name) < 2:
                     owner = self.plan.owners.get(node)
                     name = owner.name if owner is not None else "given"
+            case Scalar("const", int(place)):
+                owner = self.plan.owners.get(node)
+                name = f"{owner.name}_number" if owner is not None else "number"
+                origin = f"{self.numbers[place]:.9g}" if self.program.notes else ""  # in a listing, for people
             case _:
                 name = origin = str(scalar.key)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
         return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "bool" else ExpressionText(text)
 
-
-    def _interval(self, node: Node) -> Interval:
-        """The interval of an input."""
-        match node.attr:
-            case Scalar("local", int(number)):
-                return interval(self.prologue.locals[number], self._interval)
-            case Line("coord", "x" | "y") if self.parts.kernel.sweep == "grid":
-                return UNIT
-        return ANYWHERE
 
     def shared(self, key: object, kind: str, name: str, text: str) -> str:
         """The name of something that several values share; declared when it is first used."""
@@ -591,6 +592,11 @@ def as_real(value: ExpressionText, node: Node) -> str:
     return f"float({value.text})" if node.kind == "bool" else value.text
 
 
+def _is_number(node: Node) -> bool:
+    """Whether a value is a number that is an input, which is finite."""
+    return node.op == "scalar" and node.attr.source == "const"
+
+
 def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.attr == 0
 
@@ -598,17 +604,32 @@ def _is_zero(node: Node) -> bool:
 # Programs.
 
 
-def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
-    """A kernel as a program: with its outputs as floats, or `packed` as the pixels of a picture.
+def emit(
+    kernel: Kernel, language: Language, packed: bool = False, numbered: NumberedKernel | None = None
+) -> Shader:
+    """A kernel as a program: with its outputs as floats, or `packed` as the pixels of a picture. `numbered` is the
+    kernel with its numbers as inputs, if it is known.
 
     Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs do not
     make a picture.
     """
+    (program,) = emit_forms(kernel, (language,), packed, numbered)
+    return program()
+
+
+def emit_forms(
+    kernel: Kernel, languages: Sequence[Language], packed: bool, numbered: NumberedKernel | None = None
+) -> list[Callable[[], Shader]]:
+    """The same for several forms of one language, which only differ around the statements: these are written once.
+    Raises UnsuitableError if there is none in any form; each form raises it for itself."""
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
-    program, prologue = read_program(kernel)
-    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(language.taken)))
-    writer = ShaderWriter(language, parts, program, prologue)
+    numbered = numbered or NumberedKernel.of(kernel)
+    numbers = numbered.numbers(kernel)
+    assert numbers is not None, "it was made of this kernel"
+    program, prologue = read_program(numbered.kernel)
+    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken)))
+    writer = ShaderWriter(languages[0], parts, program, prologue, numbers)
     writer.write(program.nodes)
     parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
     for store in program.stores:
@@ -616,5 +637,9 @@ def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
         parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
     if parts.stops:
         parts.body.insert(0, CodeLine("bool stopped = false;  // a loop met its limit"))
-    return language.program(parts)
+    forms = [(language, copy.deepcopy(parts.frame), set(parts.helpers)) for language in languages]
 
+    def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:
+        return replace(language.program(replace(parts, frame=frame, helpers=helpers)), numbers=numbers)
+
+    return [functools.partial(form, *each) for each in forms]

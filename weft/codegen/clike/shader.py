@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -135,6 +135,9 @@ class Shader:
     """For languages that number the inputs of a program: the buffers, by their numbers."""
     calls: tuple[str, ...] = ()
     """The functions of the prelude that it calls. The text includes them, and all that they call."""
+    numbers: tuple[float, ...] = ()
+    """The values of the constants that it reads as `Scalar` of `const`, by their places. Other values need no other
+    text."""
     functions: tuple[int, int] = (0, 0)
     """The lines of the text with these functions: the first, from 0, and the one after the last."""
 
@@ -166,6 +169,18 @@ class Shader:
     def colour_targets(self) -> int:
         """The number of targets for the outputs."""
         return min(1, len(self.outputs)) if self.packed else -(-len(self.outputs) // 4)
+
+
+class Forms(NamedTuple):
+    """A program over a picture, and the same as a compute shader over squares of pixels, if the language has both."""
+
+    drawn: Shader
+    tiled: Shader | None = None
+
+    def with_numbers(self, numbers: tuple[float, ...]) -> Forms:
+        """The same with other numbers."""
+        tiled = None if self.tiled is None else replace(self.tiled, numbers=numbers)
+        return Forms(replace(self.drawn, numbers=numbers), tiled)
 
 
 def plain(text: str) -> str:

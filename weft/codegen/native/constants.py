@@ -7,9 +7,10 @@ most often on stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.kernel import Kernel, content_hash
@@ -29,8 +30,12 @@ _DECIDING = frozenset({"mod", "state", "sample", "loop", "next"})
 
 _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})
 
-Part: TypeAlias = Literal["itself", "value", "rest"]
-"""What a constant gives to an argument: itself, or a part of its reciprocal."""
+Part: TypeAlias = Literal["itself", "value", "rest", "finite", "nonzero", "no step"]
+"""What a constant gives to an argument: itself, or a part of its reciprocal. The last three are the constant itself as
+well, if it is finite; also not 0; or none of −1, 0 and 1."""
+
+Rule: TypeAlias = "Callable[[str, int, float], Part | None]"
+"""What a constant becomes as an operand: of an operation, at a place, with a value. None: it stays a constant."""
 
 Use: TypeAlias = tuple[int, int]
 """A constant of a kernel: the number of its section, and its own among the operands there that are constants."""
@@ -44,13 +49,20 @@ class ConstantArgument:
     use: Use
 
     def of(self, constants: Sequence[Sequence[float]]) -> float | None:
-        """Its value, from the constants of all sections; None without a usable reciprocal."""
+        """Its value, from the constants of all sections; None if that does not suit it."""
         section, at = self.use
         value = constants[section][at]
         if self.part == "itself":
             return value
-        parts = reciprocal(value, SINGLE)
-        return None if parts is None else parts.value if self.part == "value" else parts.rest
+        if self.part in ("value", "rest"):
+            parts = reciprocal(value, SINGLE)
+            return None if parts is None else parts.value if self.part == "value" else parts.rest
+        return value if suits(self.part, value) else None
+
+
+def suits(part: Part, value: float) -> bool:
+    """Whether a constant can be an argument that has a condition."""
+    return isfinite(value) and (part == "finite" or value != 0) and (part != "no step" or abs(value) != 1)
 
 
 @dataclass(frozen=True)
@@ -79,15 +91,37 @@ class TunableKernel:
 
 
 def tunable(kernel: Kernel, isa: Isa | None) -> TunableKernel:
-    """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls. Each use of a
-    constant is an argument of its own, since the text may have the number in several places."""
+    """The kernel with constants as arguments: of machine code, or without `isa` of a list of calls."""
+    return with_arguments(kernel, lambda section: _rule(section, isa), isa, lambda section: _merged(kernel, section))
+
+
+def with_arguments(
+    kernel: Kernel, rule: Callable[[Section], Rule | None], isa: Isa | None = None,
+    merged: Callable[[Section], Set[int]] = lambda section: frozenset(),
+) -> TunableKernel:  # fmt: skip
+    """The kernel with those constants as arguments for which the rule of their section says so; a section without a
+    rule stays as it is. Each use of a constant is an argument of its own, since the text may have the number in several
+    places. For `isa`, quotients by constants become products. The constants of `merged` values stay constants."""
     arguments: list[ConstantArgument] = []
     fixed: dict[Use, bytes] = {}
     sections = []
     for number, section in enumerate(kernel.sections):
-        copier = _Copier(section, number, isa, arguments, fixed)
-        sections.append(copier.copied(_merged(kernel, section)))
+        found = rule(section)
+        copier = None if found is None else _Copier(section, number, found, isa, arguments, fixed)
+        sections.append(section if copier is None else copier.copied(merged(section)))
     return TunableKernel(replace(kernel, sections=tuple(sections)), arguments, fixed)
+
+
+def _rule(section: Section, isa: Isa | None) -> Rule:
+    """The rule of lists of calls, or of machine code."""
+    in_prologue = section.rate <= Rate.FRAME
+    usual = _TUNABLE_IN_PROLOGUE if in_prologue else _TUNABLE
+
+    def part_of(op: str, place: int, value: float) -> Part | None:
+        is_tunable = op not in _DECIDING if isa is None else op in usual
+        return "itself" if is_tunable else None
+
+    return part_of
 
 
 def _merged(kernel: Kernel, section: Section) -> set[int]:
@@ -130,10 +164,12 @@ class _Copier:
     `fixed`."""
 
     def __init__(
-        self, section: Section, number: int, isa: Isa | None, arguments: list[ConstantArgument], fixed: dict[Use, bytes]
-    ) -> None:
+        self, section: Section, number: int, rule: Rule, isa: Isa | None, arguments: list[ConstantArgument],
+        fixed: dict[Use, bytes],
+    ) -> None:  # fmt: skip
         self._section = section
         self._number = number
+        self._rule = rule
         self._isa = isa
         self._rows, self._notes = section.numbered
         self._arguments = arguments
@@ -154,13 +190,10 @@ class _Copier:
             if op == "div" and at not in merged and self._is_quotient(args[1]):
                 self._places[at] = self._append("quotient", (self._place(args[0]), *self._parts()), None)
                 continue
-            if at not in merged and self._is_tunable(op):
-                found = [
-                    self._argument("itself", self._use()) if rows.ops[arg] == "const" else self._place(arg)
-                    for arg in args
-                ]
-            else:
+            if at in merged:
                 found = [self._place(arg) for arg in args]
+            else:
+                found = [self._operand(op, place, arg) for place, arg in enumerate(args)]
             self._places[at] = self._append(op, tuple(found), attr)
         outputs = tuple(map(self._place, rows.outputs))
         stores = tuple([(slot, self._place(at)) for slot, at in rows.stores])
@@ -168,18 +201,15 @@ class _Copier:
         changed = Rows(tuple(self._ops), tuple(self._args), tuple(self._attrs), outputs, stores, locals_)
         return Section.of_rows(self._section.rate, changed, [(self._places[at], note) for at, note in self._notes])
 
-    @property
-    def _in_prologue(self) -> bool:
-        return self._section.rate <= Rate.FRAME
-
-    def _is_tunable(self, op: str) -> bool:
-        if self._isa is None:
-            return op not in _DECIDING
-        return op in (_TUNABLE_IN_PROLOGUE if self._in_prologue else _TUNABLE)
+    def _operand(self, op: str, place: int, at: int) -> int:
+        """The row of an operand, which may be a constant that becomes an argument."""
+        part = self._rule(op, place, self._rows.attrs[at]) if self._rows.ops[at] == "const" else None
+        return self._place(at) if part is None else self._argument(part, self._use())
 
     def _is_quotient(self, divisor: int) -> bool:
         """Whether a quotient is a sum of two products."""
-        if self._isa is None or not self._isa.fused or self._in_prologue or self._rows.ops[divisor] != "const":
+        in_prologue = self._section.rate <= Rate.FRAME
+        if self._isa is None or not self._isa.fused or in_prologue or self._rows.ops[divisor] != "const":
             return False
         return reciprocal(self._rows.attrs[divisor], SINGLE) is not None
 

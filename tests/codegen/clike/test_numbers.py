@@ -1,0 +1,123 @@
+"""A program whose numbers are inputs is the program of every kernel that differs in these numbers only."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.mutations import programs
+from weft.backends.card import ProgramWriter
+from weft.backends.gl.backend import GlVisual
+from weft.backends.metal.backend import MetalVisual
+from weft.codegen.clike.numbers import NumberedKernel
+from weft.codegen.clike.shader import Forms
+from weft.codegen.kernel import Kernel, Unit
+from weft.contexts import OWN_CONTEXTS, ContextTable
+from weft.errors import Source
+from weft.ir.rates import Rate
+from weft.media.sampled import header_of
+from weft.runtime.build import Build, KeptBuild, build
+
+PATCHES = programs("patches")
+
+
+def built(path: Path, text: str) -> Build:
+    return build(Source(str(path), text), ContextTable(OWN_CONTEXTS), probe=header_of, kept=KeptBuild())
+
+
+def unit_of(text: str) -> Unit:
+    (unit,) = built(Path("p.weft"), text).units
+    return unit
+
+
+def without_remarks(forms: Forms) -> tuple[str, ...]:
+    return tuple(re.sub(r" *//.*", "", form.text) for form in forms if form is not None)
+
+
+def tuned(kernel: Kernel, chance: random.Random) -> Kernel:
+    """The kernel with some of those constants turned that pixels are computed from."""
+    sections = []
+    for section in kernel.sections:
+        given = zip(section.structure.constants, section.constants, strict=True)
+        new = {at: value * chance.uniform(0.9, 1.1) for at, value in given if chance.random() < 0.1}
+        sections.append(section.with_constants(new) if section.rate > Rate.FRAME else section)
+    return replace(kernel, sections=tuple(sections))
+
+
+@pytest.fixture(params=[GlVisual, MetalVisual], ids=["glsl", "msl"])
+def backend(request: pytest.FixtureRequest) -> GlVisual | MetalVisual:
+    made: GlVisual | MetalVisual = request.param()
+    return made
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_a_known_program_with_other_numbers_is_what_would_be_written(path: Path) -> None:
+    chance, write = random.Random(path.stem), GlVisual.dialect.over_picture
+    kernels = [unit.kernel for unit in built(path, PATCHES[path]).units if unit.subgraph.context == "visual"]
+    for kernel in kernels:
+        numbered = NumberedKernel.of(kernel)
+        known = write(kernel, False, numbered)
+        for _ in range(3):
+            other = tuned(kernel, chance)
+            numbers = numbered.numbers(other)
+            if numbers is not None:
+                written = write(other, False, NumberedKernel.of(other))
+                assert written.drawn.numbers == numbers
+                assert without_remarks(written) == without_remarks(known)
+
+
+# Texts, and one of their numbers as another one: with the same program, or not.
+TURNED: Mapping[str, tuple[str, str, bool]] = {
+    "a factor": ("display(me@x * 0.3)", "display(me@x * 0.4)", True),
+    "a summand": ("display(me@x + 0.3)", "display(me@x + 0.4)", True),
+    "a divisor": ("display(me@x / 3)", "display(me@x / 5.5)", True),
+    "a bound of a choice": ("display(me@x > 0.3)", "display(me@x > 0.4)", True),
+    "the steepness of an edge": ("display(smoothstep(0.2, 0.3, me@x))", "display(smoothstep(0.2, 0.7, me@x))", True),
+    "two equal numbers": ("display(me@x * 0.3 + me@y * 0.3)", "display(me@x * 0.3 + me@y * 0.4)", True),
+    "a number that becomes equal": ("display(me@x * 0.3 + me@y * 0.4)", "display(me@x * 0.3 + me@y * 0.3)", True),
+    "a factor in an angle": ("display(sin(me@x * 9))", "display(sin(me@x * 11))", True),
+    "an angle that becomes large": ("display(sin(me@x * 9))", "display(sin(me@x * 900))", False),
+    "an exponent": ("display(me@x ^ 2.3)", "display(me@x ^ 2.4)", False),
+    "a bound of a loop": (
+        "spindle f(x) :: v { v = x\nfor i in (1 to 3) { v = v * x + i } }\ndisplay(f(me@x))",
+        "spindle f(x) :: v { v = x\nfor i in (1 to 5) { v = v * x + i } }\ndisplay(f(me@x))", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "other", "has_same"), TURNED.values(), ids=TURNED.keys())
+def test_what_needs_another_program(
+    text: str, other: str, has_same: bool, backend: GlVisual | MetalVisual
+) -> None:
+    writer = ProgramWriter(backend.dialect)
+    one, two = (writer.code(unit_of(each), packed=True).grid.drawn for each in (text, other))
+    assert (two.text == one.text) == has_same
+    assert two.numbers == ProgramWriter(backend.dialect).code(unit_of(other), packed=True).grid.drawn.numbers
+
+
+def test_a_program_is_written_once_for_all_values(backend: GlVisual | MetalVisual) -> None:
+    written: list[Kernel] = []
+
+    def counted(write: Callable[[Kernel, bool, NumberedKernel], Forms]) -> Callable[..., Forms]:
+        def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
+            written.append(kernel)
+            return write(kernel, packed, numbered)
+
+        return over_picture
+
+    writer = ProgramWriter(backend.dialect._replace(over_picture=counted(backend.dialect.over_picture)))
+    codes = [writer.code(unit_of(f"display(sin(me@x * {n} + me@time) * 0.{n})"), True) for n in range(2, 10)]
+    assert len(written) == 1
+    assert len({code.grid.drawn.text for code in codes}) == 1
+    assert len({code.grid.drawn.numbers for code in codes}) == len(codes)
+
+
+def test_many_numbers_stay_in_the_text() -> None:
+    sums = " + ".join(f"(me@x * 0.{n:05}) ^ 2.5" for n in range(1, 1700))
+    unit = unit_of(f"display({sums})")
+    assert len(NumberedKernel.of(unit.kernel).numbers(unit.kernel) or ()) in range(1, 3073)
