@@ -20,6 +20,7 @@ from weft.cli.patch import compile_file
 from weft.codegen.native.target import ISAS, exactly
 from weft.codegen.native.writer import LlvmLanes
 from weft.media import encoding
+from weft.runtime.build import Build
 from weft.runtime.offline import Offline
 
 pytestmark = pytest.mark.skipif(llvm.problem() is not None, reason="machine code needs llvmlite")
@@ -33,11 +34,10 @@ SIZE = {"width": 96.0, "height": 54.0}
 FRAMES, SECONDS = (0, 1, 30), 0.7
 
 
-def digests(name: str, executor: str) -> tuple[str, str]:
+def digests(build: Build, executor: str) -> tuple[str, str]:
     """The hashes of some frames and of some sound of a patch; those of nothing if it has none."""
     registry = load_registry()
     choices = choose(registry, [spec.name for spec in registry.contexts], executor)
-    build = compile_file(str(PATCHES / f"{name}.weft"), settings=SIZE)
     shown, heard = hashlib.sha256(), hashlib.sha256()
     offline = Offline(build, choices)
     if offline.shows:
@@ -45,7 +45,7 @@ def digests(name: str, executor: str) -> tuple[str, str]:
             if number in FRAMES:
                 shown.update(picture.tobytes())
     if offline.sounds:
-        for block in Offline(build, choices).samples(0, SECONDS):
+        for block in offline.samples(0, SECONDS):
             heard.update(block.tobytes())
     return shown.hexdigest(), heard.hexdigest()
 
@@ -54,10 +54,11 @@ def digests_of_each(
     name: str, kind: type[NativeExecutor], monkeypatch: pytest.MonkeyPatch
 ) -> Mapping[str, tuple[str, str]]:
     """The hashes by the name of a family of processors, with code for its plainest member, and those of this one."""
-    found = {"this": digests(name, kind.name)}
+    build = compile_file(str(PATCHES / f"{name}.weft"), settings=SIZE)
+    found = {"this": digests(build, kind.name)}
     for isa in filter(llvm.runs_here, ISAS.values()):
         monkeypatch.setitem(cpu.EXECUTORS, kind.name, lambda isa=isa: kind(llvm.plainest(isa)))  # type: ignore[misc]
-        found[isa.name] = digests(name, kind.name)
+        found[isa.name] = digests(build, kind.name)
     return found
 
 

@@ -74,12 +74,12 @@ def check_texts(texts: Iterable[str]) -> None:
 
 
 def test_edits() -> None:
-    """Over some sessions, since in one that begins badly nothing may be left to compare."""
-    assert sum(check_session(seed, 8) for seed in range(2)) > 4
+    """Of patches of some fifty lines, over some sessions: in one that begins badly nothing may be left to compare."""
+    assert sum(check_session(seed, 8) for seed in (0, 5, 8)) > 9
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else range(100, 105))
+@pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else (1, *range(101, 105)))
 def test_more_edits(seed: int) -> None:
     check_session(seed, 16)
 

@@ -200,12 +200,20 @@ def read(file: Path) -> Samples:
     return np.frombuffer(data[: len(data) // _LENGTH * _LENGTH], np.float32).reshape(-1, 2).astype(np.float64)
 
 
-def until_heard(file: Path, samples: int = 1, anew: bool = False) -> None:
-    """Waits until so many samples of a recording are not silent: of all, or of those from now on."""
+def last(file: Path) -> float:
+    """The last sample of a recording so far, of its first channel."""
+    with file.open("rb") as recording:
+        recording.seek(file.stat().st_size // _LENGTH * _LENGTH - _LENGTH)
+        return float(np.frombuffer(recording.read(_LENGTH), np.float32)[0])
+
+
+def hearing(file: Path, anew: bool = False) -> Callable[[], int]:
+    """What counts the samples of a recording that are not silent, of all so far or of those from now on. It reads each
+    only once."""
     place = _LENGTH * (file.stat().st_size // _LENGTH) if anew else 0
     heard = 0
 
-    def is_heard() -> bool:
+    def count() -> int:
         nonlocal place, heard
         with file.open("rb") as recording:
             recording.seek(place)
@@ -213,9 +221,15 @@ def until_heard(file: Path, samples: int = 1, anew: bool = False) -> None:
         data = data[: len(data) // _LENGTH * _LENGTH]
         place += len(data)
         heard += np.count_nonzero(np.frombuffer(data, np.float32)[::2])
-        return heard >= samples
+        return heard
 
-    eventually(is_heard, "the sound")
+    return count
+
+
+def until_heard(file: Path, samples: int = 1, anew: bool = False) -> None:
+    """Waits until so many samples of a recording are not silent: of all, or of those from now on."""
+    heard = hearing(file, anew)
+    eventually(lambda: heard() >= samples, "the sound")
 
 
 def stretches(samples: Samples, apart: int = RATE // 200) -> list[slice]:

@@ -66,8 +66,9 @@ def place_of(name: str) -> int:
     return 0 if group == LISTENING else 1 if group != name else 2
 
 
-# Of a test with more cases than this, `make test` tries every third.
-_CASES = 3
+# Of a test with more cases than `_FEW`, `make test` tries every third, but not more than `_MANY`.
+_FEW = 3
+_MANY = 24
 
 
 def some_of(names: Sequence[str]) -> frozenset[str]:
@@ -75,7 +76,11 @@ def some_of(names: Sequence[str]) -> frozenset[str]:
     families: dict[str, list[str]] = {}
     for name in names:
         families.setdefault(name.partition("[")[0], []).append(name)
-    return frozenset(name for family in families.values() for name in family[:: 3 if len(family) > _CASES else 1])
+    return frozenset(name for family in families.values() for name in family[:: _step(len(family))])
+
+
+def _step(count: int) -> int:
+    return max(3, -(-count // _MANY)) if count > _FEW else 1
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.flaws import listened
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding, until_heard
+from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding, until_heard
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
@@ -271,5 +271,5 @@ def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker:
         assert (told["process"], told["reason"]) == ("sound", "the sound process stood still and is started again")
         performance.wait_for_words("sound again on")
         with loudspeaker.recorded(tmp_path / "heard") as file:
-            eventually(lambda: np.count_nonzero(read(file)) > RATE)
+            until_heard(file, RATE // 2)
     assert frequency(longest(tmp_path / "heard")[EDGE:-EDGE]) == pytest.approx(300, abs=1)
