@@ -96,12 +96,14 @@ def test_what_cannot_be_packed_changes_nothing() -> None:
     assert unpacker.unpack(packer.pack([piece], [piece])) == [piece]
 
 
-@pytest.mark.parametrize("name", all_but(1, ["drums.weft", "echoes.weft", "bench/fifty.weft"]))
-def test_programs_arrive_as_they_were_made(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "edits"), all_but(1, [("drums.weft", 16), ("echoes.weft", 40), ("bench/fifty.weft", 40)])
+)
+def test_programs_arrive_as_they_were_made(name: str, edits: int) -> None:
     """After edits of all kinds, of which some change names and places only."""
     path, packer, unpacker, compared = PATCHES / name, Packer(), Unpacker(), 0
     compiler = Compiler.of(Setup(str(path), "cpu"))
-    for text in session(path.read_text(), random.Random(name), 40):
+    for text in session(path.read_text(), random.Random(name), edits):
         made = compiler.compile(Saved(text.encode(), 0.0))
         if made.compiled is not None:
             pieces = pieces_of(made.compiled.units)
@@ -115,4 +117,4 @@ def test_programs_arrive_as_they_were_made(name: str) -> None:
             }
             assert sent(packer.pack(made, pieces)) == 0
             compared += 1
-    assert compared > 20
+    assert compared > edits / 2

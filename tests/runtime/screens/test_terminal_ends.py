@@ -118,13 +118,14 @@ def test_a_terminal_that_does_not_read_holds_nobody_up(start):
 
 
 def test_a_slow_terminal_gets_the_latest_picture_in_the_end(start):
-    player = start(columns=200, rows=60)
+    # More than a terminal takes before it is read.
+    player = start(columns=100, rows=40)
     for seed in range(5):
-        player.order("screen.present(picture)", picture=noise(200, 118, seed))
+        player.order("screen.present(picture)", picture=noise(100, 78, seed))
         player.until(lambda: player.done == player._sent, reading=False)
     player.do("pass")
-    wanted = noise(200, 118, 4)[..., :3]
-    player.until(lambda: player.raw.endswith(b"\x1b[?2026l") and np.array_equal(player.half_blocks(59), wanted))
+    wanted = noise(100, 78, 4)[..., :3]
+    player.until(lambda: player.raw.endswith(b"\x1b[?2026l") and np.array_equal(player.half_blocks(39), wanted))
 
 
 def test_a_terminal_that_is_closed_ends_the_show(start):
