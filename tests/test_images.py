@@ -11,22 +11,28 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.runtime.test_slots import edited
+from tests.support.gl import GlExecutor, graphics
+from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of
 from tests.support.parity.rule import compare
 from tests.test_generated_parity import SecondTier
 from weft.backends.executor import Executor
 from weft.backends.launch import bytes_needed
 from weft.backends.native.executor import NativeExecutor
+from weft.backends.select import operations
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, content_hash, from_json, to_json
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.draw import to_dot, to_json as graph_json, to_mermaid, to_text
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
+from weft.runtime.build import Build, KeptBuild, build
 from weft.runtime.clock import Moment
 from weft.runtime.evaluate import Evaluation, compile_alone, read_patch
+
+__all__ = ["device", "graphics"]
 
 
 def built(text: str) -> Build:
@@ -79,6 +85,16 @@ TEXTS: Mapping[str, str] = {
         "i<v> = image(prev(t@v)(me@x ~ 1 - me@x))\nt<v> = mix(hash(me@px, me@py), i@v(me@x ~ me@x * 0.9 + 0.05), 0.7)\n"
         "display(t@v, i@v, image(hold(me@x * me@time, floor(me@time * 9)))(me@x ~ me@y))\n"
     ),
+    "levels": (
+        "spot = hash(me@px, me@py, me@absframe)\nhalf = image(image(spot), 1)\nquarter = image(half(me@y ~ me@x), 2)\n"
+        "wild<v> = image(simplex(me@x * 9, me@y * 5) * mouse@x + me@px, 1)\n"
+        "display(quarter(me@x ~ 1 - me@x), half + image(spot, 9), half(me@x ~ me@x + 1 / me@width) - wild@v * 0.1)\n"
+    ),
+    "memory at levels": (
+        "t<v> = mix(hash(me@px, me@py), i@v(me@x ~ me@x * 0.9), 0.7)\n"
+        "i<v> = image(prev(t@v) + delay(t@v, max(1, 4 * me@x), 4) * me@y, 1)\n"
+        "h<v> = image(hold(t@v, floor(me@x * 3) == me@absframe), 2)\ndisplay(t@v, i@v, h@v(me@y ~ me@x))\n"
+    ),
     "more than a card draws at once": (
         "many = image(<hash(me@px, me@py, k) for k in (1 to 9)>)\n"
         "display(mean(many(me@x ~ 1 - me@x)), many[0], many[8])\n"
@@ -110,6 +126,79 @@ def test_machines_agree(machine: str, name: str) -> None:
     executor = MACHINES[machine]()
     assert compare(case(name), executor).unexplained == ()
     assert not executor.refusals.take()
+
+
+@pytest.mark.parametrize("name", ["levels", "memory at levels"])
+def test_cards_agree(name: str, request: pytest.FixtureRequest) -> None:
+    cards = GlExecutor(request.getfixturevalue("graphics")), MetalExecutor(request.getfixturevalue("device"))
+    for executor in cards:
+        assert compare(case(name), executor).unexplained == ()
+
+
+# --- levels ---
+
+
+def level(values: NDArray[np.float64], number: int) -> NDArray[np.float64]:
+    """A level of an image with these values, which is linear between the middles of pixels."""
+    height, width = values.shape
+    rows, columns = (
+        (np.arange(count) + 0.5) / count * side - 0.5 for side in values.shape for count in [-(-side >> number)]
+    )
+    across = np.array([np.interp(columns, np.arange(width), row) for row in values])
+    return np.array([np.interp(rows, np.arange(height), column) for column in across.T]).T
+
+
+@pytest.mark.parametrize(("number", "shape"), [(1, (4, 8)), (1, (5, 37)), (2, (5, 37)), (3, (1, 1)), (14, (5, 37))])
+def test_a_level_has_half_the_width_and_height(number: int, shape: tuple[int, int]) -> None:
+    wild = "hash(me@px, me@py)"
+    expected = level(shown(f"display({wild})", shape)[0], number)
+    rows, columns = expected.shape
+    # Each pixel of the picture looks at the middle of the pixel of the level in which it lies.
+    middles = f"me@x ~ (floor(me@x * {columns}) + 0.5) / {columns}, me@y ~ (floor(me@y * {rows}) + 0.5) / {rows}"
+    (found,) = shown(f"display(image(image({wild}), {number})({middles}))", shape)
+    down, across = ((np.arange(s) + 0.5) / s * n for s, n in zip(shape, expected.shape, strict=True))
+    np.testing.assert_allclose(found, expected[np.ix_(down.astype(int), across.astype(int))], atol=1e-12)
+
+
+def test_the_first_level_of_an_image_has_the_means_of_four() -> None:
+    wild = shown("display(hash(me@px, me@py))", (4, 8))[0]
+    np.testing.assert_allclose(level(wild, 1), wild.reshape(2, 2, 4, 2).mean((1, 3)))
+
+
+def test_a_level_is_computed_for_its_own_pixels_only() -> None:
+    kernel = kernel_of("display(image(fbm(me@x * 9, me@y * 9), 2)(me@x ~ me@x + 0.1))")
+    assert [stage.level for stage in kernel.stages] == [2]
+    assert bytes_needed(kernel, (9, 17)) == 3 * 5 * 4
+    assert operations(kernel, (90, 160)) < operations(kernel_of("display(fbm(me@x * 9, me@y * 9))"), (90, 160)) / 2
+
+
+def test_images_of_several_levels_are_several() -> None:
+    text = "a = hash(me@px, me@py)\nb = image(a)\nc = image(a, 1)\nd = image(a, 1)\ndisplay(b, c, d(me@x ~ me@y))"
+    kernel = kernel_of(text)
+    assert sorted((stage.level, len(list(stage.stores()))) for stage in kernel.stages) == [(0, 1), (1, 1)]
+    assert from_json(to_json(kernel)) == kernel
+    assert content_hash(kernel_of(text.replace("1)\nd", "2)\nd"))) != content_hash(kernel)
+
+
+@pytest.mark.parametrize("statement", ["audio", "compute"])
+def test_without_a_picture_a_level_changes_nothing(statement: str) -> None:
+    kept, plain = (
+        unit_of(f"s<v> = sin(me@x * 9 + me@time)\n{statement}({of}(me@x ~ 0.3))") for of in ("image(s@v, 3)", "s@v")
+    )
+    assert kept.hash == plain.hash
+
+
+def test_a_level_that_is_tuned_is_built_again() -> None:
+    kept = KeptBuild()
+    for number in (1, 2, 0, 1):
+        source = Source("p.weft", f"a<v> = me@x * me@y\ndisplay(image(a@v, {number})(me@x ~ me@y))\n")
+        found, fresh = (build(source, ContextTable(), kept=each).units[0] for each in (kept, None))
+        assert (found.hash, found.kernel.slots[0].level) == (fresh.hash, number)
+
+
+def test_the_listing_names_the_level() -> None:
+    (stage,) = kernel_of("display(image(me@x * me@y, 2)(me@x ~ me@y))").stages
+    assert "image of level 2 · of this tick" in disassemble(stage)
 
 
 # --- stages ---

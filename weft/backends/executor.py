@@ -19,8 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.launch import Floats, Launch, StateMemory, aligned_zeros, channels, check_picture, pack
+from weft.backends.launch import (
+    Floats, Launch, StateMemory, aligned_zeros, channels, check_picture, pack, shape_of_level
+)
 from weft.codegen.kernel import Kernel
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 # Threads that share the tiles of a launch.
@@ -428,7 +431,7 @@ class StagedExecutable(Executable):
     def _compute_images(self, memory: StateMemory, launch: Launch) -> None:
         check(self.kernel, memory, launch)
         for stage in self._stages:
-            stage.planes(memory, launch)
+            stage.planes(memory, launch.at_level(stage.kernel.level))
 
 
 def translate_stages(executor: Executor, kernel: Kernel, packed: bool, tier: int) -> StagedCode | None:
@@ -449,6 +452,10 @@ def load_stages(executor: Executor, kernel: Kernel, codes: Mapping[bool, object]
     return StagedExecutable(kernel, stages, executor.load(kernel.alone, {p: code.last for p, code in known.items()}))
 
 
+def _form(slot: StateSlot) -> tuple[int, int, bool, int]:
+    return slot.depth, slot.planes, slot.image, slot.level
+
+
 def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     """Raises ValueError if the launch lacks something that the kernel reads, or a shape does not fit."""
     missing = [name for name, _ in kernel.coords if name not in launch.coords]
@@ -457,7 +464,7 @@ def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     missing += [path for path in kernel.pictures if path not in launch.pictures]
     for slot in kernel.slots:
         ring = memory.slots.get(slot.key)
-        if ring is None or (ring.depth, ring.planes, ring.image) != (slot.depth, slot.planes, slot.image):
+        if ring is None or _form(ring) != _form(slot):
             missing.append(slot.key)
     missing += [path for path in kernel.pictures if path in launch.pictures and not launch.pictures[path].size]
     if missing:
@@ -466,7 +473,7 @@ def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     if height < 1 or width < 1:
         raise ValueError(f"{kernel.name}: a launch of {width}×{height} elements")
     images = any(slot.image for slot in kernel.slots)
-    if images and kernel.sweep == "grid" and memory.shape != launch.shape:
+    if images and kernel.sweep == "grid" and shape_of_level(memory.shape, kernel.level) != launch.shape:
         raise ValueError(f"{kernel.name}: a launch of {launch.shape} elements on state of {memory.shape}")
     shapes = {Rate.COLUMN: (width,), Rate.ROW: (height,), Rate.ELEMENT: (width,)}
     for name, rate in kernel.coords:

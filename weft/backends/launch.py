@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -96,6 +96,21 @@ class Launch:
     """Called once at the end, from the calling thread, if a loop reached its limit of steps."""
 
 
+    def at_level(self, level: int) -> Launch:
+        """The same over the pixels of a level of the picture."""
+        if not level:
+            return self
+        shape = shape_of_level(self.shape, level)
+        places = {"x": _centres(shape[1]), "y": _centres(shape[0])}
+        return replace(self, shape=shape, coords={**self.coords, **places}, even=None)
+
+
+def shape_of_level(shape: tuple[int, int], level: int) -> tuple[int, int]:
+    """The height and width of a level of a picture: each is halved as often, and rounded up."""
+    height, width = (-(-side >> level) for side in shape)
+    return height, width
+
+
 VIEW = (128, 256)
 """Height and width of a view: the picture of a strand, sent to a process that cannot read the strand itself."""
 
@@ -109,9 +124,16 @@ def picture_coords(
     width: int, height: int, abstime: float = 0.0, channel: float = 0.0, dtype: npt.DTypeLike = np.float64
 ) -> dict[str, Value]:
     """The coordinates of a picture: pixel centres, 0…1, y downwards."""
-    x = (np.arange(width, dtype=dtype) + 0.5) / width
-    y = (np.arange(height, dtype=dtype) + 0.5) / height
+    x, y = ((np.arange(count, dtype=dtype) + 0.5) / count for count in (width, height))
     return {"x": x, "y": y, "abstime": abstime, "channel": channel}
+
+
+@functools.lru_cache(maxsize=64)
+def _centres(count: int) -> Floats:
+    """The coordinates of pixels along one axis. Always the same array, so that it need not be compared."""
+    made: Floats = picture_coords(count, 1)["x"]  # type: ignore[assignment]
+    made.flags.writeable = False
+    return made
 
 
 # Memory.
@@ -301,9 +323,9 @@ class StateMemory:
         self, slots: Iterable[StateSlot], shape: tuple[int, int] = (1, 1), dtype: npt.DTypeLike = np.float32,
         borrowed: frozenset[str] = frozenset(),
     ) -> None:
-        """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles. `borrowed`
-        are the keys of slots that another memory owns, see `follow`. A ring is made when it is first needed: see
-        `allocate`."""
+        """Zeroed memory. Images have `shape` (height, width), or that of their level, and `dtype`; single numbers are
+        always doubles. `borrowed` are the keys of slots that another memory owns, see `follow`. A ring is made when it
+        is first needed: see `allocate`."""
         self.shape = shape
         self.slots = {slot.key: slot for slot in slots}
         self.ticks = 0
@@ -500,7 +522,7 @@ def continues(slot: StateSlot, old: StateSlot | None) -> bool:
 
 
 def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:
-    return (slot.depth + 1, slot.planes, *(shape if slot.image else ()))
+    return (slot.depth + 1, slot.planes, *(shape_of_level(shape, slot.level) if slot.image else ()))
 
 
 def _dtype(slot: StateSlot, dtype: npt.DTypeLike) -> np.dtype[Any]:

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from weft.backends.base import Bindable, Coordinator, Env
 from weft.backends.executor import RefusedError, making
-from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords
+from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
-from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source, Uniform
+from weft.codegen.clike.shader import LaunchExtent, LevelExtent, Past, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -186,6 +186,9 @@ def _reader(source: Source) -> _Number:
             return lambda machine, finished: (machine.memory if finished else machine.launch).shape[1]
         case LaunchExtent.POINTS:
             return lambda machine, _: machine.launch.shape[1]
+        case LevelExtent(level, extent):
+            axis = 1 if extent == LaunchExtent.COLUMNS else 0
+            return lambda machine, _: shape_of_level(machine.memory.shape, level)[axis]
         case PictureWord(path, "width" | "height" as extent):
             axis = 1 if extent == "width" else 0
             return lambda machine, _: machine.launch.pictures[path].shape[axis]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
-from weft.backends.launch import slot_bytes
+from weft.backends.launch import shape_of_level, slot_bytes
 from weft.backends.registry import Registry, load_registry
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
@@ -52,7 +52,7 @@ _PIXEL = 4
 
 def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
     """How many operations a launch over a shape (height, width) takes. A loop counts as a single step."""
-    height, width = shape
+    height, width = shape_of_level(shape, kernel.level)
     counts = {Rate.ELEMENT: height * width, Rate.COLUMN: width, Rate.ROW: height}
     own = sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
     return own + sum(operations(stage, shape) for stage in kernel.stages)

@@ -391,7 +391,7 @@ def _inputs(kernel: Kernel) -> Iterator[str]:
         if names:
             yield f"{title}: {', '.join(names)}"
     for slot in kernel.slots:
-        what = "image" if slot.image else "number"
+        what = (f"image of level {slot.level}" if slot.level else "image") if slot.image else "number"
         reach = f"{slot.depth} back" if slot.outlives else "of this tick"
         yield f"state: {slot.key} · {slot.kind} · {slot.planes} × {what} · {reach}"
     if kernel.remembers and kernel.sweep == "grid" and kernel.tick != "never":

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import groupby
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -242,26 +243,30 @@ def _staged(
     lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, rate: Mapping[Expr, Rate]
 ) -> Kernel:  # fmt: skip
     """The kernel of a picture that reads images of its own tick. They are computed by its stages, each of which has the
-    images that need those of earlier stages only."""
-    images = {slot.key for slot in lowered.slots if not slot.outlives}
+    images of one size that need those of earlier stages only."""
+    images = {slot.key: slot.level for slot in lowered.slots if not slot.outlives}
     values = {update.slot: update for update in lowered.updates if update.slot in images}
-    below = {key: _slots_read(update.value) & images for key, update in values.items()}
+    below = {key: _slots_read(update.value) & images.keys() for key, update in values.items()}
     steps: list[list[str]] = []
     done: set[str] = set()
     while len(done) < len(values):
         ready = [key for key in values if key not in done and below[key] <= done]
         if not ready:
             raise MalformedError(f"{lowered.name}: images of one tick need one another")
-        ready.sort(key=lambda key: (values[key].value.key, key))
-        steps += [ready[at : at + _IMAGES_OF_A_STAGE] for at in range(0, len(ready), _IMAGES_OF_A_STAGE)]
+        ready.sort(key=lambda key: (images[key], values[key].value.key, key))
+        for _, alike in groupby(ready, images.__getitem__):
+            keys = list(alike)
+            steps += [keys[at : at + _IMAGES_OF_A_STAGE] for at in range(0, len(keys), _IMAGES_OF_A_STAGE)]
         done.update(ready)
     known: dict[Expr, Expr] = {}
     stages: list[Kernel] = []
     for number, step in enumerate(steps, 1):
         part = replace(lowered, outputs=(), exposed=(), films=(), updates=tuple(values[key] for key in step))
         name = f"{lowered.name}: images {number}"
-        stages.append(_part_of_picture(part, spec, optimise, pool, known, name))
-        if pool is not None and optimise:
+        level = images[step[0]]
+        made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name)
+        stages.append(replace(made, level=level))
+        if pool is not None and optimise and not level:
             # What an image holds is not computed again where it is needed at the pixel itself, but for what is computed
             # more rarely: a coordinate that were read from an image would vary from pixel to pixel.
             now = pool.const(0.0)

@@ -174,10 +174,11 @@ class Glsl(Language):
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         # Along an axis that no remap moves, the pixel itself is read: half as many values.
-        if parts.kernel.sweep == "grid" and y == "me_y":
+        is_here = parts.kernel.sweep == "grid" and slot.level == parts.kernel.level
+        if is_here and y == "me_y":
             parts.helpers.add("sampled_across")
             return f"sampled_across({image.name}, {layer}, {x}, at.y)"
-        if parts.kernel.sweep == "grid" and x == "me_x":
+        if is_here and x == "me_x":
             parts.helpers.add("sampled_down")
             return f"sampled_down({image.name}, {layer}, at.x, {y})"
         parts.helpers.add("sampled")

@@ -72,8 +72,10 @@ class Kernel:
     slots: tuple[StateSlot, ...]
     locals: tuple[Allocation, ...]
     stages: tuple[Kernel, ...] = ()
-    """The kernels that run before it over the same sweep, in this order. Each computes images of this tick, which are
-    slots of depth 0. The inputs of a kernel include those of its stages."""
+    """The kernels that run before it, in this order. Each computes images of this tick, which are slots of depth 0,
+    over the pixels of its level. The inputs of a kernel include those of its stages."""
+    level: int = 0
+    """How often the sides of its sweep are halved: that of the images that it computes."""
 
     @property
     def alone(self) -> Kernel:
@@ -137,7 +139,7 @@ def from_json(data: Json) -> Kernel:
         "locals": [Allocation(name, Rate(rate), kind) for name, rate, kind in data["locals"]],
         "stages": list(map(from_json, data.get("stages", ()))),
     }
-    lists = {name: tuple(value) for name, value in {**data, **made}.items() if not isinstance(value, str)}
+    lists = {name: tuple(value) for name, value in {**data, **made}.items() if not isinstance(value, (str, int))}
     return Kernel(**{**data, **lists})
 
 
@@ -155,7 +157,7 @@ def structure_hash(kernel: Kernel) -> str:
 def _digest(kernel: Kernel, has_constants: bool) -> str:
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
-        kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
+        kernel.slots, kernel.level, [(name, int(rate)) for name, rate in kernel.coords],
         [(int(local.rate), local.type) for local in kernel.locals],
     )  # fmt: skip
     found = hashlib.sha256(repr(head).encode())
@@ -341,6 +343,7 @@ class _ValueCheck:
             case "state":
                 image = self._check_plane(node, node.attr)
                 here = self.section.rate == Rate.ELEMENT and self.kernel.sweep == "grid"
+                here = here and self.kernel.slot(node.attr.slot).level == self.kernel.level
                 self._require(not image or here, node, "has no element here to be read at")
             case "sample":
                 self._require(self._check_plane(node, node.attr), node, "is no image")
@@ -389,6 +392,8 @@ class _ValueCheck:
     def _check_store(self, place: SlotPlane, value: Node) -> None:
         self._check_use(value, value)
         by_element = self._check_plane(value, place) or self.kernel.tick == "element"
+        level = self.kernel.slot(place.slot).level
+        self._require(not by_element or level == self.kernel.level, value, f"is an image of level {level}")
         rate = Rate.ELEMENT if by_element else Rate.FRAME
         self._require(self.section.rate == rate, value, "is stored at the wrong rate")
         self._check_kinds(value, [value.kind], ["float"])

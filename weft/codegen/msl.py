@@ -20,7 +20,9 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import FUSED, functions_in
-from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, Forms, LaunchExtent, Shader, UnsuitableError
+from weft.codegen.clike.shader import (
+    Bound, BufferSpec, BufferUse, Forms, LaunchExtent, LevelExtent, Shader, UnsuitableError
+)
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import PictureWord
 from weft.ir.expr import StateSlot
@@ -137,8 +139,12 @@ class Msl(Language):
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         parts.helpers.add("between")
-        columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
-        size = "count" if parts.kernel.sweep == "grid" else f"{columns} * {rows}"
+        is_here = slot.level == parts.kernel.level
+        columns, rows = (
+            _extent(parts, side) if is_here else _side(parts, slot, side)
+            for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
+        )
+        size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
         return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
@@ -196,6 +202,11 @@ class Msl(Language):
 
 def _extent(parts: ProgramParts, extent: LaunchExtent) -> str:
     return parts.frame.read(extent, extent.value, "u32")
+
+
+def _side(parts: ProgramParts, slot: StateSlot, side: LaunchExtent) -> str:
+    """A side of the images of a slot that are larger or smaller than the launch."""
+    return parts.frame.read(LevelExtent(slot.level, side), f"{side.value}_{slot.level}", "u32")
 
 
 def _factor(layer: str, slot: StateSlot) -> str:

@@ -400,12 +400,13 @@ class SlotKey(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
     """Memory that a builtin asks for. `depth` is how many ticks back it can be read; an image is read in the tick that
-    computes it, so its depth is 0."""
+    computes it, so its depth is 0. Its width and height are those of the picture, halved as often as `level` says."""
 
     key: SlotKey
     depth: int
     planes: int
     span: Span
+    level: int = 0
 
 
 class LoopDraft(Protocol[V]):

@@ -29,6 +29,9 @@ _STEPS_OF_READING = 30
 # Ten minutes of audio at 96 kHz: more is probably a wrong unit.
 MAX_TICKS = 60_000_000
 
+# At this level, the largest picture is one pixel.
+DEEPEST = 14
+
 
 def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
     """The value of a stateful call at coordinates."""
@@ -51,7 +54,7 @@ def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V
         case "delay":
             return _delayed(e, key, call, args, scope, at)
         case "image":
-            return _image(e, replace(slot, depth=0), args[0], scope, at)
+            return _image(e, replace(slot, depth=0), args, scope, at)
         case _:
             raise unnamed_cache(call)
 
@@ -155,7 +158,14 @@ def _delayed(
     return _interpolated(e, slot, 0, age, longest, now, at)
 
 
-def _image(e: Elaborator[V], image: SlotRequest, kept: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def _image(
+    e: Elaborator[V], image: SlotRequest, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    kept, *level = args
+    if level:
+        decides = "how large the image is"
+        number: float = yield _constant(e, level[0], scope, "level", (0, DEEPEST), decides, is_whole=True)
+        image = replace(image, level=int(number))
     own = partial(e.value, kept, scope, e.env.own)
     if not e.has_image(image.key) and e.domain.may_keep(image):
         # Evaluated at once, so that a cycle is found, and what it refers to belongs to each owner that asks for it.
@@ -200,16 +210,25 @@ def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> T
 def _constant_ticks(
     e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
 ) -> Task[float]:
+    """A constant number of ticks; 1 where it is not known yet."""
+    return _constant(e, node, scope, name, (least, MAX_TICKS), "how much is remembered", is_whole)
+
+
+def _constant(
+    e: Elaborator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, is_whole: bool
+) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
-    ticks = e.domain.nominal(value)
+    number = e.domain.nominal(value)
     if e.domain.is_unknown(value):
         return 1.0
-    if ticks is None:
-        raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
-    if not least <= ticks <= MAX_TICKS or (is_whole and ticks != int(ticks)):
+    if number is None:
+        raise error("not-constant", f'"{name}" must be a constant: it decides {decides}', node.span)
+    least, most = limits
+    if not least <= number <= most or (is_whole and number != int(number)):
         kind = "a whole number " if is_whole else ""
-        raise error("ticks-out-of-range", f'"{name}" must be {kind}between {least} and {MAX_TICKS:,}', node.span)
-    return ticks
+        what = "level" if name == "level" else "ticks"
+        raise error(f"{what}-out-of-range", f'"{name}" must be {kind}between {least} and {most:,}', node.span)
+    return number
 
 
 def _interpolated(

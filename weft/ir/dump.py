@@ -69,4 +69,5 @@ def _operation_text(node: Expr) -> str:
 
 def _update_text(update: Update, slot: StateSlot) -> str:
     kind = "image" if slot.image else "number"
-    return f"{update.slot}[{update.plane}] ({slot.kind}, {kind}, {slot.depth} back)"
+    at_level = f", level {slot.level}" if slot.level else ""
+    return f"{update.slot}[{update.plane}] ({slot.kind}, {kind}, {slot.depth} back{at_level})"

@@ -341,13 +341,15 @@ def found_below(value: Expr, known: dict[Expr, V], find: Callable[[Expr], V]) ->
 class StateSlot:
     """Memory that outlives a tick. `key` is `context/instance path/kind/ordinal`; it can be read up to `depth` ticks
     back, and keeps `planes` values for each. An `image` keeps them for every element of a picture; any other slot is
-    one number a plane. An image of depth 0 is read in the tick that computes it."""
+    one number a plane. An image of depth 0 is read in the tick that computes it; its width and height are those of the
+    picture, halved as often as `level` says."""
 
     key: str
     kind: str
     depth: int
     planes: int
     image: bool
+    level: int = 0
 
     @property
     def outlives(self) -> bool:

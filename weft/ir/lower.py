@@ -193,7 +193,7 @@ class _Lowering:
         prefix = f"{spec.name}/"
         needed = self._slots_needed()
         slots = tuple(
-            StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False)
+            StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False, level=s.level)
             for s in sorted((s for s in swept.slots.values() if s.key in needed), key=lambda s: str(s.key))
         )
         values = {(f"{prefix}{key}", plane): value for (key, plane), value in swept.updates.items() if key in needed}
@@ -436,7 +436,7 @@ class ExprDomain:
             hint = "delay(…) and cache(…) read earlier ticks" if slot.depth else "map the time inside of image(…)"
             raise error("map-reaches-state", message, span, hint)
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
-        here = at.x is self.own.x and at.y is self.own.y and not self.points
+        here = at.x is self.own.x and at.y is self.own.y and not self.points and not slot.level
         args = (ticks,) if here else (ticks, at.x, at.y)
         return self.pool.make("state", args, attr, span)
 

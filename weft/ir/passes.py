@@ -50,6 +50,25 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     return rewrite(lowered, context.pool, ("state",), settle, known=known)
 
 
+def settle_levels(lowered: Lowered, context: PassContext) -> Lowered:
+    """Lets what an image of a level keeps sample memory at its own pixels, whose middles lie between those of the
+    picture."""
+    levels = {slot.key for slot in lowered.slots if slot.level}
+    if not levels:
+        return lowered
+    pool, images = context.pool, {slot.key for slot in lowered.slots if slot.image}
+    place = tuple(pool.make("coord", (), axis) for axis in "xy")
+
+    def sampled(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        is_own = isinstance(node.attr, SlotPlane) and node.attr.slot in images and len(args) == 1
+        return context.pool.with_args(node, (*args, *place) if is_own else args)
+
+    own = tuple(update for update in lowered.updates if update.slot in levels)
+    part = rewrite(replace(lowered, outputs=(), exposed=(), updates=own, feeds=(), films=()), pool, ("state",), sampled)
+    changed = {(update.slot, update.plane): update for update in part.updates}
+    return replace(lowered, updates=tuple(changed.get((u.slot, u.plane), u) for u in lowered.updates))
+
+
 def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     """Decides how the triggers of holds are compared: numbers as doubles, images in the single precision in which they
     are kept. A trigger that varies over the picture is compared only at the pixels: anywhere else it would be compared
@@ -201,11 +220,14 @@ def _handed(rests: Census, ends: Iterable[Expr], rate: Mapping[Expr, Rate]) -> s
 
 
 def share_images(lowered: Lowered, context: PassContext) -> Lowered:
-    """Joins the images of this tick that keep equal values, and drops those that nothing reads."""
-    images = {slot.key for slot in lowered.slots if not slot.outlives}
+    """Joins the images of this tick that keep equal values at one level, and drops those that nothing reads."""
+    levels = {slot.key: slot.level for slot in lowered.slots if not slot.outlives}
+    images = set(levels)
     while images:
-        values: dict[Expr, str] = {}
-        owns = {u.slot: values.setdefault(u.value, u.slot) for u in lowered.updates if u.slot in images}
+        values: dict[tuple[Expr, int], str] = {}
+        owns = {
+            u.slot: values.setdefault((u.value, levels[u.slot]), u.slot) for u in lowered.updates if u.slot in images
+        }
         if all(slot == own for slot, own in owns.items()):
             break
 
@@ -242,6 +264,7 @@ def _images_read(lowered: Lowered, images: Collection[str]) -> set[str]:
 
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
+    Pass("settle_levels", settle_levels, always=True),
     Pass("samples", take_samples, always=True),
     Pass("expand", expand, always=True),
     Pass("settle_holds", settle_holds, always=True),

@@ -72,8 +72,9 @@ _STATE_ROWS = (
     StateSpec("cache", (Param("instance"), Param("n")),
               "the last n ticks of an instance, read along its own axis k; 0 is now",
               "wave<v> = sin(me@time)\ncache(wave, 30)::past<v>\ndisplay(past@v(past@k ~ me@x * 29))", 1, False),
-    StateSpec("image", (Param("e"),),
-              "e, kept at every pixel of this frame: remaps of it read the image and compute nothing",
+    StateSpec("image", (Param("e"), Param("level", 0)),
+              "e, kept at every pixel of this frame, which remaps of it read; level: 1 keeps it at half the width and "
+              "height, each further one at half of that",
               "clouds<v> = image(fbm(me@x * 8, me@y * 8))\ndisplay(clouds@v(me@x ~ me@x + 0.02 * sin(me@y * 40)))",
               1, False),
 )  # fmt: skip

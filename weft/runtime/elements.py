@@ -92,9 +92,16 @@ class Element:
         return max((math.inf if math.isnan(each) else abs(each) for each in latest if each is not None), default=0.0)
 
     def additions(self, spec: ContextSpec) -> float:
-        """About how many additions the values cost that differ between elements, with the steps of the last tick."""
+        """About how many additions the values cost that differ between elements, with the steps of the last tick. A
+        level of images has a quarter of the elements of the one before."""
         rates = RateAnalysis(spec, self.lowered.slots).of(self.lowered.nodes)
-        return sum(self._cost(node) for node in self._nodes if rates[node] == Rate.ELEMENT)
+        roots = {0: [output.value for output in self.lowered.outputs]}
+        for update in self.lowered.updates:
+            roots.setdefault(self._slots[update.slot].level, []).append(update.value)
+        return sum(
+            0.25**level * sum(self._cost(n) for n in topological(values) if not n.free and rates[n] == Rate.ELEMENT)
+            for level, values in roots.items()
+        )
 
     def _cost(self, node: Expr) -> float:
         if isinstance(node.attr, LoopShape):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -170,20 +170,20 @@ def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
     """The statement of a file whose values take most operations at each pixel, and its share of all of them; None if
     nothing is computed there. A value without a name, or in a spindle of another file, counts for the next one with a
     name that is made of it."""
-    costs: Counter[str] = Counter()
+    costs: defaultdict[str, float] = defaultdict(float)
     for kernel in (each for unit in units for each in (*unit.kernel.stages, unit.kernel)):
-        section, spent = kernel.section(Rate.ELEMENT), 0
+        section, spent, share = kernel.section(Rate.ELEMENT), 0.0, 0.25**kernel.level
         for node in section.nodes if kernel.sweep == "grid" and kernel.tick != "element" else ():
-            spent += _STEPS * len(list(with_bodies([node]))) if node.op == "loop" else 1
+            spent += share * (_STEPS * len(list(with_bodies([node]))) if node.op == "loop" else 1)
             note = section.notes.get(node)
             if note is not None and note.source == file:
                 costs[note.name] += spent
-                spent = 0
+                spent = 0.0
         costs[_kept_for(kernel)] += spent
     if not any(costs.values()):
         return None
-    name, most = costs.most_common(1)[0]
-    return name, most / costs.total()
+    name = max(costs, key=costs.__getitem__)
+    return name, costs[name] / sum(costs.values())
 
 
 def _kept_for(kernel: Kernel) -> str:

@@ -105,6 +105,10 @@ TILED = {
         "i<v> = image(hash(me@px, me@py, me@absframe))\nj<v> = image(i@v(me@x ~ 1 - me@x) * prev(j@v))\n"
         "display(j@v(me@y ~ me@y * 0.7), i@v, me@x)\n"
     ),
+    "levels of images": (
+        "i<v> = image(hash(me@px, me@py, me@absframe))\nj<v> = image(i@v(me@x ~ 1 - me@x) * 0.5 + prev(k@v), 1)\n"
+        "k<v> = image(j@v(me@y ~ me@y * 0.7), 2)\ndisplay(j@v(me@y ~ me@y * 0.7), k@v, i@v(me@x ~ 0.9 * me@x))\n"
+    ),
     "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
     "no number": "display(0 / floor(me@x * 2), me@y, 2)\n",
     "loops too long": (

@@ -360,6 +360,8 @@ class Author:
         e = self.fitted(self.expression(around, depth - 1), recipe.operand(0))
         second = self.fitted(self.expression(around, depth - 2), recipe.operand(1))
         self.left -= 6
+        if name == "image":
+            return Piece(f"image({e.text}{self.pick(('', ', 1', ', 2', ', level: 5'))})", e.interval, e.cost + 6, True)
         text = {
             "delay": f"delay({e.text}, {self.pick((second.text, '2', '1.5'))}, 3)",
             "hold": f"hold({e.text}, {self.trigger(second)})",

@@ -202,7 +202,9 @@ class MovedReference:
         with np.errstate(all="ignore"):
             for at, launch in enumerate(launches):
                 for stage in self._stages:
-                    stage._launch(moving, memory, launch, computed, np.empty((0, len(computed))))
+                    part = launch.at_level(stage.kernel.level)
+                    every = [*np.ndindex(part.shape)]
+                    stage._launch(moving, memory, part, every, np.empty((0, len(every))))
                 self._launch(moving, memory, launch, computed, found[at])
                 if not self._by_element:
                     memory.advance()

@@ -21,7 +21,7 @@ from weft.backends.gl.graphics import GL, ContextState, Graphics, linked
 from weft.backends.gl.textures import (
     Buffer, BufferTexture, GlPicture, SoundTexture, Texture, TextureArray, bind, check_row
 )
-from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size, make_finite
+from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size, make_finite, shape_of_level
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen import glsl
@@ -138,7 +138,9 @@ class GlMemory(StateMemory):
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
         """The last copy that was read back, and when."""
         self.layers = {
-            slot.key: TextureArray(graphics, place, shape, (slot.depth + 1) * slot.planes)
+            slot.key: TextureArray(
+                graphics, place, shape_of_level(shape, slot.level), (slot.depth + 1) * slot.planes
+            )
             for slot in self.slots.values()
             if slot.image
         }
@@ -158,7 +160,8 @@ class GlMemory(StateMemory):
             return super().ring(key)
         slot = self.slots[key]
         with self.graphics.drawing() as place:
-            return self.layers[key].read(place).reshape(slot.depth + 1, slot.planes, *self.shape)
+            layers = self.layers[key]
+            return layers.read(place).reshape(slot.depth + 1, slot.planes, *layers.shape)
 
     def planes(self, key: str, ticks_ago: int) -> Floats:
         if key not in self.layers:
@@ -235,6 +238,7 @@ class GlProgram:
         self.strands = StrandReads(kernel)
         # A kernel over points gives values of the last finished tick; any other, those of this one.
         self._finished = int(kernel.sweep == "points")
+        self.level = kernel.level
         self._program = programs.of(shader)
         self._words = PrologueBlock(shader)
         self._block = Buffer(graphics)
@@ -298,10 +302,11 @@ class DrawPass(GlProgram):
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
     ) -> None:
         """Draws something small and invisible, since a driver may finish a program only at its first use."""
-        small = _alike(shape[0]), _alike(shape[1])
-        memory = GlMemory(self.graphics, place, self.prologue.kernel.slots, small)
+        small, kernel = (_alike(shape[0]), _alike(shape[1])), self.prologue.kernel
+        memory = GlMemory(self.graphics, place, kernel.slots, small)
         textures = sources.textures(self.shader, pictures)
-        self._draw(place, None, memory, textures, Canvas(self.graphics, self.shader, small))
+        canvas = Canvas(self.graphics, self.shader, shape_of_level(small, kernel.level))
+        self._draw(place, None, memory, textures, canvas)
 
     def _draw(
         self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: _Sources,
@@ -338,11 +343,13 @@ class Stages:
 
     def __init__(self, passes: Sequence[DrawPass], shape: tuple[int, int]) -> None:
         """In a context of the graphics."""
-        self._passes = [(each, Canvas(each.graphics, each.shader, shape)) for each in passes]
+        self._passes = [
+            (each, Canvas(each.graphics, each.shader, shape_of_level(shape, each.level))) for each in passes
+        ]
 
     def prepare(self, memory: GlMemory, launch: Launch) -> list[Begun]:
         """Runs the prologue of each."""
-        return [each.prepare(memory, launch) for each, _ in self._passes]
+        return [each.prepare(memory, launch.at_level(each.level)) for each, _ in self._passes]
 
     def draw(self, place: ContextState, begun: Sequence[Begun], memory: GlMemory, sources: PictureTextures) -> None:
         """All images of a tick, in the context of the place."""

@@ -20,7 +20,7 @@ from weft.backends.card import (
     CardCompiled, CardPicture, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 )
 from weft.backends.executor import Stillness
-from weft.backends.launch import Floats, Launch, StateMemory
+from weft.backends.launch import Floats, Launch, StateMemory, shape_of_level
 from weft.backends.prologue import Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen import msl
@@ -121,7 +121,7 @@ class MetalMemory(StateMemory):
         """The last launches, until they are waited for."""
         for slot in self.slots.values():
             if slot.image:
-                wanted = (slot.depth + 1, slot.planes, *shape)
+                wanted = (slot.depth + 1, slot.planes, *shape_of_level(shape, slot.level))
                 self.buffers[slot.key] = device.buffer(4 * int(np.prod(wanted)))
                 ring = np.frombuffer(self.buffers[slot.key], np.float32).reshape(wanted)
                 ring[...] = 0.0
@@ -304,10 +304,11 @@ class MetalCompiled(CardCompiled):
         # A device finishes one launch before the next one that reads what it writes.
         running = []
         for each in (*self._stages, program):
-            machine = each.prologue.begin(self.memory, launch)
+            part = launch.at_level(each.prologue.kernel.level)
+            machine = each.prologue.begin(self.memory, part)
             if each.stopped() or machine.loop_stopped:
                 launch.loop_stopped()
-            running.append(each.launch(machine, self.memory, launch, self._sources, out))
+            running.append(each.launch(machine, self.memory, part, self._sources, out))
         self.memory.running = running
         self.memory.advance()
 

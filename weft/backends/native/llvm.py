@@ -25,11 +25,11 @@ import numpy.typing as npt
 
 from weft.backends import hardware
 from weft.backends.executor import RefusedError
-from weft.backends.launch import Launch, StateMemory
+from weft.backends.launch import Launch, StateMemory, shape_of_level
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.handlers import RECORD, handler_names, handlers
 from weft.codegen.native.target import (
-    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Precision, Ring, Word
+    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, LevelWord, PictureWord, Precision, Ring, Word
 )
 from weft.codegen.native.tiles import TileProgram
 from weft.codegen.values import Scalar
@@ -377,13 +377,19 @@ class ArgumentBlock:
                 cells = _cells(kernel.slot(key))
 
                 def fill(memory: StateMemory, launch: Launch) -> None:
-                    self.set_array(at, memory.ring(key), np.float32, cells * math.prod(launch.shape))
+                    self.set_array(at, memory.ring(key), np.float32, cells * math.prod(memory.shape))
 
             case History(key):
                 cells = _cells(kernel.slot(key))
 
                 def fill(memory: StateMemory, launch: Launch) -> None:
                     self.set_array(at, memory.ring(key), np.float64, cells, writes=True)
+
+            case LevelWord(level, what):
+
+                def fill(memory: StateMemory, launch: Launch) -> None:
+                    height, width = shape_of_level(memory.shape, level)
+                    self.words[at] = width if what == "width" else height
 
             case Head(key):
 
@@ -404,8 +410,7 @@ class ArgumentBlock:
         cells, size = _cells(slot), np.dtype(np.float32).itemsize
 
         def fill(memory: StateMemory, launch: Launch) -> None:
-            height, width = launch.shape
-            pixels = height * width
+            pixels = math.prod(shape_of_level(memory.shape, slot.level))
             address = self._address(at, memory.ring(slot.key), np.float32, cells * pixels, writes=k == 0)
             self.words[at] = address + (memory.cell(slot.key, k) * slot.planes + plane) * pixels * size
 

@@ -349,7 +349,7 @@ def load_state(tile: Tile, slot: StateSlot, plane: int, k: Array, out: Array) ->
     if not slot.image:
         np.copyto(out, flat[start], casting="same_kind")
         return
-    height, width = tile.task.memory.shape
+    height, width = tile.task.memory.ring(slot.key).shape[2:]
     if k.ndim == 0:
         picture = flat[start : start + height * width].reshape(height, width)
         np.copyto(out, picture[tile.rows, tile.columns], casting="same_kind")
@@ -372,8 +372,8 @@ def sample_state(
     tile: Tile, source: tuple[StateSlot, int, Array], at: tuple[Array, Array], out: Array, scratch: SampleScratch
 ) -> None:
     """Samples a plane of a slot as it was k ticks ago (`source`: slot, plane, k)."""
-    size = tile.task.memory.shape
-    flat = tile.task.memory.ring(source[0].key).reshape(-1)
+    ring = tile.task.memory.ring(source[0].key)
+    size, flat = ring.shape[2:], ring.reshape(-1)
     (x, y), (columns, rows, rest) = at, scratch
     locate(x, size[1], 1, 0, columns)
     locate(y, size[0], size[1], tile.task.start(*source), rows)

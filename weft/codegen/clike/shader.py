@@ -28,6 +28,13 @@ class LaunchExtent(Enum):
     POINTS = "points"
 
 
+class LevelExtent(NamedTuple):
+    """A side of the images of a level, in a launch over other pixels."""
+
+    level: int
+    extent: LaunchExtent
+
+
 class Past(NamedTuple):
     """The value k ticks ago of a slot that is one number a plane."""
 
@@ -36,7 +43,7 @@ class Past(NamedTuple):
     k: int
 
 
-Source: TypeAlias = Scalar | LaunchExtent | Head | Past | PictureWord
+Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | Past | PictureWord
 
 
 @dataclass(frozen=True, slots=True)

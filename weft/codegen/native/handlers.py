@@ -417,18 +417,19 @@ def _read(w: _Handler, name: str) -> LlvmValue:
             size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
             last, places = w.bits_sub(size, w.bits(1)), w.lane_numbers(w.put(f"add i64 {w.in_entry(w.pixel)}, %at"))
             inside = LlvmValue(w.put(f"icmp ult {w.types['u32']} {places.text}, {last.text}"), "bool")
-            return far_gather(w, w.word(w.given(_RING, 2)), w.read(3, "u32"), w.select(inside, places, last))
+            sides = Word.WIDTH, Word.HEIGHT
+            return far_gather(w, w.word(w.given(_RING, 2)), w.read(3, "u32"), w.select(inside, places, last), sides)
         case "_sample":
-            cell, raster = w.word(w.given(_CELL, 2)), Raster(Word.WIDTH, Word.HEIGHT, 1)
-            return between_four(w, raster, w.read_node(3), w.read_node(4), lambda at: w.gather(cell, at))
+            cell, raster = w.word(w.given(_CELL, 2)), Raster(w.given(_WIDE, 3), w.given(_HIGH, 4), 1)
+            return between_four(w, raster, w.read_node(5), w.read_node(6), lambda at: w.gather(cell, at))
         case "_sample_row":
-            raster = Raster(Word.WIDTH, Word.HEIGHT, 1)
-            return between_rows(w, raster, w.read_node(3), w.read_node(4), w.word(w.given(_CELL, 2)))
+            raster = Raster(w.given(_WIDE, 3), w.given(_HIGH, 4), 1)
+            return between_rows(w, raster, w.read_node(5), w.read_node(6), w.word(w.given(_CELL, 2)))
         case "_sample_at":
-            ring, raster = w.word(w.given(_RING, 2)), Raster(Word.WIDTH, Word.HEIGHT, 1)
+            ring, raster = w.word(w.given(_RING, 2)), Raster(w.given(_WIDE, 4), w.given(_HIGH, 5), 1)
             number = w.read(3, "u32")
-            x, y = w.read_node(4), w.read_node(5)
-            return between_four(w, raster, x, y, lambda at: far_gather(w, ring, number, at))
+            x, y = w.read_node(6), w.read_node(7)
+            return between_four(w, raster, x, y, lambda at: far_gather(w, ring, number, at, raster[:2]))
         case "_history":
             return w.gather(w.word(w.given(_HISTORY, 2)), w.read(3, "u32"), source=DOUBLE)
         case "_picture":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.codegen.native.graph import cost
 from weft.codegen.native.target import (
-    CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
+    CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word, extents_of
 )
 from weft.codegen.native.writer import FunctionWriter, ValueWriter
 from weft.codegen.values import Line, LoopBody, Node, operands
@@ -159,8 +159,9 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     """An image slot k ticks ago, sampled."""
     slot, plane, (k, x, y) = w.kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
-    raster = Raster(Word.WIDTH, Word.HEIGHT, 1)
-    if address is not None and w.lanes > 1 and w.graph.section.rate == Rate.ELEMENT:
+    raster = Raster(*extents_of(slot, w.kernel.level), 1)
+    is_here = slot.level == w.kernel.level and w.graph.section.rate == Rate.ELEMENT
+    if address is not None and w.lanes > 1 and is_here:
         # Along an axis that no remap moves, the pixel itself is read: half as many values.
         if y.op == "line" and y.attr == _OWN_ROW:
             columns = _locate(w, x, raster.width, w.bits(raster.stride))
@@ -235,11 +236,13 @@ def cell_numbers(w: ValueWriter, ring: RingShape, head: str, plane: LlvmValue, k
     return w.bits_add(w.bits_mul(cell, ring.planes), plane)
 
 
-def far_gather(w: ValueWriter, address: str, number: LlvmValue, at: LlvmValue) -> LlvmValue:
-    """Elements of the planes of a ring, with a plane for each lane. The index has 64 bits, as a ring of pictures can
-    have more elements than 32 bits count."""
+def far_gather(
+    w: ValueWriter, address: str, number: LlvmValue, at: LlvmValue, sides: tuple[Field, Field]
+) -> LlvmValue:
+    """Elements of the planes of a ring of images with these sides, with a plane for each lane. The index has 64 bits,
+    as a ring of pictures can have more elements than 32 bits count."""
     wide, bits = "i64" if w.is_scalar else f"<{w.lanes} x i64>", w.types["u32"]
-    size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
+    size = w.bits_mul(*map(w.word_as_bits, sides))
     number, size, at = (LlvmValue(w.put(f"sext {bits} {each.text} to {wide}"), "u32") for each in (number, size, at))
     start = w.put(f"mul {wide} {number.text}, {size.text}")
     return w.gather(address, LlvmValue(w.put(f"add {wide} {start}, {at.text}"), "u32"), wide)
@@ -257,13 +260,15 @@ def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | Non
     is_before = w.put(f"icmp slt i64 {cell}, 0")
     cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
     number = w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
-    size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
+    width, height = map(w.word, extents_of(slot, w.kernel.level))
+    size = w.put(f"mul i64 {width}, {height}")
     return w.element(w.word(Ring(slot.key)), w.put(f"mul i64 {number}, {size}"))
 
 
 def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
     """Elements of an image slot k ticks ago, with a k for each lane."""
-    return far_gather(w, w.word(Ring(slot.key)), _cell_numbers(w, slot, plane, k), at)
+    sides = extents_of(slot, w.kernel.level)
+    return far_gather(w, w.word(Ring(slot.key)), _cell_numbers(w, slot, plane, k), at, sides)
 
 
 def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:

@@ -220,6 +220,21 @@ class ImageCell:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelWord:
+    """An extent of the images of a level, in a launch over pixels of another one."""
+
+    level: int
+    what: Literal["width", "height"]
+
+
+def extents_of(slot: StateSlot, level: int) -> tuple[Field, Field]:
+    """The words with the width and the height of the images of a slot, in a launch over the pixels of a level."""
+    if slot.level == level:
+        return Word.WIDTH, Word.HEIGHT
+    return LevelWord(slot.level, "width"), LevelWord(slot.level, "height")
+
+
+@dataclass(frozen=True, slots=True)
 class Ring:
     """The address of all cells of an image slot."""
 
@@ -249,7 +264,7 @@ class PictureWord:
     what: Literal["pixels", "width", "height"]
 
 
-Field: TypeAlias = Word | Line | ImageCell | Ring | Head | History | PictureWord
+Field: TypeAlias = Word | Line | ImageCell | LevelWord | Ring | Head | History | PictureWord
 
 _ADDRESSES = frozenset({Word.OUT, Word.SCALARS, Word.NUMBERS, Word.SCRATCH})
 
@@ -258,7 +273,7 @@ def is_address(field: Field) -> bool:
     """Whether a word holds an address; otherwise it is a number."""
     if isinstance(field, Word):
         return field in _ADDRESSES
-    return field.what == "pixels" if isinstance(field, PictureWord) else not isinstance(field, Head)
+    return field.what == "pixels" if isinstance(field, PictureWord) else not isinstance(field, (Head, LevelWord))
 
 
 @dataclass(frozen=True, slots=True)

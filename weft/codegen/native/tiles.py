@@ -20,7 +20,7 @@ from weft.codegen.native.graph import Graph, costs
 from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import (
-    SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, single
+    SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of, single
 )
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
 from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, Section, needed, operands
@@ -393,14 +393,15 @@ class _SectionRecords(Records):
             return f"_{node.op}", [*places, channel, *words]
         slot, plane, (k, *where) = self._kernel.slot(node.attr.slot), node.attr.plane, words
         ticks, name = node.args[0], "_sample" if where else "_past"
+        sides = [fields[side] for side in extents_of(slot, self._kernel.level)] if where else []
         if slot.image and ticks.op == "const":
             name += "_row" * (bool(where) and where[1] >= 0)
-            return name, [fields[ImageCell.back(slot, plane, ticks.attr)], *where]
+            return name, [fields[ImageCell.back(slot, plane, ticks.attr)], *sides, *where]
         cells = self.tile()
         self._free.append(cells)
         self.record(to, "_cells", cells, k, fields[Head(slot.key)], slot.depth, slot.planes, plane)
         ring: Field = Ring(slot.key) if slot.image else History(slot.key)
-        return f"{name}_at" if slot.image else "_history", [fields[ring], cells, *where]
+        return f"{name}_at" if slot.image else "_history", [fields[ring], cells, *sides, *where]
 
     # Loops.
 
