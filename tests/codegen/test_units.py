@@ -96,6 +96,40 @@ def test_a_number_is_tuned(edit: tuple[str, str]) -> None:
     assert are_tuned(before, again)
 
 
+IMAGES = """
+cloud = noise(me@x * 6.5, me@y * 4.75) * 0.5
+kept = image(cloud)
+soft = kept(me@x ~ me@x + 0.25) + cloud * 0.75 + kept * 0.75
+louder = soft * 1.5
+again = image(louder)
+trail = max(again(me@y ~ me@y * 0.875), prev(trail) * 0.625)
+display(trail + cloud * 0.375)
+"""
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("6.5", "6.25"),  # within an image
+        ("0.25", "0.125"),  # where it is read
+        ("cloud * 0.75", "cloud * 0.7"),  # beside it, in a stage
+        ("kept * 0.75", "kept * 0.7"),
+        ("soft * 1.5", "soft * 1.75"),
+        ("0.875", "0.8"),
+        ("0.625", "0.6"),
+        ("cloud * 0.375", "cloud * 0.3"),  # beside it, in the picture
+    ],
+)
+def test_a_number_of_a_picture_with_images_is_tuned(edit: tuple[str, str]) -> None:
+    kept, text = KeptBuild(), IMAGES.replace(*edit)
+    before, alone = built(IMAGES, kept), built(text)
+    assert len(before.units[0].kernel.stages) == 2
+    after = built(text, kept)
+    assert not unlike(alone, after)
+    assert are_tuned(before, after)
+    assert not unlike(before, built(IMAGES, kept))
+
+
 @pytest.mark.parametrize(
     "edit",
     [

@@ -36,6 +36,8 @@ VALUES = (
     "cos({0} / {1} * me@x + me@time)",
     "(0 - {0}) * me@x + exp({1} * 800) * me@y",
     "prev(c0) * {0} + me@x * {1}",
+    "image(c0 * {0} + me@x)(me@x ~ me@x + {1}) + c0 * {2}",
+    "image(me@x * me@y * {0}) * {1} + me@x * me@y * {0} * {1}",
     "max(prev(c1) * {0}, turned(me@x))",
     "turned(me@y, {0}) + turned(me@x * {1}, {2})",
     "sum(<me@x * {0} + i * {1} for i in (1 to 3)>)",

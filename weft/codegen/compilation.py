@@ -16,8 +16,8 @@ from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import error
 from weft.ir.constants import current
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
-    depending_on_loop, depth_first, known_of, rewrite, topological
+    Expr, KnownRewrites, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, Replacements, SlotPlane,
+    StrandRef, Update, depending_on_loop, depth_first, known_of, rewrite, topological
 )
 from weft.ir.rates import Rate, RateAnalysis
 from weft.names import is_sound
@@ -216,7 +216,7 @@ def compile_kernel(
 
     Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
     place that the text gives it. The `pool` of the expressions has their names; `rate` has their rates, if these are
-    known. What has built it is appended to `builders`, unless it has stages.
+    known. What has built its stages and then the rest of it is appended to `builders`.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
@@ -227,7 +227,7 @@ def compile_kernel(
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
     if any(not slot.outlives for slot in lowered.slots):
-        return _staged(lowered, spec, optimise, pool, rate)
+        return _staged(lowered, spec, optimise, pool, rate, builders)
     builder = KernelBuilder(lowered, rate, pool, points=False, builders=builders)
     sections = builder.sections(lowered.ordered, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
@@ -240,7 +240,8 @@ _IMAGES_OF_A_STAGE = 6
 
 
 def _staged(
-    lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, rate: Mapping[Expr, Rate]
+    lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, rate: Mapping[Expr, Rate],
+    builders: list[KernelBuilder] | None,
 ) -> Kernel:  # fmt: skip
     """The kernel of a picture that reads images of its own tick. They are computed by its stages, each of which has the
     images of one size that need those of earlier stages only."""
@@ -264,7 +265,7 @@ def _staged(
         part = replace(lowered, outputs=(), exposed=(), films=(), updates=tuple(values[key] for key in step))
         name = f"{lowered.name}: images {number}"
         level = images[step[0]]
-        made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name)
+        made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name, builders)
         stages.append(replace(made, level=level))
         if pool is not None and optimise and not level:
             # What an image holds is not computed again where it is needed at the pixel itself, but for what is computed
@@ -273,7 +274,7 @@ def _staged(
             held = {values[key].value: key for key in step if rate[values[key].value] == Rate.ELEMENT}
             known |= {value: pool.make("state", (now,), SlotPlane(key, 0)) for value, key in held.items()}
     rest = replace(lowered, exposed=(), films=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
-    last = _part_of_picture(rest, spec, optimise, pool, known, None)
+    last = _part_of_picture(rest, spec, optimise, pool, known, None, builders)
     parts = (*stages, last)
     return replace(
         last,
@@ -290,21 +291,24 @@ def _slots_read(value: Expr) -> set[str]:
 
 
 def _part_of_picture(
-    part: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, known: Mapping[Expr, Expr], stage: str | None
-) -> Kernel:
+    part: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, known: Mapping[Expr, Expr], stage: str | None,
+    builders: list[KernelBuilder] | None,
+) -> Kernel:  # fmt: skip
     """The kernel of a part of a picture: of the `stage` of this name, or the last one. Expressions that are `known`
     are read instead."""
+    read_instead = KnownRewrites()
     if pool is not None and known:
         own = pool  # not None in the function
 
         def read(node: Expr, args: tuple[Expr, ...]) -> Expr:
             return known.get(node) or own.with_args(node, args)
 
-        part = rewrite(part, own, {value.op for value in known}, read)
+        part = rewrite(part, own, {value.op for value in known}, read, known=read_instead)
     rate = RateAnalysis(spec, part.slots).of(part.nodes)
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
-    builder = KernelBuilder(part, rate, pool, points=False)
+    builder = KernelBuilder(part, rate, pool, points=False, builders=builders)
+    builder.made_of = read_instead.results
     sections = builder.sections(part.ordered, [output.value for output in part.outputs], updates, optimise)
     if stage is None:
         return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
@@ -394,6 +398,8 @@ class KernelBuilder:
         self.slots: set[str] = set()
         self.writers: list[SectionWriter] = []
         """What has built each section."""
+        self.made_of: Mapping[Expr, Expr] = Replacements()
+        """The expressions that it is built of instead of some others."""
 
     def sections(
         self, nodes: Sequence[Expr], outputs: list[Expr], updates: list[tuple[Rate, Update]], optimise: bool

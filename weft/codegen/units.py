@@ -101,7 +101,7 @@ class _Made:
     def with_values(self, new: Mapping[Expr, float], users: Mapping[Expr, Iterable[Expr]]) -> _Made | None:
         """The unit with other values of constants, by those that use them; None if these are not all operands in the
         kernels."""
-        if self.unit.kernel.stages or not new.keys().isdisjoint(self.lowered.roots):
+        if not new.keys().isdisjoint(self.lowered.roots):
             return None
         uses: dict[ConstantUse, float] = {}
         for constant, value in new.items():
@@ -114,6 +114,7 @@ class _Made:
     def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
         """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
         gone, came = set(changes.gone), set(changes.came)
+        # In a stage, two expressions may have become one that are not one in the IR, as plain constants may.
         found = None if self.unit.kernel.stages else tuning(self.lowered, lowered, gone, came)
         if found is None:
             return None
@@ -146,7 +147,10 @@ def _with_constants(
         for section, writer in zip(kernel.sections, builder.writers, strict=True):
             new = dict[int, float]()
             for (user, place), value in uses.items():
-                if operands := [first + place for first in writer.first_operands(user)]:
+                node = builder.made_of.get(user, user)
+                # What an image holds is made of no constants where it is read.
+                is_made = node.op == user.op and node.attr == user.attr and node.args[place] is user.args[place]
+                if is_made and (operands := [first + place for first in writer.first_operands(node)]):
                     new |= dict.fromkeys(operands, value)
                     missing.discard((user, place))
             sections.append(section.with_constants(new) if new else section)
@@ -159,9 +163,10 @@ def _with_constants(
 def _with_kernels(unit: Unit, kernels: Iterable[Kernel]) -> Unit:
     """The unit with other kernels instead of its own, in their order."""
     given = iter(kernels)
+    stages = tuple(next(given) for _ in unit.kernel.stages)
     made = replace(
         unit,
-        kernel=next(given),
+        kernel=replace(next(given), stages=stages),
         points={strand: next(given) for strand in unit.points},
         feeds=next(given) if unit.feeds else None,
         films=next(given) if unit.films else None,

@@ -247,12 +247,13 @@ class NativeExecutor:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
         plays = suits_series(kernel)
-        if tier == 1 and packed != plays and (made := self._again(kernel, packed)) is not None:
+        is_translated = packed != plays or kernel.tick == "never"
+        if tier == 1 and is_translated and (made := self._again(kernel, packed)) is not None:
             return made
         if not self._suits(kernel):
             return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
-        if packed == plays and kernel.tick != "never":
+        if not is_translated:
             return None
         if tier not in TIERS or (tier > 1 and not self._has_second(kernel)):
             return None
@@ -361,7 +362,7 @@ class NativeExecutor:
             code = self._kept.find((known[0].hash, packed))
             if code is not None:
                 return replace(code, layout=replace(code.layout, constants=known[1]))
-        return self._tiles.emit_again(kernel, packed) if packed else None
+        return None if suits_series(kernel) else self._tiles.emit_again(kernel, packed)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa, plays = self.processor.isa, suits_series(kernel)
