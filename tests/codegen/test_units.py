@@ -100,10 +100,9 @@ IMAGES = """
 cloud = noise(me@x * 6.5, me@y * 4.75) * 0.5
 kept = image(cloud)
 soft = kept(me@x ~ me@x + 0.25) + cloud * 0.75 + kept * 0.75
-louder = soft * 1.5
-again = image(louder)
+again = image(soft * 1.5)
 trail = max(again(me@y ~ me@y * 0.875), prev(trail) * 0.625)
-display(trail + cloud * 0.375)
+display(trail + delay(cloud * 0.375, 2, 3))
 """
 
 
@@ -117,7 +116,7 @@ display(trail + cloud * 0.375)
         ("soft * 1.5", "soft * 1.75"),
         ("0.875", "0.8"),
         ("0.625", "0.6"),
-        ("cloud * 0.375", "cloud * 0.3"),  # beside it, in the picture
+        ("cloud * 0.375", "cloud * 0.3"),  # beside it, in memory
     ],
 )
 def test_a_number_of_a_picture_with_images_is_tuned(edit: tuple[str, str]) -> None:

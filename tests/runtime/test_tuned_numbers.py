@@ -37,6 +37,7 @@ VALUES = (
     "(0 - {0}) * me@x + exp({1} * 800) * me@y",
     "prev(c0) * {0} + me@x * {1}",
     "image(c0 * {0} + me@x)(me@x ~ me@x + {1}) + c0 * {2}",
+    "image(sin(me@x * {0}) * {1} + me@y) + image(e: me@x * {0}) + delay(me@x * {1} + me@y, 1, {2} * 0 + 3)",
     "image(me@x * me@y * {0}) * {1} + me@x * me@y * {0} * {1}",
     "max(prev(c1) * {0}, turned(me@x))",
     "turned(me@y, {0}) + turned(me@x * {1}, {2})",

@@ -22,6 +22,10 @@ from weft.syntax.ast import (
 _DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold", "rises"}
 
 
+# Those of them that keep the value of their first argument, which decides nothing.
+_KEEPING = frozenset({"image", "delay"})
+
+
 class StaleError(Exception):
     """A number decides something that has been tuned before: what is kept was made for another value."""
 
@@ -82,7 +86,7 @@ def _open(statement: Binding | CallBinding | SpindleDefinition | OutputStatement
             case For(body=body):
                 waiting += body
             case Call() if node.name in _DECIDING:
-                pass
+                waiting += [arg.value for arg in node.args[:1] if node.name in _KEEPING and arg.label in (None, "e")]
             case _:
                 waiting += children(node)
 
