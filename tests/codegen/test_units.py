@@ -101,7 +101,8 @@ cloud = noise(me@x * 6.5, me@y * 4.75) * 0.5
 kept = image(cloud)
 soft = kept(me@x ~ me@x + 0.25) + cloud * 0.75 + kept * 0.75
 again = image(soft * 1.5)
-trail = max(again(me@y ~ me@y * 0.875), prev(trail) * 0.625)
+half = image(cloud * 0.4375, 1)(me@x ~ me@x * 0.9375)
+trail = max(half + again(me@y ~ me@y * 0.875), prev(trail) * 0.625)
 display(trail + delay(cloud * 0.375, 2, 3))
 """
 
@@ -115,6 +116,8 @@ display(trail + delay(cloud * 0.375, 2, 3))
         ("kept * 0.75", "kept * 0.7"),
         ("soft * 1.5", "soft * 1.75"),
         ("0.875", "0.8"),
+        ("0.4375", "0.4"),  # in an image of half the size
+        ("0.9375", "0.9"),
         ("0.625", "0.6"),
         ("cloud * 0.375", "cloud * 0.3"),  # beside it, in memory
     ],
@@ -122,7 +125,7 @@ display(trail + delay(cloud * 0.375, 2, 3))
 def test_a_number_of_a_picture_with_images_is_tuned(edit: tuple[str, str]) -> None:
     kept, text = KeptBuild(), IMAGES.replace(*edit)
     before, alone = built(IMAGES, kept), built(text)
-    assert len(before.units[0].kernel.stages) == 2
+    assert len(before.units[0].kernel.stages) == 3
     after = built(text, kept)
     assert not unlike(alone, after)
     assert are_tuned(before, after)
