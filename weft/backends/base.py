@@ -325,6 +325,11 @@ class KernelCompiler(ABC):
         tier takes longer to compile and runs faster: `upgrade` takes it. None if there is no such tier."""
         return None
 
+    def is_at_hand(self, unit: Unit) -> bool:
+        """Whether a unit can run soon: False if a compiler of the device has to make a program for it first, which
+        takes tenths of seconds."""
+        return True
+
     def code_serves_again(self, unit: Unit) -> bool:
         """Whether better code for a translated unit, which is still to be made, will also serve those that differ from
         it in constants only."""

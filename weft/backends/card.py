@@ -78,6 +78,13 @@ class ProgramWriter:
         stages = tuple(self._over_picture(stage, False) for stage in unit.kernel.stages)
         return ShaderCode(self._over_picture(unit.kernel, packs), points, stages)
 
+    def knows(self, unit: Unit, packed: bool) -> bool:
+        """Whether what draws a unit is that of one of the last units, but for its numbers."""
+        packs = packed and bool(unit.kernel.outputs)
+        kernels = ((unit.kernel, packs), *((stage, False) for stage in unit.kernel.stages))
+        known = [(kernel, self._written.find((structure_hash(kernel), form))) for kernel, form in kernels]
+        return all(found is not None and found[0].numbers(kernel) is not None for kernel, found in known)
+
     def over_points(self, kernel: Kernel) -> Shader:
         """The program of a kernel over points. Raises UnsuitableError."""
         return self._numbered(kernel, "points", lambda found: Forms(self._dialect.over_points(kernel, found))).drawn
@@ -344,6 +351,9 @@ class CardBackend(Backend):
 
     def unsuitable(self, unit: Unit) -> str | None:
         return problem_of(lambda: self.writer.code(unit, self.packed))
+
+    def is_at_hand(self, unit: Unit) -> bool:
+        return self.writer.knows(unit, self.packed)
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
@@ -644,6 +654,9 @@ class CardAudio(CardBackend):
 
     def rehearsing(self) -> Backend:
         return CpuAudio(VectorExecutor.name)
+
+    def is_at_hand(self, unit: Unit) -> bool:
+        return True  # a sound fades from one program to the next, which may take its time
 
     def unsuitable(self, unit: Unit) -> str | None:
         return problem_of(lambda: sound_translated(unit.kernel, self.writer))

@@ -74,6 +74,27 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
     return f"{small}, and a graphics card {there * 1e3:.2g} ms before it has answered"
 
 
+# Whether the CPU draws while the driver of a card makes a program.
+
+# The share of the time for a frame that it may take, and how many times as long as machine code the list of calls takes
+# that is ready at once.
+_SHARE, _FIRST_TIER = 0.5, 2.0
+
+# Seconds in which a byte of what is remembered goes to or from a card.
+_MOVED = 1e-9
+
+
+def can_bridge(unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS) -> bool:
+    """Whether a CPU with this number of cores draws a subgraph that sweeps a shape (height, width) while the program of
+    a card is made: if it takes half of the seconds of a `frame` at most, and what is remembered moves in less than
+    one."""
+    if unit.loops or unit.kernel.strands:
+        return False  # it may take any time, or read what the card has computed
+    moved = sum(slot_bytes(slot, shape) for slot in unit.kernel.slots if slot.image and slot.outlives)
+    seconds = _FIRST_TIER * operations(unit.kernel, shape) * costs.cpu_operation / max(1, cores)
+    return seconds <= _SHARE * frame and moved * _MOVED <= frame
+
+
 # How much memory subgraphs need, checked before any is allocated.
 
 # Bytes for each pixel of a drawn picture, which has two buffers.

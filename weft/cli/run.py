@@ -122,6 +122,8 @@ _WINDOW = _WindowParam()
               help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
                    " first window is and stays.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
+@click.option("--no-stand-in", is_flag=True,
+              help="Where a graphics card draws, the processor does not draw a new picture until the card is ready.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
 @click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after S seconds.")
@@ -169,6 +171,7 @@ class _RunOptions:
     monitor: int | None
     windows: tuple[tuple[str, WindowOptions], ...]
     threads: int | None
+    no_stand_in: bool
     headless: bool
     terminal: bool
     duration: float | None
@@ -203,7 +206,7 @@ class _RunOptions:
             sizes = {name: window.size for name, window in self.windows if name and window.size is not None}
             setup = Setup(
                 str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes,
-                permissions=self.permissions,
+                permissions=self.permissions, bridges=not self.no_stand_in,
             ).decided()  # fmt: skip
         for line in warnings_of(setup.choices or {}):
             say(line)

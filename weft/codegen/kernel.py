@@ -421,6 +421,8 @@ class Unit:
     """Computes the times of the films that it shows, before each tick."""
     borrowed: frozenset[str] = frozenset()
     """The keys of the slots that another unit advances."""
+    bridges: bool = False
+    """Whether the code is for the CPU, until the device that should run it is ready."""
 
     def coded_for(self, name: str) -> Unit:
         """The unit without code of any other backend than the one of this name."""

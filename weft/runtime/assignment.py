@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.backends.select import Choice, stays_on_cpu
+from weft.backends.select import Choice, can_bridge, stays_on_cpu
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 
@@ -105,6 +105,25 @@ class BackendAssignment:
             elif (reason := self._unsuitable(unit, candidate)) is not None:
                 self.pass_over(unit, candidate, reason)
 
+    def bridge(
+        self, unit: Unit, shape: tuple[int, int], frame: float, is_awaited: bool = False
+    ) -> BackendSlot | None:
+        """What runs a unit that sweeps a shape (height, width) until its device has a program for it; None if the
+        device does not have to be waited for, or nothing can. `frame` is the time for one in seconds; `is_awaited` says
+        that the driver is still making the program."""
+        left = self.left(unit.subgraph.context)
+        on_cpu = next((each for each in left if each.choice.is_cpu), None)
+        if on_cpu is None or left[0] is on_cpu or (not is_awaited and left[0].backend.is_at_hand(unit)):
+            return None
+        choice, cores = left[0].choice, hardware.cores()
+        if not choice.requested and stays_on_cpu(unit, shape, cores, choice.costs) is not None:
+            return None
+        return on_cpu if can_bridge(unit, shape, frame, cores, choice.costs) else None
+
+    def named(self, context: str, name: str) -> BackendSlot | None:
+        """The candidate of this name, as in `--backend`, unless it is lost."""
+        return next((each for each in self.left(context) if each.choice.name == name), None)
+
     def placed(self, unit: Unit, shape: tuple[int, int]) -> tuple[Choice, str] | None:
         """What runs a unit, and why; None if nothing can."""
         reason: str | None = None
@@ -120,8 +139,8 @@ class BackendAssignment:
         what it cannot run."""
         if candidate.choice.is_cpu or self._next_after(candidate) is None:
             return None
-        if unit.code is not None and unit.code_of == candidate.choice.name:
-            return None  # who has translated it has looked; and to write a program takes long
+        if unit.bridges or (unit.code is not None and unit.code_of == candidate.choice.name):
+            return None  # it is found out where it is translated: to write a program takes long
         found = self._unsuitable(unit, candidate)
         if found is None and not candidate.choice.requested:
             found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)

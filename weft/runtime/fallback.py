@@ -103,9 +103,16 @@ def moves(loader: ProgramLoader, loaded: LoadedProgram, units: Iterable[Unit]) -
     translated = {unit.hash: unit for unit in units}
     bridges = [part for part in loaded.runner.all_parts if part.bridges]
     return tuple(
-        Migration(loaded, part, _moved(loader, loaded, replace(part, unit=translated.get(part.unit.hash, part.unit))))
+        Migration(loaded, part, _moved(loader, loaded, replace(part, unit=_translated(part.unit, translated))))
         for part in bridges
     )
+
+
+def _translated(unit: Unit, known: Mapping[str, Unit]) -> Unit:
+    """A unit for the device that should run it, with the code of the one that is known by its hash."""
+    found = known.get(unit.hash)
+    code, name = (None, "") if found is None else (found.code, found.code_of)
+    return replace(unit, code=code, code_of=name, bridges=False)
 
 
 def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) -> RunningSubgraph | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,8 +91,14 @@ class LoadedProgram:
     @property
     def bridged(self) -> CompiledProgram:
         """The units that should run on a device that is not ready for them yet."""
-        units = (replace(part.unit, code=None) for part in self.runner.all_parts if part.bridges)
+        parts = (part for part in self.runner.all_parts if part.bridges)
+        units = (replace(part.unit, code=None, code_of="", bridges=False) for part in parts)
         return replace(self.compiled, units=tuple(units))
+
+    @property
+    def bridging(self) -> tuple[str, ...]:
+        """The names of the subgraphs that the CPU runs until their device is ready."""
+        return tuple(part.unit.subgraph.name for part in self.runner.all_parts if part.bridges)
 
     @property
     def stand_ins(self) -> frozenset[str]:
@@ -123,6 +129,8 @@ class ProgramLoader:
     """Whether programs are only tried out: then no device is opened."""
     offline: bool = False
     """Whether programs are rendered, which is not in a hurry."""
+    bridges: bool = False
+    """Whether the CPU draws until the driver of a card has made a program."""
     decoded: Mapping[str, str] = field(default_factory=dict)
     """The files of sounds that another process has decoded, by their names."""
     _assignment: BackendAssignment | None = None
@@ -183,12 +191,19 @@ class ProgramLoader:
                     self.assignment.lose(backend, failure.reason)
 
     def translate(
-        self, compiled: CompiledProgram, known: Mapping[str, Unit] = MappingProxyType({})
+        self, compiled: CompiledProgram, known: Mapping[str, Unit] = MappingProxyType({}),
+        awaited: Container[str] = frozenset(),
     ) -> CompiledProgram:
         """The program with code translated by the backends, as far as that can be done in another process. Units are
-        `known`, by their hashes, if they have been translated before."""
+        `known`, by their hashes, if they have been translated before. Drivers still make the programs of the structures
+        that are `awaited`."""
         def translated(unit: Unit) -> Unit:
             before = known.get(unit.hash)
+            if (bridge := self._bridge(unit, compiled, awaited)) is not None:
+                if before is not None and before.bridges and before.code_of == bridge.choice.name:
+                    return replace(unit, code=before.code, code_of=before.code_of, bridges=True)
+                with suppress(Exception):
+                    return replace(bridge.translated(unit), bridges=True)
             for candidate in self.candidates(unit, compiled):
                 if before is not None and before.code_of == candidate.choice.name:
                     return replace(unit, code=before.code, code_of=before.code_of)
@@ -201,6 +216,13 @@ class ProgramLoader:
         parsing, graph, kernels = compiled.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(compiled, units=units, took=took)
+
+    def _bridge(self, unit: Unit, compiled: CompiledProgram, awaited: Container[str]) -> BackendSlot | None:
+        """What draws a unit until its device is ready; None if nothing has to."""
+        if not self.bridges or not compiled.contexts[unit.subgraph.context].sweeps_plane:
+            return None
+        shape, frame = _shape(unit, compiled, compiled.size), 1 / compiled.settings["fps"]
+        return self.assignment.bridge(unit, shape, frame, structure_hash(unit.kernel) in awaited)
 
     def translate_best(self, compiled: CompiledProgram) -> CompiledProgram:
         """The program with code of the second tier for each unit whose first candidate has that tier."""
@@ -313,6 +335,11 @@ class ProgramLoader:
     def _made(self, unit: Unit, compiled: CompiledProgram, env: Env, runner: ProgramRunner) -> RunningSubgraph:
         """A unit, loaded by the first backend that can. If none can, raises the error of the first."""
         first: WeftError | None = None
+        bridge = self.assignment.named(unit.subgraph.context, unit.code_of) if unit.bridges else None
+        if bridge is not None:
+            backend = self._acting(bridge.backend)
+            with suppress(WeftError):
+                return RunningSubgraph(unit, backend, backend.compile_subgraph(unit, env, runner), bridges=True)
         for candidate in self.candidates(unit, compiled):
             backend = self._acting(candidate.backend)
             try:
@@ -613,8 +640,8 @@ class Programs:
 class Setup:
     """How the texts of a performance are compiled and run, for all its processes. `name` is the file; `asked` is
     `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch, and `sizes` are those of
-    further pictures, by their targets. `permissions` say what texts may open. `choices` follow from these, once for
-    all processes."""
+    further pictures, by their targets. `permissions` say what texts may open. `bridges` says whether the CPU draws
+    until a card is ready. `choices` follow from these, once for all processes."""
 
     name: str
     asked: str | None = None
@@ -623,6 +650,7 @@ class Setup:
     choices: Mapping[str, Choice] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     permissions: Permissions = DEFAULT_PERMISSIONS
+    bridges: bool = False
 
     def decided(self) -> Setup:
         """The same with its choices made, so that no other process looks for devices or decides differently. Raises
@@ -638,4 +666,5 @@ class Setup:
         a backend that is not available."""
         choices = self.decided().choices or {}
         registry = load_registry()
-        return contexts_of(registry, choices), ProgramLoader(choices, missing=unavailable(registry, choices))
+        loader = ProgramLoader(choices, missing=unavailable(registry, choices), bridges=self.bridges)
+        return contexts_of(registry, choices), loader

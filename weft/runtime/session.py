@@ -416,7 +416,10 @@ class Session:
                     # It cannot move, and is improved in place.
                     self._note_move(move.loaded)
             self.sound.improve(better.codes)
-            self.reporter.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
+            bridged = self.programs.running.bridging if self.programs.running is not None else ()
+            self.reporter.events.emit(
+                "tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3), bridged=bridged
+            )
         self._add_afterthought()
 
     def _add_afterthought(self) -> None:
@@ -722,7 +725,9 @@ class Session:
         contexts = dict.fromkeys(unit.subgraph.context for unit in running.compiled.units) if running else {}
         runs = " · ".join(f"{name} {choices[name].shown}" for name in contexts if name in choices)
         took = sum(self._entered.took) if self._entered is not None else 0.0
-        return f"{width}×{height} · compiled in {took:.0f} ms", runs
+        bridging = ", ".join(running.bridging) if running else ""
+        bridged = f"the processor draws {bridging} until the card is ready" if bridging else ""
+        return f"{width}×{height} · compiled in {took:.0f} ms", runs, bridged
 
     # --- sound ----------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import re
+import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,12 +76,24 @@ class LinkedPrograms:
 
     def __init__(self, graphics: Graphics) -> None:
         self.graphics = graphics
-        self._linked: RecentlyUsed[str, ShaderProgram] = RecentlyUsed(_PROGRAMS)
+        self._lock = threading.Lock()
+        self._linked: RecentlyUsed[str, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
 
     def of(self, shader: Shader) -> ShaderProgram:
-        """The program of a shader, which is linked if it is new. In a context of the graphics. Raises WeftError if the
-        driver refuses it."""
-        return self._linked.get_or_make(shader.text, lambda: ShaderProgram(self.graphics, shader))
+        """The program of a shader, which is linked if it is new; waits if another thread links it. In a context of the
+        graphics. Raises WeftError if the driver refuses it."""
+        with self._lock:
+            known = self._linked.find(shader.text)
+            made = known or Future[ShaderProgram]()
+            self._linked.keep(shader.text, made)
+        if known is None:
+            try:
+                made.set_result(ShaderProgram(self.graphics, shader))
+            except BaseException as failure:
+                made.set_exception(failure)
+                with self._lock:
+                    self._linked.forget(shader.text)
+        return made.result()
 
 
 _OWN_REFUSED = functools.partial(error, "driver-refused")

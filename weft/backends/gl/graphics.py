@@ -174,6 +174,8 @@ class _Entrance:
         self._lock = threading.RLock()
         self._depth = 0
         self._closed = False
+        self.owner: int | None = None
+        """The thread inside, by its identifier."""
 
     @contextmanager
     def entered(self) -> Iterator[ContextState]:
@@ -183,6 +185,7 @@ class _Entrance:
             if not self._depth:
                 self.context.enter()
             self._depth += 1
+            self.owner = threading.get_ident()
             try:
                 if self.place is None:
                     GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
@@ -193,6 +196,7 @@ class _Entrance:
             finally:
                 self._depth -= 1
                 if not self._depth:
+                    self.owner = None
                     # The state that other code expects which draws in the context, such as that of a window.
                     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
                     GL.glActiveTexture(GL.GL_TEXTURE0)
@@ -207,14 +211,16 @@ class _Entrance:
 
 
 class Graphics:
-    """Two contexts that share programs, textures and buffers, and the abilities of the driver."""
+    """Contexts that share programs, textures and buffers, and the abilities of the driver: one for drawing, and others
+    in which programs are made ready, each by one thread at a time."""
 
-    def __init__(self, preparing: Context, drawing: Context | None = None) -> None:
-        """Without a context for drawing, the other one is used until there is one. Raises GraphicsError."""
-        self._preparing = _Entrance(preparing)
-        self._drawing = _Entrance(drawing) if drawing is not None else self._preparing
+    def __init__(self, preparing: Context, drawing: Context | None = None, *more: Context) -> None:
+        """`more` contexts are for threads that make programs ready at the same time. Without a context for drawing, the
+        first one is used until there is one. Raises GraphicsError."""
+        self._preparing = [_Entrance(preparing), *map(_Entrance, more)]
+        self._drawing = _Entrance(drawing) if drawing is not None else self._preparing[0]
         self._gone: deque[tuple[Kind, int]] = deque()
-        with self._preparing.entered():
+        with self._preparing[0].entered():
             self.about = read_about()
         if self.about.number < (3, 3):
             raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and 3.3 is needed")
@@ -232,8 +238,12 @@ class Graphics:
 
     @contextmanager
     def preparing(self) -> Iterator[ContextState]:
-        """Enters the other context, from any thread. Its work is finished on leaving, so that it can be drawn with."""
-        with self._guarded(self._preparing) as place:
+        """Enters another context, from any thread: one in which no other thread is, if there is any. Its work is
+        finished on leaving, so that it can be drawn with."""
+        owners = [each.owner for each in self._preparing]
+        here = threading.get_ident()
+        at = owners.index(here) if here in owners else owners.index(None) if None in owners else 0
+        with self._guarded(self._preparing[at]) as place:
             yield place
             GL.glFinish()
 
@@ -277,7 +287,8 @@ class Graphics:
     def close(self) -> None:
         """Closes the contexts. Drawing after that raises GraphicsError."""
         self._drawing.close()
-        self._preparing.close()
+        for each in self._preparing:
+            each.close()
 
     def finish(self) -> None:
         """Waits until all commands have finished."""
@@ -329,4 +340,4 @@ def offscreen(number: int = 0) -> Graphics:
     """The graphics of a process without a window, on the device of this number. Raises GraphicsError if there are
     none."""
     egl = Egl(number)
-    return Graphics(egl.context(), egl.context())
+    return Graphics(egl.context(), egl.context(), egl.context())

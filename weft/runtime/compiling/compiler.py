@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from weft.backends.base import Env, as_array
 from weft.backends.launch import Floats, Getter, slot_bytes
-from weft.codegen.kernel import Unit
+from weft.codegen.kernel import Unit, structure_hash
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.sampled import header_of
@@ -482,6 +482,8 @@ class Compiler:
     """What the last program consists of, if it has passed its trial."""
     _tried: object = None
     """What the last sound depends on that has passed its trial."""
+    _awaited: dict[str, int] = field(default_factory=dict)
+    """The structures of kernels whose programs a driver makes, with the numbers of the requests for them."""
     _heard: object = None
     """What the last sound depends on about which there was nothing to say when it was listened to."""
 
@@ -508,7 +510,7 @@ class Compiler:
                 return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts, source)), reader.files)
             built = time.monotonic()
             untranslated = replace(made.compiled, file=name, sizes=self.setup.sizes)
-            compiled = self.loader.translate(untranslated, self._translated)
+            compiled = self.loader.translate(untranslated, self._translated, self._awaited)
             self._translated = {unit.hash: unit for unit in compiled.units}
             self._look_for_tuning(compiled, saved.moment)
             places = {**made.opened, **places_of(made.patch)}
@@ -519,6 +521,17 @@ class Compiler:
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
+
+    def translate_bridged(self, compiled: CompiledProgram, number: int) -> tuple[Unit, ...]:
+        """The units of what is bridged, for the devices that should run it. Until the request of this number is done
+        (`arrived`), they are bridged in the next texts, too."""
+        units = replace(self.loader, bridges=False).translate(compiled).units
+        self._awaited |= {structure_hash(unit.kernel): number for unit in units}
+        return units
+
+    def arrived(self, number: int) -> None:
+        """Notes that devices have the programs of all requests up to this number."""
+        self._awaited = {key: each for key, each in self._awaited.items() if each > number}
 
     def _look_for_tuning(self, compiled: CompiledProgram, moment: float) -> None:
         def first(structure: str) -> float:

@@ -58,11 +58,12 @@ class CompilerDiedError(Exception):
 @dataclass(frozen=True)
 class CompileRequest:
     """A text to compile, and the moment of the performance for its trial. Answers have the `number` of their
-    request."""
+    request. What was bridged is `arrived` on its devices up to the request of this number."""
 
     number: int
     saved: Saved
     moment: Moment
+    arrived: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,8 @@ class CompileProcess:
         self._unpacker = Unpacker()
         """Reads the programs of this process."""
         self._number = 0
+        self.arrived = 0
+        """The number of the last request whose bridged units are ready on their devices. For any thread."""
         self._listens_to: int | None = None
         """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
         self._heard: Heard | None = None
@@ -162,7 +165,7 @@ class CompileProcess:
     def ask(self, saved: Saved, moment: Moment) -> int:
         """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
         CompilerDiedError."""
-        self._send(CompileRequest(self._next_number(), saved, moment))
+        self._send(CompileRequest(self._next_number(), saved, moment, self.arrived))
         self._interrupt()  # in a pause, it may be at work for later texts, or listen
         return self._number
 
@@ -198,6 +201,11 @@ class CompileProcess:
         before it has begun."""
         began, process = self._began, self._process
         return None if began is None or process is None else process.spent - began
+
+    @property
+    def number(self) -> int:
+        """The number of the last request."""
+        return self._number
 
     @property
     def has_begun(self) -> bool:
@@ -560,6 +568,7 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
         yield compiler
         return
     try:
+        compiler.arrived(request.arrived)
         made = compiler.compile(request.saved)
         yield made
     except (EOFError, OSError, MemoryError):
@@ -579,6 +588,6 @@ def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Ite
     if isinstance(compiler, Compiler):
         with suppress(Exception):
             if request.bridged is not None:
-                translated = compiler.loader.translate(request.bridged).units
+                translated = compiler.translate_bridged(request.bridged, request.number)
             codes, refused = compiler.loader.improve(request.units, request.stand_ins)
     yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)

@@ -15,10 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from weft.child import Child
+from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import SETTLED, CompileResult, Saved, passes
-from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, Tried
+from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, OptimizeResult, Tried
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
@@ -131,6 +133,14 @@ class Remembered:
         self._made.move_to_end(_key(saved))
         return made
 
+    def coded(self, units: Mapping[str, Unit]) -> None:
+        """Notes code for the devices that should run some units, by their hashes, in the place of what bridged."""
+        for key, made in self._made.items():
+            compiled = made.compiled
+            if compiled is not None and any(unit.bridges and unit.hash in units for unit in compiled.units):
+                coded = tuple(units.get(unit.hash, unit) if unit.bridges else unit for unit in compiled.units)
+                self._made[key] = replace(made, compiled=replace(compiled, units=coded))
+
     def add(self, saved: Saved, made: CompileResult) -> None:
         """Remembers a result that has passed its trial."""
         self._made[_key(saved)] = made
@@ -180,6 +190,44 @@ class _Unheard:
     remembered: Remembered
 
 
+@dataclass(frozen=True)
+class _Move:
+    """What is to be made ready on its devices: what a program bridges, by the answer to the request of a number."""
+
+    text: str
+    loaded: LoadedProgram
+    improved: OptimizeResult
+    number: int
+
+
+class _Mover:
+    """A thread of its own for what waits for drivers: always the latest task."""
+
+    def __init__(self, work: Callable[[_Move], None]) -> None:
+        self._work = work
+        self._condition = threading.Condition()
+        self._task: _Move | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, task: _Move) -> None:
+        """Queues a task, in place of one that still waits."""
+        with self._condition:
+            self._task = task
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="weft-move", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                task, self._task = self._task, None
+                if task is None:
+                    self._thread = None
+                    return
+            with suppress(Exception):  # the bridge goes on
+                self._work(task)
+
+
 class _LookAhead:
     """The task of compiling the text that is likely to be asked for next."""
 
@@ -205,6 +253,11 @@ class CompileWorker:
         self._waiting: Saved | None = None
         self._at: Saved | None = None
         self._improvable: tuple[str, LoadedProgram] | None = None
+        self._mover = _Mover(self._move)
+        self._moved: LoadedProgram | None = None
+        """The last program whose bridged parts were handed to the mover."""
+        self._coded: dict[str, Unit] = {}
+        """The units that the mover has made ready, by their hashes, until they are remembered."""
         self.next_text: Callable[[], Saved | None] = lambda: None
         """Gives the text that is likely to be asked for next. The thread of the worker calls it."""
         self._refused_ahead: tuple[object, ...] = ()
@@ -316,7 +369,9 @@ class CompileWorker:
                 unheard = self._unheard
                 if unheard is not None and not self._process.listens_to(unheard.number):
                     unheard = self._unheard = None
-                settled = _IDLE if self._improvable is None else SETTLED
+                settled = _IDLE
+                if self._improvable is not None:
+                    settled = GLANCE if self._bridged_by(self._improvable[1]).units else SETTLED
                 was_notified = self._condition.wait(settled if unheard is None else GLANCE)
                 if not was_notified and unheard is not None:
                     return unheard
@@ -362,12 +417,19 @@ class CompileWorker:
                 self._process.change(setup)
             self._remembered, self._refused_ahead = Remembered(), ()
 
+    def _bridged_by(self, loaded: LoadedProgram) -> CompiledProgram:
+        """What a program bridges that has not been made ready on its device."""
+        return replace(loaded.compiled, units=()) if loaded is self._moved else loaded.bridged
+
     def _better(self, text: str, loaded: LoadedProgram) -> None:
-        """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
+        """Makes what a program bridges ready on its device, and then improves it, unless a text comes meanwhile. Raises
+        CompilerDiedError."""
         elsewhere = {unit.hash for unit in loaded.elsewhere}
         units = tuple(u for u in loaded.improvable if u.hash not in elsewhere & self._better_elsewhere)
-        bridged = loaded.bridged
-        if not units and not bridged.units:
+        bridged = self._bridged_by(loaded)
+        if bridged.units:
+            units = ()  # better code waits until nothing is saved for a moment
+        elif not units:
             return
         improved = self._process.improve(
             units, loaded.stand_ins, bridged, lambda: self._ended or self._waiting is not None
@@ -381,20 +443,39 @@ class CompileWorker:
             if unit.hash in improved.refused:
                 self._loader.assignment.stays(unit, improved.refused[unit.hash])
         started = time.perf_counter()
-        moved = moves(self._loader, loaded, improved.translated)
-        if improved.codes or moved:
+        if bridged.units:
+            self._mover.submit(_Move(text, loaded, improved, self._process.number))
+            self._moved = loaded
+            with self._condition:
+                self._improvable = self._improvable or (text, loaded)
+        elif improved.codes:
             loaded.upgrade(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)
                 tier = loaded.tier(improved.codes.keys())
-                self._finished.improvements.append(Improvement(text, tier, took, improved.codes, moved))
+                self._finished.improvements.append(Improvement(text, tier, took, improved.codes))
             self._wake.set()
+
+    def _move(self, task: _Move) -> None:
+        """Makes what a program bridges ready on its devices. For the thread of the mover: a driver may take long."""
+        started = time.perf_counter()
+        moved = moves(self._loader, task.loaded, task.improved.translated)
+        self._process.arrived = task.number
+        took = task.improved.took + (time.perf_counter() - started) * 1e3
+        with self._condition:
+            self._coded |= {move.new.unit.hash: move.new.unit for move in moved if move.new is not None}
+            tier = task.loaded.tier()
+            self._finished.improvements.append(Improvement(task.text, tier, took, {}, moved))
+        self._wake.set()
 
     def _attempt(self, saved: Saved) -> LoadResult | None:
         """The result of a text; None if it was given up for another one. A process that was killed, perhaps by mistake
         or by the system, gets a second try."""
         try:
+            with self._condition:
+                coded, self._coded = self._coded, {}
+            self._remembered.coded(coded)
             known = self._remembered.find(saved)
             if known is not None:
                 return load(saved, known, self._loader, self._programs.running, from_cache=True)

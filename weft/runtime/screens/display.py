@@ -141,7 +141,9 @@ class Display:
             handle = self.create(1, 1, "weft")
             if not handle:
                 raise GraphicsError(self.take_error() or "the display makes no context")
-            self._drawer = handle, Graphics(self.context(handle))
+            another = self.create(1, 1, "weft", handle)
+            more = [self.context(another)] if another else []
+            self._drawer = handle, Graphics(self.context(handle), None, *more)
         return self._drawer[1]
 
     def lend(self, window: Any) -> Graphics | None:
@@ -158,14 +160,16 @@ class Display:
         """The graphics of backends, if they have any: what they draw can be shown in every window."""
         return self._drawer[1] if self._drawer is not None else None
 
-    def create(self, width: int, height: int, title: str) -> Any:
-        """A hidden window, which shares its objects with the graphics of this display; None if GLFW makes none."""
+    def create(self, width: int, height: int, title: str, shared: Any = None) -> Any:
+        """A hidden window, which shares its objects with another window, or else with the graphics of this display;
+        None if GLFW makes none."""
         glfw.default_window_hints()
         for hint, value in (_HINTS | (_METAL_HINTS if self.device else _GL_HINTS)).items():
             glfw.window_hint(hint, value)
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
         with suppress_stderr():
-            return glfw.create_window(width, height, title, None, self._drawer[0] if self._drawer else None)
+            own = self._drawer[0] if self._drawer else None
+            return glfw.create_window(width, height, title, None, shared or own)
 
     def context(self, handle: Any) -> Context:
         """The graphics context of a window."""
