@@ -262,6 +262,21 @@ def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+def test_the_pictures_of_some_windows_serve_again(monkeypatch):
+    """Numbers are tuned in patches of several windows, whose images are pictures, too."""
+    emitted = []
+    make = tiles._emitted
+    monkeypatch.setattr(tiles, "_emitted", lambda name, *rest: emitted.append(name) or make(name, *rest))
+    pictures = [kernel_by(f"display(sin(me@x * {n + 2}) {'+ me@y * sin(me@time)' * n})") for n in range(1, 9)]
+    emitter = TileEmitter()
+    for made in pictures:
+        emitter.emit(made, True)
+    assert len(emitted) == 3 * len(pictures)
+    for made in pictures:
+        emitter.emit(made, True)
+    assert len(emitted) == 3 * len(pictures)
+
+
 def test_memory_of_values_serves_others_after_their_last_use():
     """However many columns and rows there are, few are needed at once."""
     count = 120

@@ -514,8 +514,9 @@ class SectionTiles:
         return replace(self, section=section, words=bytes(words), constants=constants)
 
 
-# How many sections are kept. Machine code soon takes the place of each list.
-_MOST_SECTIONS = 12
+# How many sections are kept: those of some windows with images, before and after an edit. If one too few were kept,
+# none would serve, since each save uses all of them in turn.
+_MOST_SECTIONS = 96
 
 
 class TileEmitter:
