@@ -273,6 +273,29 @@ def test_a_toggle_follows_at_once() -> None:
     assert desk.bank.value("on@v") == 1
 
 
+def test_a_menu_follows_at_once_to_the_nearest_of_its_numbers() -> None:
+    desk = Desk('#menu wave<v> = 2, "sine", "saw", "square" "wave"\n')
+    desk.knobs.learn("wave@v")
+    desk.frame(turn(16, 0))
+    desk.bank.set("wave@v", 2)  # by the mouse
+    found = []
+    for value in (1, 31, 32, 95, 96, 127):
+        desk.frame(turn(16, value))
+        found.append(desk.bank.value("wave@v"))
+    assert found == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_button_is_pressed_where_its_knob_passes_the_middle() -> None:
+    """Also by a key of a controller that sends nothing in between, and once only, however far the knob is turned."""
+    desk = Desk('#button hit<v> "hit"\n')
+    desk.knobs.learn("hit@v")
+    found = []
+    for value in (127, 90, 64, 63, 0, 127):
+        desk.frame(turn(16, value))
+        found.append(tuple(desk.bank.frame().values()))
+    assert found == [(1, 1), (1, 1), (1, 1), (0, 1), (0, 1), (1, 2)]
+
+
 def test_knobs_are_kept_beside_the_values(tmp_path: Path) -> None:
     desk = Desk(TEXT, tmp_path / "patch.weft")
     file = ValuesFile(tmp_path / "patch.weft", desk.bank, midi=desk.knobs)
