@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.drawing import (
-    Canvas, DrawPass, GlMemory, LinkedPrograms, PictureTextures, Points, Stages, planes_of
-)
+from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, Stages, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
+from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl
 from weft.codegen.kernel import Kernel

@@ -331,29 +331,30 @@ compute(trail@v(me@x ~ 0.{0}, me@y ~ mouse@y))
 
 
 def test_a_number_that_is_turned_links_no_program_and_shows_what_a_new_build_shows(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from weft.backends.gl import drawing
+    from weft.backends.gl import programs as gl_programs
 
     def made_of(*numbers: int) -> list[CompiledProgram]:
         compiler = Compiler.of(Setup("p.weft", asked="gl"))
         made = [compiler.compile(Saved(TURNED.format(n).encode(), 0.0)).compiled for n in numbers]
         return [each for each in made if each is not None]
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first, *others = made_of(3, 4, 7, 5, 8)
     (alone,) = made_of(8)
-    linked, programs = drawing.linked, list[object]()
+    linked, programs = gl_programs.linked, list[object]()
 
-    def linking(*given: Any) -> Any:
+    def linking(*given: Any, **more: Any) -> Any:
         programs.append(given)
-        return linked(*given)
+        return linked(*given, **more)
 
-    monkeypatch.setattr(drawing, "linked", linking)
+    monkeypatch.setattr(gl_programs, "linked", linking)
     # What plays does not write programs, which would hold up its frames: the process that compiles has written them.
     monkeypatch.setattr(ProgramWriter, "code", None)
     loader = loader_of("gl")
     loaded = loader.prepare(first, SIZE)
-    count = len(programs)
+    assert (count := len(programs)) > 0
     for each in others:
         loaded = loader.prepare(each, SIZE, loaded)
     assert len(programs) == count
@@ -374,7 +375,7 @@ def test_a_picture_that_is_too_large_is_refused(graphics: Graphics) -> None:
 
 
 def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Graphics) -> None:
-    from weft.backends.gl.drawing import ShaderProgram
+    from weft.backends.gl.programs import ShaderProgram
     from weft.codegen.glsl import fragment
 
     plasma = next(path for path in PICTURES_OF if path.stem == "plasma")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import re
-import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from weft.backends.base import PictureHandle
-from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample, refused
+from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executor import RecentlyUsed, Stillness
-from weft.backends.gl.graphics import GL, ContextState, Graphics, linked
+from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import (
     Buffer, BufferTexture, GlPicture, SoundTexture, Texture, TextureArray, bind, check_row
 )
@@ -28,88 +24,14 @@ from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, P
 from weft.backends.vm import Machine
 from weft.codegen import glsl
 from weft.codegen.clike.shader import Forms, Shader
-from weft.codegen.glsl import TILE, VERTEX, resampling
+from weft.codegen.glsl import TILE, resampling
 from weft.codegen.kernel import Kernel, Unit
-from weft.errors import WeftError, error
 from weft.ir.expr import StateSlot
 from weft.media.sounds import SIDES
 from weft.names import StrandRef
 
-# Compiling and linking. An error names the line of the patch.
-
-_Parts: TypeAlias = list[tuple[Any, "bytes | str"]]
-
 # The pictures and sounds that a program samples, by their names.
 _Sources: TypeAlias = Mapping[str, "Texture | SoundTexture"]
-
-# Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
-_LINE = re.compile(r"\b0[:(](\d+)")
-
-
-class ShaderProgram:
-    """A linked shader. Its samplers have texture units: images, then histories, pictures and external reads."""
-
-    def __init__(self, graphics: Graphics, shader: Shader) -> None:
-        """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
-        parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
-        self.number: Any = linked(parts, functools.partial(_refused, shader))
-        weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
-        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
-        self.units = {bound.name: at for at, bound in enumerate(sampled)}
-        GL.glUseProgram(self.number)
-        for name, unit in (*self.units.items(), *((name, at) for at, name in enumerate(shader.written_images))):
-            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
-        block = GL.glGetUniformBlockIndex(self.number, "Frame")
-        if block != GL.GL_INVALID_INDEX:
-            GL.glUniformBlockBinding(self.number, block, _FRAME)
-
-
-_FRAME = 0
-"""The binding point of the block of numbers."""
-
-# The programs of this many recent texts are kept: a text with other numbers has the same, and so has an undo.
-_PROGRAMS = 64
-
-
-class LinkedPrograms:
-    """The programs of recent texts."""
-
-    def __init__(self, graphics: Graphics) -> None:
-        self.graphics = graphics
-        self._lock = threading.Lock()
-        self._linked: RecentlyUsed[str, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
-
-    def of(self, shader: Shader) -> ShaderProgram:
-        """The program of a shader, which is linked if it is new; waits if another thread links it. In a context of the
-        graphics. Raises WeftError if the driver refuses it."""
-        with self._lock:
-            known = self._linked.find(shader.text)
-            made = known or Future[ShaderProgram]()
-            self._linked.keep(shader.text, made)
-        if known is None:
-            try:
-                made.set_result(ShaderProgram(self.graphics, shader))
-            except BaseException as failure:
-                made.set_exception(failure)
-                with self._lock:
-                    self._linked.forget(shader.text)
-        return made.result()
-
-
-_OWN_REFUSED = functools.partial(error, "driver-refused")
-"""The error for one of weft's own programs, from the driver's words."""
-
-
-def _drawing(fragment: bytes | str) -> _Parts:
-    return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
-
-
-def _refused(shader: Shader, words: str) -> WeftError:
-    # Some drivers put a heading before the error.
-    lines = [line for line in words.splitlines() if line.strip().strip("-")]
-    telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
-    found = _LINE.search(telling)
-    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")
 
 
 # State: images in textures, and a program that resizes them.
@@ -120,7 +42,7 @@ class Resizer:
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
-        self._program: Any = linked(_drawing(resampling().encode("ascii")), _OWN_REFUSED)
+        self._program: Any = linked(drawing(resampling().encode("ascii")), OWN_REFUSED)
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
@@ -270,7 +192,7 @@ class GlProgram:
         answers = self.strands.nothing() if begun is None else begun.answers
         GL.glUseProgram(self._program.number)
         self._block.fill(GL.GL_UNIFORM_BUFFER, words)
-        GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, _FRAME, self._block.number)
+        GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, FRAME, self._block.number)
         # Filling a texture binds it to the active unit, so all are filled before any is bound for the program.
         for bound in shader.histories:
             rows[bound.name].fill(memory.ring(bound.key))
@@ -507,8 +429,8 @@ def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
     if not graphics.about.computes or graphics.about.software:
         return False
     texture = Texture(graphics, (_SIDE, _SIDE))
-    drawn = linked(_drawing(_DRAWN), _OWN_REFUSED)
-    tiled = linked([(GL.GL_COMPUTE_SHADER, _TILED)], _OWN_REFUSED)
+    drawn = linked(drawing(_DRAWN), OWN_REFUSED)
+    tiled = linked([(GL.GL_COMPUTE_SHADER, _TILED)], OWN_REFUSED)
     try:
         GL.glUseProgram(drawn)
         slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))

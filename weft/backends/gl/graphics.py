@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -84,28 +84,6 @@ def is_software(renderer: str) -> bool:
 def plain(words: Any) -> str:
     """A driver's message as text."""
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
-
-
-def linked(parts: Sequence[tuple[Any, bytes | str]], refused: Callable[[str], Exception]) -> Any:
-    """A program of shaders, each with its kind. If the driver refuses it, raises what `refused` makes of the driver's
-    words."""
-    program = GL.glCreateProgram()
-    try:
-        for kind, text in parts:
-            part = GL.glCreateShader(kind)
-            GL.glShaderSource(part, text)
-            GL.glCompileShader(part)
-            GL.glAttachShader(program, part)
-            GL.glDeleteShader(part)  # it is freed with the program
-            if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
-                raise refused(plain(GL.glGetShaderInfoLog(part)))
-        GL.glLinkProgram(program)
-        if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
-            raise refused(plain(GL.glGetProgramInfoLog(program)))
-    except Exception:
-        GL.glDeleteProgram(program)
-        raise
-    return program
 
 
 # The contexts that weft draws in: one for the thread that draws, and one in which programs are made ready.

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from weft.backends.base import as_array
-from weft.backends.gl.graphics import GL, is_software, linked, plain
+from weft.backends.gl.graphics import GL, is_software, plain
+from weft.backends.gl.programs import linked
 from weft.backends.gl.textures import Texture
 from weft.errors import error
 from weft.runtime.screens.display import (

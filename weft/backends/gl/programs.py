@@ -1,0 +1,194 @@
+"""Programs of shaders: compiled and linked by the driver, and kept on disk as it has linked them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from weft.backends.card import refused
+from weft.backends.executor import RecentlyUsed
+from weft.backends.gl.graphics import GL, DriverInfo, Graphics, plain
+from weft.codegen.clike.shader import Shader
+from weft.codegen.glsl import VERTEX
+from weft.disk import cache_folder, keep, read_kept
+from weft.errors import WeftError, error
+
+Parts: TypeAlias = Sequence[tuple[Any, "bytes | str"]]
+"""The shaders of a program: the kind and the text of each."""
+
+FRAME = 0
+"""The binding point of the block of numbers."""
+
+OWN_REFUSED = functools.partial(error, "driver-refused")
+"""The error for one of weft's own programs, from the driver's words."""
+
+# Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
+_LINE = re.compile(r"\b0[:(](\d+)")
+
+# The programs of this many recent texts are kept: a text with other numbers has the same, and so has an undo.
+_PROGRAMS = 64
+
+
+def drawing(fragment: bytes | str) -> Parts:
+    """The parts of a program that draws over a whole picture."""
+    return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
+
+
+def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool = False) -> Any:
+    """A program of shaders; if it is `retrievable`, it can be had in the driver's own form. If the driver refuses it,
+    raises what `refused` makes of the driver's words. In a context."""
+    program = GL.glCreateProgram()
+    try:
+        for kind, text in parts:
+            part = GL.glCreateShader(kind)
+            GL.glShaderSource(part, text)
+            GL.glCompileShader(part)
+            GL.glAttachShader(program, part)
+            GL.glDeleteShader(part)  # it is freed with the program
+            if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
+                raise refused(plain(GL.glGetShaderInfoLog(part)))
+        if retrievable:
+            GL.glProgramParameteri(program, GL.GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL.GL_TRUE)
+        GL.glLinkProgram(program)
+        if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
+            raise refused(plain(GL.glGetProgramInfoLog(program)))
+    except Exception:
+        GL.glDeleteProgram(program)
+        raise
+    return program
+
+
+class ShaderProgram:
+    """A linked shader. Its samplers have texture units: images, then histories, pictures and external reads."""
+
+    def __init__(self, graphics: Graphics, shader: Shader) -> None:
+        """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
+        parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else drawing(shader.ascii)
+        kept = KeptProgram.of(graphics.about, parts)
+        self.number: Any = kept.read()
+        if self.number is None:
+            self.number = linked(parts, functools.partial(_refused, shader), retrievable=kept.is_possible)
+            kept.write(self.number)
+        weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
+        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
+        self.units = {bound.name: at for at, bound in enumerate(sampled)}
+        GL.glUseProgram(self.number)
+        for name, unit in (*self.units.items(), *((name, at) for at, name in enumerate(shader.written_images))):
+            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
+        block = GL.glGetUniformBlockIndex(self.number, "Frame")
+        if block != GL.GL_INVALID_INDEX:
+            GL.glUniformBlockBinding(self.number, block, FRAME)
+
+
+def _refused(shader: Shader, words: str) -> WeftError:
+    # Some drivers put a heading before the error.
+    lines = [line for line in words.splitlines() if line.strip().strip("-")]
+    telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
+    found = _LINE.search(telling)
+    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")
+
+
+class LinkedPrograms:
+    """The programs of recent texts."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self.graphics = graphics
+        self._lock = threading.Lock()
+        self._linked: RecentlyUsed[str, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
+
+    def of(self, shader: Shader) -> ShaderProgram:
+        """The program of a shader, which is linked if it is new; waits if another thread links it. In a context of the
+        graphics. Raises WeftError if the driver refuses it."""
+        with self._lock:
+            known = self._linked.find(shader.text)
+            made = known or Future[ShaderProgram]()
+            self._linked.keep(shader.text, made)
+        if known is None:
+            try:
+                made.set_result(ShaderProgram(self.graphics, shader))
+            except BaseException as failure:
+                made.set_exception(failure)
+                with self._lock:
+                    self._linked.forget(shader.text)
+        return made.result()
+
+
+# Programs on disk, in the driver's own form. It takes them back if nothing about it has changed.
+
+_KEPT = "program 1"
+
+# The number of the form comes before the program.
+_FORM = struct.Struct("<I")
+
+# How many programs are kept on disk; beyond that, the oldest half is removed.
+_MOST_KEPT = 512
+
+# Values in comments are for people.
+_REMARK = re.compile(rb"[ \t]*//[^\n]*")
+
+
+class KeptProgram:
+    """The place of a program on disk."""
+
+    def __init__(self, path: Path, is_possible: bool) -> None:
+        self._path = path
+        self.is_possible = is_possible
+        """Whether the driver gives programs away, and takes them."""
+
+    @classmethod
+    def of(cls, about: DriverInfo, parts: Parts) -> KeptProgram:
+        """The place for these shaders and this driver. In a context."""
+        key = hashlib.sha256(repr((about.renderer, about.vendor, about.version)).encode())
+        for kind, text in parts:
+            plain_text = text if isinstance(text, bytes) else text.encode()
+            key.update(repr((int(kind), _REMARK.sub(b"", plain_text))).encode())
+        forms = GL.glGetIntegerv(GL.GL_NUM_PROGRAM_BINARY_FORMATS) if about.number >= (4, 1) else 0
+        return cls(cache_folder() / "programs" / key.hexdigest()[:32], bool(np.any(forms)))
+
+    def read(self) -> Any:
+        """The program, if it is there and the driver takes it; else None. In a context."""
+        if not self.is_possible:
+            return None
+        try:
+            found = read_kept(self._path, _KEPT)
+            (form,) = _FORM.unpack_from(found)
+        except (OSError, struct.error):
+            return None
+        program, binary = GL.glCreateProgram(), found[_FORM.size :]
+        GL.glProgramBinary(program, form, binary, len(binary))
+        while GL.glGetError() != GL.GL_NO_ERROR:  # the form is unknown to it by now
+            pass
+        if GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
+            return program
+        GL.glDeleteProgram(program)
+        return None
+
+    def write(self, program: Any) -> None:
+        """Keeps a program that was linked so that it can be had. In a context."""
+        length = int(GL.glGetProgramiv(program, GL.GL_PROGRAM_BINARY_LENGTH)) if self.is_possible else 0
+        if length <= 0:
+            return
+        binary, written, form = np.empty(length, np.uint8), GL.GLsizei(), GL.GLenum()
+        GL.glGetProgramBinary(program, length, written, form, binary)
+        with suppress(OSError):
+            keep(self._path, _KEPT, _FORM.pack(form.value) + binary[: written.value].tobytes())
+            _remove_old(self._path.parent)
+
+
+def _remove_old(folder: Path) -> None:
+    """Removes the programs that were kept first if there are too many. Raises OSError."""
+    files = list(folder.iterdir())
+    if len(files) > _MOST_KEPT:
+        for file in sorted(files, key=lambda each: each.stat().st_mtime)[: len(files) // 2]:
+            file.unlink(missing_ok=True)
