@@ -1,7 +1,7 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
 every time, so that a run says something about the change and not about the dice. Signals as tests expect them; SIGTERM
 ends tests as Ctrl-C does. What a driver without a card does. How often Python looks for garbage. And what one worker
-runs, one after another."""
+imports first, and runs, one after another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import os
 import signal
 import sys
 import threading
+import warnings
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +26,7 @@ from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True, max_examples=50)
+_TESTS = Path(__file__).parent
 _PROFILE = "ci" if os.environ.get("CI") else "weft"
 settings.load_profile(_PROFILE)
 
@@ -58,6 +63,20 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("short")
     if hasattr(config, "workerinput"):
         end_with_parent(signal.SIGTERM)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where all tests are to be collected, each worker first imports its share of them: what pytest makes of a file is
+    kept, so that the others need not make it again, which takes longer than all else in a new checkout."""
+    own = getattr(session.config, "workerinput", None)
+    if own is None or session.config.args != ["tests"]:
+        return
+    number, count = int(own["workerid"].removeprefix("gw")), own["workercount"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as when they are collected, which tells of all that is suppressed here
+        for path in sorted(_TESTS.rglob("test_*.py"))[number::count]:
+            with suppress(Exception, pytest.skip.Exception):
+                import_module(".".join(path.relative_to(_TESTS.parent).with_suffix("").parts))
 
 
 @cache
