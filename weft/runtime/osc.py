@@ -37,8 +37,8 @@ SOURCE = "osc"
 PARAMETERS, COMMANDS = "/param/", "/weft/"
 """The beginnings of the addresses that set parameters, and that control weft."""
 
-COMMAND_NAMES = ("pause", "restart", "screenshot", "record", "tap", "next", "previous", "load")
-"""The commands at `/weft/NAME`; `load` takes the name of a patch."""
+COMMAND_NAMES = ("pause", "restart", "screenshot", "record", "tap", "next", "previous", "load", "number")
+"""The commands at `/weft/NAME`; `load` takes the name of a patch, `number` a line, a column and a value."""
 
 MOST_ADDRESSES = 4096
 """The addresses that are remembered, also if no program reads them yet: those that came last."""
@@ -405,6 +405,9 @@ class OscServer:
             self._outside.tell("about unknown commands", f"there is no {_shown(COMMANDS + name)}; there are {known}")
             return
         argument = arguments[0] if arguments else None
+        if name == "number":
+            self._on_command(name, " ".join(map(str, arguments)))
+            return
         if name == "load" and not isinstance(argument, str):
             self._outside.tell("about unknown commands", f"{COMMANDS}load needs the name of a patch, as text")
         elif argument != 0:

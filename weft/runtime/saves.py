@@ -315,6 +315,19 @@ class Saves:
         self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first, name)
         self._worker.submit(self.last)
 
+    @property
+    def accepted(self) -> bytes:
+        """The last text that was saved and not refused."""
+        return self._accepted
+
+    def turn(self, text: bytes) -> None:
+        """Compiles the text that plays with other numbers. A save that waits comes first."""
+        with self._lock:
+            waited = self._worker.waited_for
+            if waited is None or waited.is_turned:
+                now = time.monotonic()
+                self._worker.submit(replace(self.last, data=text, moment=now, problem=None, is_turned=True))
+
     def close(self) -> None:
         """Ends the watcher at once. May be called twice."""
         if self._watcher is not None:
@@ -345,8 +358,8 @@ class Saves:
 
     def answered(self, outcome: LoadResult) -> None:
         """Watches all files that a compiled text names; also those of a refused text, which may contain its error."""
-        if outcome.saved.name != str(self._path):
-            return  # another patch has been asked for
+        if outcome.saved.name != str(self._path) or outcome.saved.is_turned:
+            return  # another patch has been asked for, or it is no text of the file
         if outcome.loaded is not None:
             self._accepted = outcome.saved.data
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}

@@ -30,7 +30,8 @@ from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished,
 from weft.runtime.coordinator import Sender, TickResult, pictures_of
 from weft.runtime.events import FrameStats, MemoryReports, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
-from weft.runtime.files import FileState, SetList, read_text
+from weft.runtime.files import SetList, read_text
+from weft.runtime.hands import NotTurnedError, TextWriter, TurnedNumbers
 from weft.runtime.inputs import Inputs
 from weft.runtime.link import LinkPeer
 from weft.runtime.outlets import Outlets
@@ -41,7 +42,6 @@ from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
-from weft.runtime.start_values import NotWrittenError, rewritten, texts_of
 from weft.runtime.tempo import TextTempo
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
@@ -195,6 +195,8 @@ class Session:
         """The values of parameters that were reported."""
         self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
+        self._turned = TurnedNumbers()
+        self._writer = TextWriter(self._saves, self.inputs.parameters, self._turned, self.reporter, self.is_writable)
 
     def expect(self, ahead: Child | None = None) -> None:
         """Starts the compile process before the performance begins, and the sound process if the file mentions sounds.
@@ -455,6 +457,10 @@ class Session:
         self.reporter.notices.note(words)
 
     def _refuse(self, outcome: LoadResult, problems: tuple[Diagnostic, ...]) -> None:
+        if outcome.saved.is_turned:
+            self._turned.refuse()
+            self.reporter.mention(f"the number stays as it is: {problems[0].message}")
+            return
         outcome = replace(outcome, loaded=None)
         self._refused = replace(outcome, diagnostics=problems)
         self._saves.answered(outcome)
@@ -472,8 +478,12 @@ class Session:
             self._transitions.restart_sound()
             return
         self._is_new = True
-        if outcome.diagnostics:
-            self.reporter.show(outcome.diagnostics)
+        if outcome.saved.is_turned:
+            self._turned.accept()
+        else:
+            self._turned.follow(outcome.saved.data)
+            if outcome.diagnostics:
+                self.reporter.show(outcome.diagnostics)
         self._enter(outcome)
 
     def _enter(self, outcome: LoadResult) -> None:
@@ -540,6 +550,8 @@ class Session:
             self._take_in()
             while self._requests:
                 self.command(*self._requests.popleft())
+            if (text := self._turned.take()) is not None:
+                self._saves.turn(text)
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
@@ -804,34 +816,13 @@ class Session:
             case "panel":
                 self._screen.panel.toggle()
             case "write":
-                self._write_values()
+                self._entered = self._writer.write(self._entered)
             case "load":
                 self._load(argument)
+            case "number":
+                try:
+                    self._turned.turn(self._saves.accepted, argument)
+                except NotTurnedError as failure:
+                    self.reporter.mention(str(failure))
             case _:
                 self.reporter.mention(f"there is no command {name} in this version")
-
-    def _write_values(self) -> None:
-        """Writes what parameters are set to into the text of the program that plays."""
-        entered, bank = self._entered, self.inputs.parameters
-        if entered is None or self.programs.running is None:
-            self.reporter.mention("nothing is written: nothing plays yet")
-            return
-        path = Path(entered.saved.name)
-        if not self.is_writable(path):
-            self.reporter.mention("nothing is written: this patch comes with weft; play a copy of it")
-            return
-        try:
-            texts, starts = rewritten(texts_of(path, entered.saved.data, entered.files), bank.specs, bank.values)
-            self._saves.rewrite(texts)
-        except NotWrittenError as failure:
-            self.reporter.mention(str(failure))
-            return
-        except OSError as failure:
-            self.reporter.mention(f"not everything is written: {failure.strerror}")
-            return
-        saved = replace(entered.saved, data=texts.get(path, entered.saved.data))
-        states = {each: FileState("text", data) for each, data in texts.items() if each != path}
-        self._entered = replace(entered, saved=saved, files={**entered.files, **states})
-        bank.rewrite(starts)
-        self.reporter.events.emit("written", hash=saved.hash, files=[str(each) for each in texts], values=starts)
-        self.reporter.mention(f"written into {' and '.join(each.name for each in texts) or path.name}")

@@ -407,6 +407,8 @@ class Saved:
     name: str = ""
     is_ahead: bool = False
     """Whether it is compiled before anybody has asked for it."""
+    is_turned: bool = False
+    """Whether it was not saved, but is the last one that was, with other numbers."""
 
     @property
     def hash(self) -> str:

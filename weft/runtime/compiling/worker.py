@@ -571,7 +571,7 @@ class CompileWorker:
             mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
         if not passes(mild):
             return LoadResult(saved, None, mistakes, made.files)
-        if mild == mistakes:
+        if mild == mistakes and not saved.is_turned:
             self._remember(number, saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
         stages = {**outcome.stages, "tried": time.monotonic()}
         return replace(outcome, diagnostics=(*outcome.diagnostics, *mild), stages=stages)
