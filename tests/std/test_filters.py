@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pytest
 
 from tests.std.values import EXACT, Values, compiled
+from tests.support.gl import GlExecutor, graphics
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import executor_problem
+from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import emit
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate
+
+__all__ = ["graphics"]
 
 WIDTH, HEIGHT = 48, 32
 X, Y = np.meshgrid((np.arange(WIDTH) + 0.5) / WIDTH, (np.arange(HEIGHT) + 0.5) / HEIGHT)
@@ -66,6 +72,67 @@ def test_a_blur_is_as_wide_as_it_says(radius: float) -> None:
     assert np.sqrt((rows * rows * weights).sum()) == pytest.approx(radius * 400, rel=0.02)
 
 
+PICTURES = (
+    "(me@px + 0.7 * me@py >= 230)", "(me@px == 131 and me@py == 90)", "hash(me@px, me@py)",
+    "(hash(me@py, me@px) < 0.5)", "(me@px < 1 or me@py >= me@height - 1)", "(me@px % 4 < 2)", "(me@py % 2)",
+    "(0.5 + 0.5 * sin(tau * me@px / 4.03))",
+)  # fmt: skip
+"""A slanting edge, a bright pixel, noise of many values and of two, bright borders, and stripes."""
+
+
+def gaussian(values: Values, deviation: float, axis: int) -> Values:
+    """The sum over all pixels along an axis, with those beyond the edge as at the edge."""
+    reach, count = math.ceil(5 * deviation), values.shape[axis]
+    around = np.pad(values, [(reach, reach) if each == axis else (0, 0) for each in range(2)], mode="edge")
+    weights = bell(deviation, reach)
+    parts = (np.take(around, range(at, at + count), axis) * weight for at, weight in enumerate(weights))
+    return np.asarray(sum(parts))
+
+
+@pytest.mark.parametrize("machine", ["native", "vector", "gl"])
+@pytest.mark.parametrize(
+    ("size", "pixels"),
+    [*(((320, 257), pixels) for pixels in (0.4, 2.6, 8.99, 9, 13.7, 80.3)), ((37, 23), 1.9), ((37, 23), 14)],
+)
+def test_a_blur_is_a_gaussian_at_all_radii(
+    size: tuple[int, int], pixels: float, machine: str, request: pytest.FixtureRequest
+) -> None:
+    """Within 2 of 255 levels."""
+    if machine == "gl":
+        executor: Executor = GlExecutor(request.getfixturevalue("graphics"))
+    else:
+        executor = NativeExecutor() if machine == "native" else VectorExecutor()
+    for start in range(0, len(PICTURES), 4):
+        pictures = f"pictures = <{', '.join(PICTURES[start : start + 4])}>\n"
+        sharp = shown(f"{pictures}display(pictures)", size, executor=executor)
+        soft = shown(f"{pictures}display(pictures |> blur({pixels} / me@height))", size, executor=executor)
+        expected = [gaussian(gaussian(picture, pixels, 0), pixels, 1) for picture in sharp]
+        np.testing.assert_allclose(soft, expected, atol=1.9 / 255)
+
+
+@pytest.mark.parametrize("radius", ["0 / 0", "-0.02", "1 / 0", "-1 / 0", "1e30", "1e-30", "0"])
+@pytest.mark.parametrize("size", [(1, 1), (5, 300), (260, 261)])
+def test_any_radius_is_taken(radius: str, size: tuple[int, int]) -> None:
+    """What is no number blurs nothing, and below 0 counts as above."""
+    text = f"wild = hash(me@px, me@py)\ndisplay(wild, wild |> blur({radius}), wild |> blur(abs({radius})))"
+    sharp, soft, same = shown(text, size, executor=NativeExecutor())
+    np.testing.assert_array_equal(soft, same)
+    assert np.isfinite(soft).all()
+    if radius in ("0 / 0", "1e-30", "0"):
+        np.testing.assert_allclose(soft, sharp, atol=1e-6)
+
+
+@pytest.mark.parametrize("machine", [NativeExecutor, VectorExecutor])
+def test_a_radius_may_vary_from_narrow_to_wide(machine: Callable[[], Executor]) -> None:
+    wild = "hash(me@px, me@py)"
+    found, sharp, soft = shown(
+        f"display({wild} |> blur(if me@py < 130 then 0 else 0.05), {wild}, {wild} |> blur(0.05))", (260, 261),
+        executor=machine(),
+    )
+    np.testing.assert_allclose(found[:128], sharp[:128], atol=1e-5)
+    np.testing.assert_allclose(found[180:], soft[180:], atol=1e-4)
+
+
 def test_a_blur_of_nothing_changes_nothing() -> None:
     wild = "hash(me@px, me@py)"
     np.testing.assert_allclose(shown(f"display({wild} |> blur(0))"), shown(f"display({wild})"), atol=1e-12)
@@ -81,7 +148,7 @@ def test_a_blur_takes_each_strand_and_keeps_names() -> None:
 def test_a_blur_computes_the_picture_once() -> None:
     noisy = "n = fbm(me@x * 9, me@y * 5)\n"
     blurred, plain = kernel_of(noisy + "display(n |> blur())"), kernel_of(noisy + "display(n)")
-    assert len(blurred.stages) == 2
+    assert sorted(stage.level for stage in blurred.stages) == [0, 0, 2, 2, 2]
     assert sum(map(len, blurred.stages[0].sections)) == pytest.approx(sum(map(len, plain.sections)), abs=2)
 
 
