@@ -59,8 +59,7 @@ class Weft:
         return self._run(started, args, code, environment)
 
     def _run(self, run, args, code, environment):
-        env = {**os.environ, **environment}
-        env.pop("WEFT_BACKEND", None)
+        env = {name: value for name, value in os.environ.items() if name != "WEFT_BACKEND"} | environment
         done = run(list(map(str, args)), self.folder, env)
         assert done.returncode == code, done.stderr + done.stdout
         assert "Traceback" not in done.stderr

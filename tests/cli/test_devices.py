@@ -11,7 +11,10 @@ import pytest
 
 from tests.support.cards import PACKAGE
 from tests.support.forks import ran
+from tests.support.gl import graphics
 from tests.support.sound import private_sound
+
+__all__ = ["graphics"]
 
 _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
 
@@ -84,6 +87,16 @@ def test_every_subgraph_has_its_place_and_its_memory(weft):
     text = weft("devices", "two.weft").stdout
     assert "Memory on this computer: about 9.6 kB; " in text
     assert "  the picture of visual/display, 40×30: 9.6 kB" in text
+
+
+def test_what_draws_until_a_driver_is_ready_is_told(weft, graphics):
+    weft.file("p.weft", "me<width> = 40\nme<height> = 30\ndisplay(me@x * me@time)\n")
+    found = json.loads(weft("devices", "p.weft", "--json", WEFT_BACKEND="visual=gl").stdout)
+    assert [each["until_ready"] for each in found["choices"][0]["placed"]] == ["native"]
+    told = "visual/display: gl_visual, and cpu_visual (native) until the driver is ready"
+    assert told in weft("devices", "p.weft", WEFT_BACKEND="visual=gl").stdout
+    (choice,) = weft.json("devices", "p.weft")["choices"]
+    assert [each["until_ready"] for each in choice["placed"]] == [None]
 
 
 def test_too_much_memory_is_said_and_refused(weft):

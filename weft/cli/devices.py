@@ -32,12 +32,14 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where a subgraph of a patch would run, why, and the bytes that it needs there."""
+    """Where a subgraph of a patch would run, why, and the bytes that it needs there. In a performance, `until` runs it
+    until the driver has made a program for it."""
 
     subgraph: str
     choice: Choice
     reason: str
     memory: int
+    until: Choice | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -47,6 +49,7 @@ class _Placed:
             "device": self.choice.device.name,
             "reason": self.reason,
             "memory": self.memory,
+            "until_ready": self.until and (self.until.executor or self.until.name),
         }
 
 
@@ -143,8 +146,12 @@ def _plans(
             units = [unit for unit in compiled.units if unit.subgraph.context == spec.name]
             if not units:
                 continue
-            placed = [(unit.subgraph.name, loader.placed(unit, compiled)) for unit in units]
-            subgraphs = tuple(_Placed(name, *where, memory[name]) for name, where in placed if where is not None)
+            found = [(unit, loader.placed(unit, compiled)) for unit in units]
+            subgraphs = tuple(
+                _Placed(unit.subgraph.name, *where, memory[unit.subgraph.name], loader.bridge(unit, compiled))
+                for unit, where in found
+                if where is not None
+            )
         problem = loader.missing[spec.name].reason if spec.name in loader.missing else None
         yield _ContextPlan(spec.name, loader.choices.get(spec.name), problem, subgraphs)
 
@@ -178,9 +185,10 @@ def _plan_lines(plans: list[_ContextPlan], file: str | None) -> Iterator[str]:
         memory = f", about {size_text(plan.memory)}" if plan.memory is not None else ""
         yield f"  {plan.context}: {_runner_text(plan.choice)}, {plan.reason}{memory}"
         placed = plan.placed or ()
-        if len(placed) > 1 or any(each.choice != plan.choice for each in placed):
+        if len(placed) > 1 or any(each.choice != plan.choice or each.until is not None for each in placed):
             for each in placed:
                 why = f", {each.reason}" if each.choice != plan.choice else ""
+                why += f", and {_runner_text(each.until)} until the driver is ready" if each.until is not None else ""
                 yield f"    {each.subgraph}: {_runner_text(each.choice)}{why}, about {size_text(each.memory)}"
 
 

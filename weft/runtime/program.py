@@ -224,6 +224,11 @@ class ProgramLoader:
         shape, frame = _shape(unit, compiled, compiled.size), 1 / compiled.settings["fps"]
         return self.assignment.bridge(unit, shape, frame, structure_hash(unit.kernel) in awaited)
 
+    def bridge(self, unit: Unit, compiled: CompiledProgram) -> Choice | None:
+        """What would draw a unit in a performance until the driver has made a program for it; None if nothing would."""
+        found = replace(self, bridges=True)._bridge(unit, compiled, (structure_hash(unit.kernel),))
+        return None if found is None else found.choice
+
     def translate_best(self, compiled: CompiledProgram) -> CompiledProgram:
         """The program with code of the second tier for each unit whose first candidate has that tier."""
         def translated(unit: Unit) -> Unit:
