@@ -63,7 +63,7 @@ _NAME_OF_LABEL = {
 
 TOOL_KEYS: Mapping[str, str] = MappingProxyType({
     "f": "fullscreen", "space": "pause", "r": "restart", "t": "tap", "s": "screenshot", "c": "record", "e": "errors",
-    "h": "figures", "p": "panel", "pagedown": "next", "pageup": "previous", "escape": "leave",
+    "h": "figures", "n": "numbers", "p": "panel", "pagedown": "next", "pageup": "previous", "escape": "leave",
 })  # fmt: skip
 """The keys that control the tool, each with its command."""
 

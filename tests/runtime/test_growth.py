@@ -74,6 +74,7 @@ class Player(Screen):
     """Saves one text after another, each when the one before has been answered, and counts objects in between."""
 
     def __init__(self, path: Path, rounds: int) -> None:
+        super().__init__()
         self.session: Session | None = None
         self.counted: list[Counter[str]] = []
         self.answered = 0

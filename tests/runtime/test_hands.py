@@ -11,10 +11,11 @@ import pytest
 from tests.runtime.test_osc import Other, computes
 from tests.runtime.test_set_list import Player
 from tests.support.performance import Performance
+from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.files import SetList
-from weft.runtime.hands import NotTurnedError, TurnedNumbers, numbers_of
+from weft.runtime.hands import NotTurnedError, Place, TurnedNumbers, last_edited, numbers_of
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.session import Limits, Session
@@ -88,6 +89,48 @@ def test_the_same_text_in_another_size_keeps_them() -> None:
     assert numbers.take() == TEXT.replace(b"0.5", b"0.6")
 
 
+EDITED = {
+    "a number": ("a = 0.5\nb = a * 20 + 3\n", "a = 0.5\nb = a * 21 + 3\n", [(2, 9), (2, 14)]),
+    "the first of two": ("a = 0.5; b = 3\n", "a = 0.6; b = 3\n", [(1, 5)]),
+    "the second of two": ("a = 0.5; b = 3\n", "a = 0.5; b = 4\n", [(1, 14)]),
+    "a statement that comes": ("a = 1\n", "a = 1\nb = 2 + 3\n", [(2, 5), (2, 9)]),
+    "a line within a spindle": (
+        "spindle f(x) :: v {\n  a = x * 2\n  v = a + 3\n}\n", "spindle f(x) :: v {\n  a = x * 2\n  v = a + 4\n}\n",
+        [(3, 11)],
+    ),
+    "a statement of several lines": ("a = (1 +\n  2)\nb = 3\n", "a = (1 +\n  5)\nb = 3\n", [(1, 6), (2, 3)]),
+    "a statement without numbers": ("a = me@x\nb = 2\n", "a = me@y\nb = 2\n", []),
+    "nothing yet": ("a = me@x\nb = 2\n", "a = me@x\nb = 2\n", [(2, 5)]),
+    "all of it": ("", "a = 2\n", [(1, 5)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "text", "places"), EDITED.values(), ids=EDITED.keys())
+def test_the_numbers_of_the_statement_that_was_edited_last(before: str, text: str, places: list[Place]) -> None:
+    assert last_edited(text.encode(), before.encode()) == places
+
+
+def test_sliders_turn_numbers() -> None:
+    numbers = TurnedNumbers()
+    for text in (b"a = 1\n", b"a = 1\nb = a * 0.25 + 0\n"):
+        numbers.follow(text)
+    numbers.offer("p.weft")
+    assert [(s.name, s.start, s.low, s.high, s.label) for s in numbers.sliders.specs] == [
+        ("2:9", (0.25,), 0, 0.5, "b = a * 0.25"), ("2:16", (0.0,), -1, 1, "* 0.25 + 0"),
+    ]  # fmt: skip
+    assert numbers.take() is None
+    numbers.sliders.set("2:9@v", 0.125)
+    numbers.sliders.set("2:16@v", -1)
+    assert numbers.take() == b"a = 1\nb = a * 0.125 + (-1)\n"
+    numbers.sliders.reset("2:9@v")
+    assert numbers.take() == b"a = 1\nb = a * 0.25 + (-1)\n"
+    shown = numbers.sliders
+    numbers.follow(b"a = me@x\n")
+    assert numbers.sliders is not shown
+    with pytest.raises(NotTurnedError, match="has no numbers"):
+        numbers.offer("p.weft")
+
+
 @pytest.fixture
 def patch(tmp_path: Path) -> Path:
     path = tmp_path / "patch.weft"
@@ -158,3 +201,61 @@ def test_what_was_turned_and_set_is_written_into_the_text(patch: Path) -> None:
     first, last = ({"line": 2, "column": column, "value": value} for column, value in ((16, -0.75), (30, 3)))
     assert written == [[first], {"level@v": 4}, [last]]
     assert {"error", "saved"}.isdisjoint(each["event"] for each in found), "it is no save"
+
+
+def test_numbers_of_what_plays_are_turned_when_another_patch_cannot_play(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.weft", tmp_path / "b.weft"
+    first.write_text("compute(0.5)\n")
+    second.write_text("compute(\n")
+    told: list[Diagnostic] = []
+    setup, inputs = Setup(str(first)), Inputs()
+    sound, reporter = Sound(setup, SoundOptions(is_silent=True)), Reporter(EventLog(None), told.extend)
+    session = Session(SetList([first, second]), Compiler.of(setup), reporter, inputs, sound, limits=Limits(60.0))
+    player = Player([
+        (lambda: bool(session._compute), lambda: session.command("next")),
+        (lambda: bool(told), lambda: session.command("number", "1 9 4")),
+        (lambda: session._compute == [4], lambda: session.command("leave")),
+    ])  # fmt: skip
+    session.begin()
+    session.run(player)
+    assert (session.stopping, session.title) == ("closed", "a.weft · weft")
+
+
+def test_the_panel_shows_the_numbers_that_were_edited_last(patch: Path) -> None:
+    patch.write_text("a = 0.5\nb = 2\ncompute(a, b)\n")
+    setup, inputs = Setup(str(patch)), Inputs()
+    sound, reporter = Sound(setup, SoundOptions(is_silent=True)), Reporter(EventLog(None))
+    session = Session(SetList([patch]), Compiler.of(setup), reporter, inputs, sound, limits=Limits(60.0))
+    shown: list[list[str]] = []
+
+    def note() -> None:
+        view = player.panel.view(80, 24)
+        shown.append([] if view is None else [control.spec.name for control in view.layout.shown])
+
+    def turn() -> None:
+        note()
+        session._turned.sliders.set("2:5@v", 1.5)
+
+    def mend() -> None:
+        note()
+        patch.write_text("a = 0.25\nb = 2\ncompute(a, b)\n")
+
+    def leave() -> None:
+        note()
+        session.command("numbers")
+        note()
+        session.command("panel")
+        note()
+        session.command("leave")
+
+    player = Player([
+        (lambda: bool(session._compute), lambda: patch.write_text("a = 0.5\nb = 3\ncompute(a, b)\n") and None),
+        (lambda: session._compute == [0.5, 3], lambda: session.command("numbers")),
+        (lambda: True, turn),
+        (lambda: session._compute == [0.5, 1.5], mend),
+        (lambda: session._compute == [0.25, 2], leave),
+    ])  # fmt: skip
+    session.begin()
+    session.run(player)
+    assert session.stopping == "closed"
+    assert shown == [["2:5"], ["2:5"], ["1:5"], [], []]

@@ -35,6 +35,7 @@ class SavingScreen(Screen):
     """Saves another text as soon as the first frame is over, and notes which keys a patch wants."""
 
     def __init__(self, path: Path, text: str) -> None:
+        super().__init__()
         self._path, self._text = path, text
         self.keys: list[frozenset[str]] = []
         self._polls = 0
@@ -188,6 +189,7 @@ class Steering(Screen):
     """Gives commands at certain frames, and notes the pictures that it was shown in between."""
 
     def __init__(self, commands: dict[int, str]) -> None:
+        super().__init__()
         self.session: Session | None = None
         self.shown: list[bytes] = []
         self.redrawn = 0

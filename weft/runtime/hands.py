@@ -4,18 +4,23 @@ wins; and how they and the values of parameters are written into the text."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weft.contexts import OWN_CONTEXTS
 from weft.errors import Report, Source
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import Reporter
 from weft.runtime.files import FileState, read_text
-from weft.runtime.parameters import ParameterBank
+from weft.runtime.parameters import ParameterBank, ParameterSpec
 from weft.runtime.saves import Saves
+from weft.runtime.screens.panel import ControlPanel
 from weft.runtime.start_values import NotWrittenError, rewritten, texts_of
+from weft.syntax.layout import arrange
 from weft.syntax.scanner import NUMBER, UnreadableError, decode, scan
 
 Place = tuple[int, int]
@@ -23,6 +28,12 @@ Place = tuple[int, int]
 
 # How many digits a number has in the text.
 _DIGITS = 7
+
+# How many characters before a number say which one it is.
+_BEFORE = 9
+
+# What separates the statements of a text.
+_BOUNDS = frozenset(";{}")
 
 
 class NotTurnedError(Exception):
@@ -42,17 +53,86 @@ def numbers_of(text: bytes) -> dict[Place, tuple[int, int]]:
     return {source.position(start): (start, end) for kind, start, end in spans if kind == NUMBER}
 
 
+def last_edited(text: bytes, before: bytes) -> list[Place]:
+    """The numbers of the statement of a text that differs first from the text before; of the first statement that has
+    any if nothing differs."""
+    now, then = decode(text), decode(before)
+    pairs = enumerate(zip(now, then, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(now), len(then)))
+    source, report = Source("", now), Report()
+    scanned = scan(source, report)
+    words = {word for spec in OWN_CONTEXTS for word in spec.statements}
+    if scanned is None or (tokens := arrange(scanned, words, report)) is None:
+        return []
+    groups: list[list[Place]] = [[]]
+    ends: list[int] = []
+    for kind, start, end in zip(tokens.kinds, tokens.starts, tokens.ends, strict=True):
+        if kind in _BOUNDS:
+            groups.append([])
+            ends.append(end)
+        elif kind == NUMBER:
+            groups[-1].append(source.position(start))
+    if now == then:
+        return next(filter(None, groups), [])
+    return groups[bisect_left(ends, at)]
+
+
 @dataclass
 class TurnedNumbers:
     """The numbers that have other values than in the text that was saved."""
 
     text: bytes = b""
     """The text that the places belong to."""
+    sliders: ParameterBank = field(default_factory=ParameterBank)
+    """The numbers of the statement that was edited last, if they are offered to be turned by hand."""
     values: dict[Place, float] = field(default_factory=dict)
     _numbers: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
     _accepted: dict[Place, float] = field(default_factory=dict)
     """The values with which a program plays or has played."""
     _has_changed: bool = False
+    _before: bytes = b""
+    """The text before the last one that was saved."""
+    _last: bytes = b""
+    """The last one."""
+    _offered: dict[Place, ParameterSpec] = field(default_factory=dict)
+    _seen: int = 0
+    """The changes of the sliders that were taken over."""
+
+    def offer(self, path: str) -> None:
+        """Offers the numbers of the statement that was edited last, of the file at this path. Raises NotTurnedError if
+        it has none."""
+        places = last_edited(self._last, self._before)
+        if not places:
+            raise NotTurnedError("the statement that was edited last has no numbers")
+        if self.text != self._last:
+            self._begin(self._last)
+        self.sliders, self._offered = ParameterBank(), {place: self._slider(place, path) for place in places}
+        self.sliders.adopt(list(self._offered.values()))
+        for place in places:
+            if place in self.values:
+                self.sliders.set(_input(place), self.values[place])
+        self._seen = self.sliders.changes
+
+    def _slider(self, place: Place, path: str) -> ParameterSpec:
+        """A number as a slider, from 0 to twice its value."""
+        start, end = self._numbers[place]
+        text = decode(self.text)
+        value = float(text[start:end])
+        low, high = (0.0, 2 * value) if value else (-1.0, 1.0)
+        line_start = text.rfind("\n", 0, start) + 1
+        label = text[max(line_start, start - _BEFORE) : end].strip()
+        return ParameterSpec("slider", _name(place), ("v",), (value,), low, high, label, True, path, place[0])
+
+    def _follow_sliders(self) -> None:
+        """Turns the numbers whose sliders have moved."""
+        if self.sliders.changes == self._seen:
+            return
+        self._seen = self.sliders.changes
+        for place, spec in self._offered.items():
+            value = self.sliders.value(_input(place))
+            if value != self.values.get(place, spec.start[0]):
+                self.values[place] = value
+                self._has_changed = True
 
     def turn(self, text: bytes, argument: str) -> None:
         """Turns a number of a text: `argument` is its line, its column and its value. Raises NotTurnedError."""
@@ -74,9 +154,11 @@ class TurnedNumbers:
     def _begin(self, text: bytes) -> None:
         self.text, self._numbers = text, numbers_of(text)
         self.values, self._accepted, self._has_changed = {}, {}, False
+        self.sliders, self._offered, self._seen = ParameterBank(), {}, 0
 
     def take(self) -> bytes | None:
         """The text with these numbers, if any was turned since the last call."""
+        self._follow_sliders()
         if not self._has_changed:
             return None
         self._has_changed = False
@@ -101,16 +183,62 @@ class TurnedNumbers:
     def follow(self, text: bytes) -> None:
         """Notes that a text plays as it was saved. If it is the same, the numbers are turned again; else they are
         those of the text."""
+        if text != self._last:
+            self._before, self._last = self._last or text, text
         if text == self.text and self.values:
             self._has_changed = True
         else:
             self._begin(b"")
 
 
+def _name(place: Place) -> str:
+    return f"{place[0]}:{place[1]}"
+
+
+def _input(place: Place) -> str:
+    """The name of the slider of a number."""
+    return f"{_name(place)}@v"
+
+
 def _shown(value: float) -> str:
     """A number as a performer would write it; in parentheses if it has a sign, which binds less than some operators."""
     text = f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if 1e-4 <= abs(value) < 1e7 or value == 0 else repr(value)
     return f"({text})" if text.startswith("-") else text
+
+
+@dataclass(frozen=True)
+class NumbersInHand:
+    """The numbers of the statement that was edited last, on the panel."""
+
+    turned: TurnedNumbers
+    reporter: Reporter
+
+    def toggle(self, panel: ControlPanel, path: Path) -> None:
+        """Shows them, or closes the panel if it shows them."""
+        if panel.shows(self.turned.sliders):
+            panel.close()
+        else:
+            self._show(panel, path)
+
+    @contextmanager
+    def following(self, panel: ControlPanel, path: Path) -> Iterator[None]:
+        """Shows those of another text afterwards, if those of the last one are shown."""
+        before = self.turned.sliders
+        were_shown = panel.shows(before)
+        yield
+        if were_shown and self.turned.sliders is not before:
+            self._show(panel, path)
+
+    def _show(self, panel: ControlPanel, path: Path) -> None:
+        before = self.turned.sliders
+        try:
+            self.turned.offer(str(path))
+        except NotTurnedError as failure:
+            self.reporter.mention(str(failure))
+            if panel.shows(before):
+                panel.close()
+        else:
+            panel.show(self.turned.sliders)
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ class Saves:
         self._events = events
         self._fits = fits
         self._lock = threading.Lock()
-        self._accepted = b""
+        self._accepted = Saved(b"", 0.0)
         """The last text that was not refused: that of the program that plays, or waits for its moment."""
         self._room: tuple[int, int] | None = None
         self._room_since = 0.0
@@ -318,15 +318,17 @@ class Saves:
     @property
     def accepted(self) -> bytes:
         """The last text that was saved and not refused."""
-        return self._accepted
+        return self._accepted.data
 
     def turn(self, text: bytes) -> None:
-        """Compiles the text that plays with other numbers. A save that waits comes first."""
+        """Compiles the last text that was not refused with other numbers. A save that waits comes first."""
         with self._lock:
-            waited = self._worker.waited_for
-            if waited is None or waited.is_turned:
-                now = time.monotonic()
-                self._worker.submit(replace(self.last, data=text, moment=now, problem=None, is_turned=True))
+            waited, accepted = self._worker.waited_for, self._accepted
+            if accepted.name and (waited is None or waited.is_turned):
+                now, room = time.monotonic(), self.last.room
+                self._worker.submit(
+                    replace(accepted, data=text, moment=now, room=room, is_first=False, is_turned=True)
+                )
 
     def close(self) -> None:
         """Ends the watcher at once. May be called twice."""
@@ -353,7 +355,7 @@ class Saves:
                 return
             self.last = replace(self.last, moment=now, room=room)
             # A text that was refused waits for the next save.
-            if self.last.data == self._accepted:
+            if self.last.data == self._accepted.data:
                 self._worker.submit(self.last)
 
     def answered(self, outcome: LoadResult) -> None:
@@ -361,7 +363,7 @@ class Saves:
         if outcome.saved.name != str(self._path) or outcome.saved.is_turned:
             return  # another patch has been asked for, or it is no text of the file
         if outcome.loaded is not None:
-            self._accepted = outcome.saved.data
+            self._accepted = outcome.saved
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
 
@@ -373,7 +375,7 @@ class Saves:
             self._watcher.replace(asides, texts)
             data = texts.get(self._path)
             if data is not None:
-                self.last, self._accepted = replace(self.last, data=data), data
+                self.last, self._accepted = (replace(each, data=data) for each in (self.last, self._accepted))
             written = {path: FileState("text", data) for path, data in texts.items() if path in self._files}
             self._files = {**self._files, **written}
 

@@ -31,7 +31,7 @@ from weft.runtime.coordinator import Sender, TickResult, pictures_of
 from weft.runtime.events import FrameStats, MemoryReports, Reporter, Screenshots
 from weft.runtime.fallback import recover, repair, settle
 from weft.runtime.files import SetList, read_text
-from weft.runtime.hands import NotTurnedError, TextWriter, TurnedNumbers
+from weft.runtime.hands import NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
 from weft.runtime.inputs import Inputs
 from weft.runtime.link import LinkPeer
 from weft.runtime.outlets import Outlets
@@ -196,6 +196,7 @@ class Session:
         self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
         self._turned = TurnedNumbers()
+        self._in_hand = NumbersInHand(self._turned, self.reporter)
         self._writer = TextWriter(self._saves, self.inputs.parameters, self._turned, self.reporter, self.is_writable)
 
     def expect(self, ahead: Child | None = None) -> None:
@@ -478,12 +479,8 @@ class Session:
             self._transitions.restart_sound()
             return
         self._is_new = True
-        if outcome.saved.is_turned:
-            self._turned.accept()
-        else:
-            self._turned.follow(outcome.saved.data)
-            if outcome.diagnostics:
-                self.reporter.show(outcome.diagnostics)
+        if outcome.diagnostics and not outcome.saved.is_turned:
+            self.reporter.show(outcome.diagnostics)
         self._enter(outcome)
 
     def _enter(self, outcome: LoadResult) -> None:
@@ -491,6 +488,11 @@ class Session:
         if self._entered is not None and self._entered.loaded is self.programs.before:
             self._previous = self._entered
         self._entered, self._is_improvable = outcome, True
+        if outcome.saved.is_turned:
+            self._turned.accept()
+        else:
+            with self._in_hand.following(self._screen.panel, self.path):
+                self._turned.follow(outcome.saved.data)
         self._failure = ()
         self._outlets.retry()
         self.reporter.begin()
@@ -816,9 +818,12 @@ class Session:
             case "panel":
                 self._screen.panel.toggle()
             case "write":
-                self._entered = self._writer.write(self._entered)
+                with self._in_hand.following(self._screen.panel, self.path):
+                    self._entered = self._writer.write(self._entered)
             case "load":
                 self._load(argument)
+            case "numbers":
+                self._in_hand.toggle(self._screen.panel, self.path)
             case "number":
                 try:
                     self._turned.turn(self._saves.accepted, argument)

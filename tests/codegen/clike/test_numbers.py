@@ -62,7 +62,7 @@ def test_a_known_program_with_other_numbers_is_what_would_be_written(path: Path)
     for kernel in kernels:
         numbered = NumberedKernel.of(kernel)
         known = write(kernel, False, numbered)
-        for _ in range(3):
+        for _ in range(2):
             other = tuned(kernel, chance)
             numbers = numbered.numbers(other)
             if numbers is not None:

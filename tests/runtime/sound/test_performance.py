@@ -143,6 +143,7 @@ class Commands(Screen):
     """Gives commands at certain moments, in seconds."""
 
     def __init__(self, session: Session, commands: dict[float, str]) -> None:
+        super().__init__()
         self._session = session
         self._commands = sorted(commands.items())
         self._began: float | None = None

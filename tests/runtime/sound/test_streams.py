@@ -276,6 +276,7 @@ class _UntilHeard(Screen):
     """Ends a performance when it has been heard for a while."""
 
     def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
 
     def poll(self) -> None:

@@ -291,8 +291,8 @@ class ControlPanel:
         self, bank: ParameterBank, now: Callable[[], float] = time.monotonic, knobs: KnobLearner | None = None
     ) -> None:
         self.is_open = False
-        self._bank = bank
-        self._knobs = knobs
+        self._parameters = self._bank = bank
+        self._learner = self._knobs = knobs
         self._now = now
         self._active = 0.0
         """When mouse or keys were last used."""
@@ -324,12 +324,25 @@ class ControlPanel:
         return self.is_open and (self._drag is not None or bool(self._typed) or self._now() - self._active < REST)
 
     def toggle(self) -> None:
-        """Shows it if it is not to be seen, otherwise closes it."""
-        if self.is_shown:
+        """Shows the parameters if they are not to be seen, otherwise closes it."""
+        if self.is_shown and self._bank is self._parameters:
             self.close()
         else:
-            self.is_open = True
-            self._wake()
+            self.show(self._parameters)
+
+    def show(self, bank: ParameterBank) -> None:
+        """Shows the parameters of another bank, which no knobs follow, or its own."""
+        if bank is not self._bank:
+            self.close()
+            self._bank, self._chosen, self._scrolled = bank, None, 0.0
+            self._knobs = self._learner if bank is self._parameters else None
+            self._hsv.clear()
+        self.is_open = True
+        self._wake()
+
+    def shows(self, bank: ParameterBank) -> bool:
+        """Whether the parameters of a bank are to be seen."""
+        return self.is_shown and self._bank is bank
 
     def close(self) -> None:
         """Hides it until the next `toggle`."""
