@@ -4,9 +4,9 @@ The watcher reports each change of the files' contents once, whole, and soon. Ed
 new file over the old one, write in place, truncate first, or move the old file away and come back. So events only say
 *when to look*; only what is found counts:
 
-- `closed`, `moved` and `deleted` mean that a writer has finished: look at once. `modified` and `created` mean that a
-  writer is at work: look after a quiet time. Every half second, look at everything, since network drives send no
-  events and a link high up in a path may be pointed elsewhere.
+- `closed` and `moved` mean that a writer has finished: look at once. `modified`, `created` and `deleted` mean that a
+  writer is at work, who often writes a deleted file anew: look after a quiet time. Every half second, look at
+  everything, since network drives send no events and a link high up in a path may be pointed elsewhere.
 - A state has to be found twice, with no event in between, before it is believed: the events of a writer that has just
   begun may still be on their way. A file that is missing or empty gets more time to come back.
 """
@@ -237,7 +237,7 @@ class _Folders(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Called by watchdog's thread."""
-        finished = isinstance(event, FileClosedEvent | FileMovedEvent | FileDeletedEvent)
+        finished = isinstance(event, FileClosedEvent | FileMovedEvent)
         self._notice({os.fsdecode(event.src_path), os.fsdecode(event.dest_path)}, finished)
 
     def close(self) -> None:
