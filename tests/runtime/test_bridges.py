@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from tests.support.performance import Performance
 from weft.backends.base import Env
 from weft.backends.card import ShaderCode
 from weft.codegen.kernel import Unit
+from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.worker import CompileWorker
 from weft.runtime.coordinator import pictures_of
 from weft.runtime.fallback import moves, settle
-from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
 
 __all__ = ["graphics"]
 
@@ -122,6 +126,16 @@ def test_what_the_card_cannot_run_stays_where_it_is() -> None:
     assert (stage.draws, stage.playing.bridging) == ("native", ())
     assert any(change.subgraph == "visual/display" for change in stage.loader.assignment.changes())
     assert not np.array_equal(stage.frames(1)[0], before[0])
+
+
+def test_what_is_bridged_again_after_a_failure_is_made_ready_again() -> None:
+    stage = Stage()
+    stage.save(COUNTING.format(0.3, ""))
+    worker = CompileWorker(stage.setup, Programs(stage.loader), Clock(), Inputs(), threading.Event())
+    worker._moved = stage.playing
+    assert worker._bridged_by(stage.playing).units == (), "it was handed to the driver"
+    worker.improve("a hash", stage.playing)
+    assert [unit.subgraph.name for unit in worker._bridged_by(stage.playing).units] == ["visual/display"]
 
 
 NOT_BRIDGED = {

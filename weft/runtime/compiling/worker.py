@@ -289,7 +289,7 @@ class CompileWorker:
         """Makes better code for a program that plays, when there is time, and exchanges it. `text` is the hash of its
         text."""
         with self._condition:
-            self._improvable = (text, loaded)
+            self._improvable, self._moved = (text, loaded), None  # what bridges may do so since another device failed
             self._condition.notify()
 
     def change(self, setup: Setup) -> None:
