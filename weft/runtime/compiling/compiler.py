@@ -380,10 +380,15 @@ def _too_slow(
             return ()
         first.frame()
     larger = _Trial(compiled, loader, moment, _LARGER_SIDE)
+    larger.frame()
+    # Other work only makes a frame slower. If it held up the small ones, they would seem to cost as much as large ones.
+    small = large = math.inf
     for _ in range(2):
+        first.frame()
         larger.frame()
-    a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
-    expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
+        small, large = min(small, first.seconds), min(large, larger.seconds)
+    a_pixel = max(0.0, large - small) / max(1, larger.pixels - first.pixels)
+    expected = small + a_pixel * max(0, pixels - first.pixels)
     if expected < slowest:
         return ()
     words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
