@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -261,6 +263,33 @@ def test_in_a_pause_all_stands_still(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_signal_ends_it_whatever_it_interrupts(tmp_path: Path) -> None:
+    """A handler runs between two instructions of the loop, which may hold the lock that tells of finished programs."""
+    path = tmp_path / "patch.weft"
+    path.write_text(TEXT)
+    session = _session(path, [])
+    session.begin()
+    locking = (threading.Event.clear.__code__, threading.Event.wait.__code__)
+    interrupted: list[int] = []
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if frame.f_code not in locking:
+            return None
+        if event == "line":
+            interrupted.append(frame.f_lineno)
+            session.stop("interrupted")
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        session.run(SavingScreen(path, TEXT))
+    finally:
+        sys.settrace(before)
+    assert session.stopping == "interrupted"
+    assert len(set(interrupted)) > 1
+
+
 def test_a_duration_is_that_of_the_performance_also_in_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "patch.weft"
     path.write_text(TEXT)

@@ -281,9 +281,9 @@ class Session:
         self.reporter.events.emit("stopped", reason=self.stopping or "closed")
 
     def stop(self, reason: str) -> None:
-        """Ends the loop after the current frame. May be called from a signal handler."""
+        """Ends the loop after the current frame. May be called from a signal handler, which must wait for no lock: it
+        may have interrupted whoever holds it. So nothing is woken; the loop looks at this often enough."""
         self.stopping = reason
-        self._finished.set()
 
     @property
     def path(self) -> Path:
