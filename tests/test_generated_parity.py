@@ -24,7 +24,7 @@ from tests.support.parity.cases import (  # fmt: skip
 )
 from tests.support.parity.moved import DoubleMovement, MovedReference, Movement
 from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
-from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
+from tests.support.parity.recipes import WRITTEN
 from tests.support.parity.rule import Outcome, compare, compare_loaded, off_share
 from tests.support.parity.shrink import report, shrunk
 from tests.support.together import all_but
@@ -152,11 +152,6 @@ def has_loop_and_memory(kernel: Kernel) -> bool:
 # --- the generator ------------------------------------------------------------------------------------------------
 
 
-def test_a_row_without_a_recipe_is_told() -> None:
-    with pytest.raises(KeyError, match="swirl"):
-        check_complete([*WRITTEN, "swirl"], RECIPES)
-
-
 def test_programs_are_the_same_every_time() -> None:
     assert [program(seed) for seed in range(20)] == [program(seed) for seed in range(20)]
     assert len({program(seed) for seed in range(200)}) == 200
@@ -187,7 +182,6 @@ def test_programs_use_everything() -> None:
         assert piece.text in text
     for form in ("(if ", "#slider", "#toggle", "#xy", "#color", "me<loop>", "<2>(", "::c", ">[", " ~ ", "lo: ", "j in"):
         assert form in text
-    assert STATE_RECIPES.keys() == STATE.keys()
 
 
 def test_most_outputs_vary_and_are_numbers() -> None:

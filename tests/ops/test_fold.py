@@ -114,8 +114,12 @@ def _named(cases):
     return [pytest.param(name, *case, id=f"{name}{case[0]}") for name, rows in cases.items() for case in rows]
 
 
-def test_every_real_row_has_cases():
-    assert set(CASES) == {name for name in OPS if not name.startswith("bits_")}
+REALS = [name for name in OPS if not name.startswith("bits_")]
+
+
+def test_operators_have_cases():
+    """A builtin needs none: its other forms, which have to agree with its fold, say the same a second time."""
+    assert {name for name in REALS if OPS[name].kind == "operator"} <= set(CASES) <= set(REALS)
 
 
 @pytest.mark.parametrize(("name", "operands", "expected"), _named(CASES))
@@ -128,7 +132,7 @@ def test_known_values(name, operands, expected):
 ANYTHING = st.floats(allow_nan=True, allow_infinity=True)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", REALS)
 @given(data=st.data())
 def test_folds_never_raise(name, data):
     row = OPS[name]

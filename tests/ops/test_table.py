@@ -1,9 +1,8 @@
-"""The table is complete, says what LANGUAGE.md says, and costs little to import."""
+"""The table is complete, and costs little to import. tests/test_language.py compares it with the reference."""
 
 from __future__ import annotations
 
 import math
-import re
 import subprocess
 import sys
 
@@ -12,20 +11,6 @@ import pytest
 from weft.ops import BINARY, BUILTINS, CONSTANTS, OPS, UNARY, index_rows
 from weft.ops.lanes import Lanes
 from weft.ops.spec import OpSpec, params
-
-SIGNATURES = """
-    sin(x) cos(x) tan(x) asin(x) acos(x) atan(x) atan2(y, x) sinh(x) cosh(x) tanh(x) exp(x) exp2(x) log(x) log2(x)
-    log10(x) sqrt(x) cbrt(x) abs(x) sign(x) floor(x) ceil(x) round(x) trunc(x) fract(x) min(a, b, …) max(a, b, …)
-    held(trigger)
-    clamp(x, lo: 0, hi: 1) saturate(x) mix(a, b, t) step(edge, x) smoothstep(a, b, x) hypot(x, y) length(x, …)
-    distance(x1, y1, x2, y2) normalize(x, lo: 0, hi: 1) deg(x) rad(x) select(c, a, b) hash(x, y: 0, z: 0)
-    noise(x, y: 0, z: 0) simplex(x, y: 0, z: 0) fbm(x, y: 0, z: 0, octaves: 5) voronoi(x, y: 0, z: 0)
-"""
-
-LEVELS = {
-    2: {"or"}, 3: {"and"}, 5: {"==", "===", "!=", "<", ">", "<=", ">=", "<<", ">>", "<<=", ">>="},
-    6: {"+", "-"}, 7: {"*", "/", "%"}, 9: {"^"},
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", OPS.values(), ids=lambda row: row.name)
@@ -52,23 +37,17 @@ def test_required_parameters_come_first(row):
     assert defaults == sorted(defaults)
 
 
-def test_builtins_are_those_of_the_language():
-    listed = re.findall(r"\w+\([^)]*\)", SIGNATURES)
-    assert sorted(listed) == sorted(row.signature for row in OPS.values() if row.kind == "builtin")
-
-
 def test_aliases():
     assert BUILTINS["lerp"] is OPS["mix"]
     assert BUILTINS["mod"] is BINARY["%"]
     assert BUILTINS["pow"] is BINARY["^"]
     assert "add" not in BUILTINS
     assert "power" not in BUILTINS
-    assert set(BUILTINS) - {"lerp", "mod", "pow"} == {row.name for row in OPS.values() if row.kind == "builtin"}
+    assert {row.name for row in OPS.values() if row.kind == "builtin"} <= BUILTINS.keys()
 
 
-def test_operators_are_those_of_the_language():
-    assert {symbol: row.level for symbol, row in BINARY.items()} == {s: n for n, ss in LEVELS.items() for s in ss}
-    assert {symbol: (row.name, row.level) for symbol, row in UNARY.items()} == {"-": ("neg", 8), "not": ("not", 4)}
+def test_operators():
+    assert {symbol: row.name for symbol, row in UNARY.items()} == {"-": "neg", "not": "not"}
     assert [symbol for symbol, row in BINARY.items() if row.right] == ["^"]
     for doubled in ("<<", ">>", "<<=", ">>="):
         assert BINARY[doubled] is BINARY[doubled.replace("<<", "<").replace(">>", ">")]

@@ -15,7 +15,7 @@ from weft.ops.arithmetic import ARITHMETIC, EXPONENTIAL, LOGIC, ROUNDING
 from weft.ops.bundles import WORDS
 from weft.ops.curves import GEOMETRY, SHAPING, TRIGONOMETRY
 from weft.ops.noise import HASHING, NOISE
-from weft.ops.spec import ConstantSpec, OpSpec, Param, StateSpec
+from weft.ops.spec import ConstantSpec, OpSpec, Param, StateSpec, about
 
 __all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "STATE", "UNARY", "WORDS", "OpSpec", "Param"]
 
@@ -58,20 +58,21 @@ _STATE_ROWS = (
               "trail<v> = max(me@x > fract(me@time), prev(trail@v) * 0.95)", 1, True),
     StateSpec("delay", (Param("e"), Param("ticks"), Param("max")),
               "e as it was `ticks` ago; ticks may vary and be fractional, clamped to 0…max; max is a constant",
-              "echo<v> = fract(me@time) + 0.5 * delay(echo@v, 30, 30)", 1, True),
+              "echo<v> = fract(me@time) + 0.5 * delay(echo@v, 30, 30)", 1, True, about(-2, 2, 0, 3)),
     StateSpec("integrate", (Param("e"),), "the sum of e · dt over earlier ticks, 0 first",
               "integrate(mouse@x)", 1, True),
     StateSpec("phasor", (Param("freq"), Param("reset", 0)),
               "a phase 0…1 that runs freq times a second and never jumps, unless reset rises above 0: then it is 0",
-              "sin(phasor(0.5 + mouse@x) * tau)", 1, True),
+              "sin(phasor(0.5 + mouse@x) * tau)", 1, True, about(-3, 3)),
     StateSpec("hold", (Param("e"), Param("trigger")), "e as it was when trigger last changed",
-              "hold(hash(me@beat), me@beat)", 3, False),
+              "hold(hash(me@beat), me@beat)", 3, False, about(-2, 2, 0, 3)),
     StateSpec("rises", (Param("trigger"),),
               "how often a trigger has risen above 0 since the tick before, 1 or 0; of a count, by how much it grew",
               "flash<v> = max(prev(flash@v) * 0.9, rises(mouse@left@count))", 1, False),
     StateSpec("cache", (Param("instance"), Param("n")),
               "the last n ticks of an instance, read along its own axis k; 0 is now",
-              "wave<v> = sin(me@time)\ncache(wave, 30)::past<v>\ndisplay(past@v(past@k ~ me@x * 29))", 1, False),
+              "wave<v> = sin(me@time)\ncache(wave, 30)::past<v>\ndisplay(past@v(past@k ~ me@x * 29))", 1, False,
+              about(0, 3)),
     StateSpec("image", (Param("e"), Param("level", 0)),
               "e, kept at every pixel of this frame, which remaps of it read; level: 1 keeps it at half the width and "
               "height, each further one at half of that",

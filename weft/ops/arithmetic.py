@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Term
-from weft.ops.spec import OpSpec, params
+from weft.ops.spec import OpSpec, about, params
 
 # Up to this exponent a chain of products is cheaper than a power, and its rounding stays invisible.
 _LONGEST_CHAIN = 16
@@ -132,23 +132,24 @@ ARITHMETIC = (
     OpSpec(
         "div", "operator", params("a", "b"), "a divided by b; infinite or NaN when b is 0",
         fold=ieee.divide, vector="divide", native="div", clike="/",
-        symbols=("/",), level=7, example="me@x / 2", cost=4,
+        symbols=("/",), level=7, usual=about(-2, 2, 0.25, 4), example="me@x / 2", cost=4,
     ),
     OpSpec(
         "mod", "operator", params("a", "b"), "the remainder of a divided by b, with the sign of b",
         fold=ieee.remainder, vector=_vector_remainder, native=single.remainder, clike="modulo",
         interval=intervals.remainder,
-        symbols=("%",), level=7, aliases=("mod",), example="me@beat % 4", cost=10,
+        symbols=("%",), level=7, aliases=("mod",), usual=about(-6, 6, 0.3, 3), example="me@beat % 4", cost=10,
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
         fold=lambda a: -a, vector="negative", native="neg", clike="-", interval=intervals.opposite, keeps_finite=True,
-        symbols=("-",), level=8, example="-me@x",
+        symbols=("-",), level=8, usual=about(-4, 4), example="-me@x",
     ),
     OpSpec(
         "pow", "operator", params("a", "b"), "a to the power of b; a negative a has whole powers only, and x^0 is 1",
         fold=ieee.power, expand=_expand_pow,
-        symbols=("^",), level=9, right=True, aliases=("pow",), example="me@x ^ 2", cost=30,
+        symbols=("^",), level=9, right=True, aliases=("pow",),
+        usual=about(0.05, 3, -2, 3, strict=True), example="me@x ^ 2", cost=30,
     ),
     OpSpec(
         "power", "internal", params("a", "b"), "`a ^ b` if it cannot be computed by products and roots",
@@ -203,7 +204,7 @@ LOGIC = (
     OpSpec(
         "held", "builtin", params("trigger"), "1 while a trigger is above 0, else 0; a count never is",
         fold=lambda trigger: float(trigger > 0), expand=lambda trigger: f.gt(trigger, 0),
-        gives="bool", example="held(mouse@left)",
+        gives="bool", usual=about(-1, 1), example="held(mouse@left)",
     ),
     OpSpec(
         "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
@@ -223,12 +224,12 @@ LOGIC = (
     OpSpec(
         "eq", "operator", params("a", "b"), "1 if a equals b, else 0",
         fold=lambda a, b: float(a == b), vector="equal", native="eq", clike="==",
-        gives="bool", symbols=("==", "==="), level=5, example="me@beat == 0",
+        gives="bool", symbols=("==", "==="), level=5, usual=about(0, 3, whole=True), example="me@beat == 0",
     ),
     OpSpec(
         "ne", "operator", params("a", "b"), "1 if a differs from b, else 0; NaN differs from everything",
         fold=lambda a, b: float(a != b), vector="not_equal", native="ne", clike="!=",
-        gives="bool", symbols=("!=",), level=5, example="me@beat != 0",
+        gives="bool", symbols=("!=",), level=5, usual=about(0, 3, whole=True), example="me@beat != 0",
     ),
     OpSpec(
         "differs", "internal", params("a", "b"), "1 if a differs from b in single precision, that of images",
@@ -238,28 +239,28 @@ LOGIC = (
     OpSpec(
         "lt", "operator", params("a", "b"), "1 if a is less than b, else 0",
         fold=lambda a, b: float(a < b), vector="less", native="lt", clike="<",
-        gives="bool", symbols=("<", "<<"), level=5, example="me@x < 0.5",
+        gives="bool", symbols=("<", "<<"), level=5, usual=about(-1, 1), example="me@x < 0.5",
     ),
     OpSpec(
         "gt", "operator", params("a", "b"), "1 if a is greater than b, else 0",
         fold=lambda a, b: float(a > b), expand=f.gt,
-        gives="bool", symbols=(">", ">>"), level=5, example="me@x > 0.5",
+        gives="bool", symbols=(">", ">>"), level=5, usual=about(-1, 1), example="me@x > 0.5",
     ),
     OpSpec(
         "le", "operator", params("a", "b"), "1 if a is at most b, else 0",
         fold=lambda a, b: float(a <= b), vector="less_equal", native="le", clike="<=",
-        gives="bool", symbols=("<=", "<<="), level=5, example="me@x <= 0.5",
+        gives="bool", symbols=("<=", "<<="), level=5, usual=about(-1, 1), example="me@x <= 0.5",
     ),
     OpSpec(
         "ge", "operator", params("a", "b"), "1 if a is at least b, else 0",
         fold=lambda a, b: float(a >= b), expand=f.ge,
-        gives="bool", symbols=(">=", ">>="), level=5, example="me@x >= 0.5",
+        gives="bool", symbols=(">=", ">>="), level=5, usual=about(-1, 1), example="me@x >= 0.5",
     ),
     OpSpec(
         "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
         fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select", clike="?:",
         takes=("bool", "float", "float"), interval=intervals.choice, keeps_finite=True,
-        example="select(me@x < 0.5, 0.2, 0.8)",
+        usual=about(0, 1, -2, 2), example="select(me@x < 0.5, 0.2, 0.8)",
     ),
     OpSpec(
         "to_float", "internal", params("c"), "a bool as the float 1 or 0",
@@ -305,23 +306,24 @@ ROUNDING = (
     OpSpec(
         "floor", "builtin", params("x"), "the next whole number downwards",
         fold=ieee.floor, vector="floor", native="floor", clike="floor", keeps_finite=True,
-        example="floor(me@x * 8) / 8",
+        usual=about(-6, 6), example="floor(me@x * 8) / 8",
     ),
     OpSpec(
         "ceil", "builtin", params("x"), "the next whole number upwards",
-        fold=_ceil, expand=lambda x: -f.floor(-x), example="ceil(me@x * 8) / 8", cost=3,
+        fold=_ceil, expand=lambda x: -f.floor(-x), usual=about(-6, 6), example="ceil(me@x * 8) / 8", cost=3,
     ),
     OpSpec(
         "round", "builtin", params("x"), "the nearest whole number; a half goes away from zero",
-        fold=_round, expand=_expand_round, example="round(me@x * 8) / 8", cost=8,
+        fold=_round, expand=_expand_round, usual=about(-6, 6), example="round(me@x * 8) / 8", cost=8,
     ),
     OpSpec(
         "trunc", "builtin", params("x"), "x without its fraction: the next whole number towards zero",
-        fold=_trunc, expand=_expand_trunc, example="trunc(me@x * 8 - 4)", cost=5,
+        fold=_trunc, expand=_expand_trunc, usual=about(-6, 6), example="trunc(me@x * 8 - 4)", cost=5,
     ),
     OpSpec(
         "fract", "builtin", params("x"), "x - floor(x): a ramp from 0 to 1",
-        fold=lambda x: ieee.remainder(x, 1.0), expand=lambda x: x % 1, example="fract(me@x * 4)", cost=3,
+        fold=lambda x: ieee.remainder(x, 1.0), expand=lambda x: x % 1,
+        usual=about(-6, 6), example="fract(me@x * 4)", cost=3,
     ),
 )  # fmt: skip
 
@@ -375,47 +377,48 @@ EXPONENTIAL = (
     OpSpec(
         "exp", "builtin", params("x"), "e to the power of x",
         fold=ieee.exp, vector="exp", native=single.exponential, double="exp",
-        clike="exponential", example="exp(-me@x * 4)", cost=10,
+        clike="exponential", usual=about(-4, 2), example="exp(-me@x * 4)", cost=10,
     ),
     OpSpec(
         "exp2", "builtin", params("x"), "2 to the power of x",
         fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2", clike="power_of_two",
-        example="exp2(me@x * 12)", cost=10,
+        usual=about(-5, 3), example="exp2(me@x * 12)", cost=10,
     ),
     OpSpec(
         "log", "builtin", params("x"), "the natural logarithm of x; -infinity at 0, NaN below",
         fold=ieee.log, vector="log", native=single.logarithm, double="log",
-        clike="logarithm", example="log(me@x + 1)", cost=10,
+        clike="logarithm", usual=about(0.01, 8, strict=True), example="log(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log2", "builtin", params("x"), "the logarithm of x to base 2; -infinity at 0, NaN below",
         fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2",
-        clike="octaves", example="log2(me@x + 1)", cost=10,
+        clike="octaves", usual=about(0.01, 8, strict=True), example="log2(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log10", "builtin", params("x"), "the logarithm of x to base 10; -infinity at 0, NaN below",
         # Computed from log2, the powers of ten come out whole.
-        fold=ieee.log10, expand=lambda x: f.log2(x) * math.log10(2), example="log10(me@x + 1)", cost=11,
+        fold=ieee.log10, expand=lambda x: f.log2(x) * math.log10(2),
+        usual=about(0.01, 8, strict=True), example="log10(me@x + 1)", cost=11,
     ),
     OpSpec(
         "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
         fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", interval=intervals.root,
-        example="sqrt(me@x)", cost=6,
+        usual=about(0, 4, strict=True), example="sqrt(me@x)", cost=6,
     ),
     OpSpec(
         "cbrt", "builtin", params("x"), "the cube root of x, negative for a negative x",
-        fold=_cbrt, expand=_expand_cbrt, example="cbrt(me@x - 0.5)", cost=40,
+        fold=_cbrt, expand=_expand_cbrt, usual=about(-4, 4), example="cbrt(me@x - 0.5)", cost=40,
     ),
     OpSpec(
         "sinh", "builtin", params("x"), "the hyperbolic sine of x",
-        fold=ieee.sinh, expand=_expand_sinh, example="sinh(me@x)", cost=24,
+        fold=ieee.sinh, expand=_expand_sinh, usual=about(-3, 3), example="sinh(me@x)", cost=24,
     ),
     OpSpec(
         "cosh", "builtin", params("x"), "the hyperbolic cosine of x",
-        fold=ieee.cosh, expand=_expand_cosh, example="cosh(me@x)", cost=16,
+        fold=ieee.cosh, expand=_expand_cosh, usual=about(-3, 3), example="cosh(me@x)", cost=16,
     ),
     OpSpec(
         "tanh", "builtin", params("x"), "the hyperbolic tangent of x, from -1 to 1: a soft limit for sounds",
-        fold=math.tanh, expand=_expand_tanh, example="tanh(sin(me@time * tau) * 3)", cost=30,
+        fold=math.tanh, expand=_expand_tanh, usual=about(-3, 3), example="tanh(sin(me@time * tau) * 3)", cost=30,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Operand, Term
-from weft.ops.spec import OpSpec, params
+from weft.ops.spec import OpSpec, about, params
 
 
 def _vector_sinpi(np: Any, out: Any, x: Any) -> None:
@@ -35,12 +35,12 @@ TRIGONOMETRY = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
         fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine",
-        interval=intervals.wave, keeps_finite=True, example="sin(me@x * tau)", cost=10,
+        interval=intervals.wave, keeps_finite=True, usual=about(-9, 9), example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
         fold=ieee.cos, vector="cos", native=single.cosine, double="cos",
-        clike="cosine", interval=intervals.wave, keeps_finite=True, example="cos(me@time)", cost=10,
+        clike="cosine", interval=intervals.wave, keeps_finite=True, usual=about(-9, 9), example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "sinpi", "internal", params("x"), "the sine of x half turns",
@@ -56,20 +56,22 @@ TRIGONOMETRY = (
     ),
     OpSpec(
         "tan", "builtin", params("x"), "the tangent of x radians",
-        fold=ieee.tan, expand=lambda x: f.sin(x) / f.cos(x), example="tan(me@x)", cost=24,
+        fold=ieee.tan, expand=lambda x: f.sin(x) / f.cos(x), usual=about(-1.3, 1.3), example="tan(me@x)", cost=24,
     ),
     OpSpec(
         "asin", "builtin", params("x"), "the angle from -pi/2 to pi/2 whose sine is x; NaN beyond -1…1",
         # (1 − x)(1 + x) keeps the digits that 1 − x² loses near 1.
-        fold=ieee.asin, expand=lambda x: f.atan2(x, f.sqrt((1 - x) * (1 + x))), example="asin(me@x)", cost=28,
+        fold=ieee.asin, expand=lambda x: f.atan2(x, f.sqrt((1 - x) * (1 + x))),
+        usual=about(-1, 1, strict=True), example="asin(me@x)", cost=28,
     ),
     OpSpec(
         "acos", "builtin", params("x"), "the angle from 0 to pi whose cosine is x; NaN beyond -1…1",
-        fold=ieee.acos, expand=lambda x: f.atan2(f.sqrt((1 - x) * (1 + x)), x), example="acos(me@x)", cost=28,
+        fold=ieee.acos, expand=lambda x: f.atan2(f.sqrt((1 - x) * (1 + x)), x),
+        usual=about(-1, 1, strict=True), example="acos(me@x)", cost=28,
     ),
     OpSpec(
         "atan", "builtin", params("x"), "the angle from -pi/2 to pi/2 whose tangent is x",
-        fold=math.atan, expand=lambda x: f.atan2(x, 1), example="atan(me@x * 4)", cost=20,
+        fold=math.atan, expand=lambda x: f.atan2(x, 1), usual=about(-6, 6), example="atan(me@x * 4)", cost=20,
     ),
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
@@ -114,11 +116,13 @@ GEOMETRY = (
     ),
     OpSpec(
         "deg", "builtin", params("x"), "x radians in degrees",
-        fold=lambda x: x * (180 / math.pi), expand=lambda x: x * (180 / math.pi), example="deg(pi / 2)",
+        fold=lambda x: x * (180 / math.pi), expand=lambda x: x * (180 / math.pi),
+        usual=about(-3.2, 3.2), example="deg(pi / 2)",
     ),
     OpSpec(
         "rad", "builtin", params("x"), "x degrees in radians",
-        fold=lambda x: x * (math.pi / 180), expand=lambda x: x * (math.pi / 180), example="rad(90)",
+        fold=lambda x: x * (math.pi / 180), expand=lambda x: x * (math.pi / 180),
+        usual=about(-180, 180), example="rad(90)",
     ),
 )  # fmt: skip
 
@@ -155,30 +159,32 @@ def _fold_smoothstep(a: float, b: float, x: float) -> float:
 SHAPING = (
     OpSpec(
         "clamp", "builtin", params("x", lo=0, hi=1), "x, kept between lo and hi",
-        fold=_fold_clamp, expand=clamp, example="clamp(me@x * 2, 0.2, 0.8)", cost=2,
+        fold=_fold_clamp, expand=clamp,
+        usual=about(-2, 2, -1, 0.2, 0.3, 1), example="clamp(me@x * 2, 0.2, 0.8)", cost=2,
     ),
     OpSpec(
         "saturate", "builtin", params("x"), "x, kept between 0 and 1",
         fold=lambda x: _fold_clamp(x, 0.0, 1.0), expand=lambda x: clamp(x, 0, 1),
-        example="saturate(me@x * 2)", cost=2,
+        usual=about(-0.5, 1.5), example="saturate(me@x * 2)", cost=2,
     ),
     OpSpec(
         "mix", "builtin", params("a", "b", "t"), "from a to b as t goes from 0 to 1",
         fold=lambda a, b, t: a + (b - a) * t, expand=mix,
-        aliases=("lerp",), example="mix(0.2, 0.8, me@x)", cost=3,
+        aliases=("lerp",), usual=about(-2, 2, -2, 2, 0, 1), example="mix(0.2, 0.8, me@x)", cost=3,
     ),
     OpSpec(
         "step", "builtin", params("edge", "x"), "1 where x has reached the edge, else 0",
         fold=lambda edge, x: float(x >= edge), expand=lambda edge, x: f.to_float(f.ge(x, edge)),
-        example="step(0.5, me@x)", cost=2,
+        usual=about(0, 1), example="step(0.5, me@x)", cost=2,
     ),
     OpSpec(
         "smoothstep", "builtin", params("a", "b", "x"), "from 0 to 1 as x goes from a to b, with level ends",
-        fold=_fold_smoothstep, expand=_smoothstep, example="smoothstep(0.4, 0.6, me@x)", cost=12,
+        fold=_fold_smoothstep, expand=_smoothstep,
+        usual=about(-1, 0.4, 0.5, 1.5, -1, 2), example="smoothstep(0.4, 0.6, me@x)", cost=12,
     ),
     OpSpec(
         "normalize", "builtin", params("x", lo=0, hi=1), "from 0 to 1 as x goes from lo to hi, and on beyond",
         fold=lambda x, lo, hi: ieee.divide(x - lo, hi - lo), expand=lambda x, lo, hi: (x - lo) / (hi - lo),
-        example="normalize(me@x, 0.25, 0.75)", cost=6,
+        usual=about(-2, 2, -1, 0, 0.5, 2), example="normalize(me@x, 0.25, 0.75)", cost=6,
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from weft.ops import double, formula as f, ieee, single
 from weft.ops.curves import clamp, fade, mix
 from weft.ops.formula import Operand, Term
 from weft.ops.intervals import Interval
-from weft.ops.spec import OpSpec, params
+from weft.ops.spec import OpSpec, about, params
 
 # --- bits and the hash ---
 
@@ -147,7 +147,7 @@ HASHING = (
     ),
     OpSpec(
         "hash", "builtin", params("x", y=0, z=0), "a random-looking number from 0 up to 1 for each whole x, y, z",
-        fold=_fold_hash, expand=_expand_hash, example="hash(floor(me@x * 8), me@beat)", cost=20,
+        fold=_fold_hash, expand=_expand_hash, usual=about(-40, 40), example="hash(floor(me@x * 8), me@beat)", cost=20,
     ),
 )  # fmt: skip
 
@@ -439,19 +439,22 @@ NOISE = (
     OpSpec(
         "noise", "builtin", params("x", y=0, z=0), "smooth noise from 0 to 1, with one random value a whole x, y, z",
         fold=fold_noise, expand=lambda x, y, z: _value_noise(x, y, z) * UNIT,
-        example="noise(me@x * 8, me@y * 8, me@time)", cost=110,
+        usual=about(-9, 9), example="noise(me@x * 8, me@y * 8, me@time)", cost=110,
     ),
     OpSpec(
         "simplex", "builtin", params("x", y=0, z=0), "smooth noise from -1 to 1 without visible axes",
-        fold=fold_simplex, expand=_expand_simplex, example="simplex(me@x * 4, me@y * 4, me@time)", cost=200,
+        fold=fold_simplex, expand=_expand_simplex,
+        usual=about(-6, 6), example="simplex(me@x * 4, me@y * 4, me@time)", cost=200,
     ),
     OpSpec(
         "fbm", "builtin", params("x", y=0, z=0, octaves=5), "clouds from 0 to 1: octaves (1 to 8) of ever finer noise",
-        fold=fold_fbm, expand=_expand_fbm, example="fbm(me@x * 4, me@y * 4, me@time)", cost=560,
+        fold=fold_fbm, expand=_expand_fbm,
+        usual=about(-5, 5, -5, 5, -5, 5, 1, 3), example="fbm(me@x * 4, me@y * 4, me@time)", cost=560,
     ),
     OpSpec(
         "voronoi", "builtin", params("x", y=0, z=0),
         "the distance in the plane to the nearest of one point a cell; z lets the points wander",
-        fold=fold_voronoi, expand=_expand_voronoi, example="voronoi(me@x * 8, me@y * 8, me@time)", cost=250,
+        fold=fold_voronoi, expand=_expand_voronoi,
+        usual=about(-6, 6), example="voronoi(me@x * 8, me@y * 8, me@time)", cost=250,
     ),
 )  # fmt: skip

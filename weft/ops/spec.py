@@ -28,6 +28,26 @@ class Param:
         return self.name if self.default is None else f"{self.name}: {self.default:g}"
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Where the operands of a row usually lie, an interval for each; the last one serves all further ones. Programs
+    that tests generate try the row there. Bools have no interval of their own."""
+
+    intervals: tuple[Interval, ...] = (Interval(-2, 2),)
+    strict: bool = False
+    """Beyond them, the result is no number, or infinite."""
+    whole: bool = False
+    """Only whole operands are worth trying: others hardly ever meet."""
+
+    def interval(self, index: int) -> Interval:
+        return self.intervals[min(index, len(self.intervals) - 1)]
+
+
+def about(*ends: float, strict: bool = False, whole: bool = False) -> Usual:
+    """From the ends of the intervals: `about(-2, 2, 0, 1)` is −2…2 for the first operand, and 0…1 for all others."""
+    return Usual(tuple(map(Interval, ends[::2], ends[1::2])), strict, whole)
+
+
 def params(*names: str, **defaults: float) -> tuple[Param, ...]:
     """Parameters in their order: `params("x", lo=0, hi=1)`."""
     return (*map(Param, names), *(Param(name, default) for name, default in defaults.items()))
@@ -82,6 +102,8 @@ class OpSpec:
     """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called only by these."""
     example: str = ""
     """An example expression."""
+    usual: Usual = Usual()
+    """Where its operands usually lie. To be given where −2…2 is beyond what the row is for, or shows little of it."""
     interval: Callable[..., Interval] | None = None
     """The interval of the result for operands within intervals, NaN and rounding aside; see `interval_of`."""
     keeps_finite: bool = False
@@ -125,6 +147,7 @@ class StateSpec:
     example: str
     planes: int
     breaks_cycle: bool
+    usual: Usual = Usual()
 
 
 @dataclass(frozen=True, slots=True)

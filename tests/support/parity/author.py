@@ -16,8 +16,8 @@ from tests.support.parity.pieces import (  # fmt: skip
     CONSTANTS, FIELDS, INPUTS, MAPPED, MAPS_OF_PLACES, MAPS_OF_TIME, PARAMETERS, PICTURE, PLACES, SETTINGS, SOUND,
     Piece, Spindle, Surroundings
 )
-from tests.support.parity.recipes import RECIPES, RESULTS, STATE_RECIPES, UNIT, WRITTEN, Interval, Recipe
-from weft.ops import OpSpec
+from tests.support.parity.recipes import RESULTS, UNIT, WRITTEN, Interval, operand
+from weft.ops import STATE, OpSpec
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ class Author:
         piece = self.fitted(self.expression(around, 2), UNIT)
         depth = self.pick((2, 4))
         self.lines += [f"w{k}<v> = {piece.text}", f"cache(w{k}, {depth})::k{k}<v>"]
-        back = self.fitted(self.expression(around, 1), STATE_RECIPES["cache"].operand(0))
+        back = self.fitted(self.expression(around, 1), operand(STATE["cache"], 0))
         past = f"k{k}@v(k{k}@k ~ {back.text})"
         return around.also(Piece(past, UNIT, piece.cost + back.cost + 6, True))
 
@@ -261,11 +261,10 @@ class Author:
         self.left -= row.cost
         if row.cost > EXPENSIVE:
             self.expensive = False
-        recipe = RECIPES[row.name]
         count = len(row.params) + (self.pick((0, 0, 1, 2)) if row.variadic else 0)
         required = sum(param.default is None for param in row.params)
         count = self.pick(range(required, count + 1)) if count > required and not row.variadic else count
-        operands = [self.operand(row, recipe, k, around, depth) for k in range(count)]
+        operands = [self.operand(row, k, around, depth) for k in range(count)]
         interval = RESULTS[row.name]
         if row.name in ("min", "max", "mix", "select"):
             interval = operands[-1].interval.joined(operands[-2].interval)
@@ -282,14 +281,14 @@ class Author:
             operands.append(Piece("0"))
         return [*operands[:3], Piece(self.pick(("1", "2", "1.5")))]
 
-    def operand(self, row: OpSpec, recipe: Recipe, k: int, around: Surroundings, depth: int) -> Piece:
+    def operand(self, row: OpSpec, k: int, around: Surroundings, depth: int) -> Piece:
         piece = self.expression(around, depth - 1)
         if row.type_of_operand(k) == "bool":
             return self.truth(piece)
         if self.chance(0.03):  # beyond what is worth trying: infinities and what is no number
             return piece
-        fitted = self.fitted(piece, recipe.operand(k), recipe.strict)
-        return replace(fitted, text=f"floor({fitted.text})") if recipe.whole else fitted
+        fitted = self.fitted(piece, operand(row, k), row.usual.strict)
+        return replace(fitted, text=f"floor({fitted.text})") if row.usual.whole else fitted
 
     def truth(self, piece: Piece) -> Piece:
         """True for some values and false for others; now and then the piece itself, which is true where it is not 0."""
@@ -355,10 +354,10 @@ class Author:
         return Piece(text, spindle.interval, spindle.cost + sum(arg.cost for arg in args), remembers)
 
     def memory(self, around: Surroundings, depth: int) -> Piece:
-        name = self.pick([name for name in STATE_RECIPES if name != "cache"])
-        recipe = STATE_RECIPES[name]
-        e = self.fitted(self.expression(around, depth - 1), recipe.operand(0))
-        second = self.fitted(self.expression(around, depth - 2), recipe.operand(1))
+        name = self.pick([name for name in STATE if name != "cache"])
+        spec = STATE[name]
+        e = self.fitted(self.expression(around, depth - 1), operand(spec, 0))
+        second = self.fitted(self.expression(around, depth - 2), operand(spec, 1))
         self.left -= 6
         if name == "image":
             return Piece(f"image({e.text}{self.pick(('', ', 1', ', 2', ', level: 5'))})", e.interval, e.cost + 6, True)
