@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from weft.graph.components import components
 
 ROOT = Path(weft.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -113,6 +114,41 @@ def test_the_rooms_of_the_runtime_keep_to_themselves(room):
         if module.startswith("weft.runtime.")
     }
     assert used <= ROOMS[room]
+
+
+# Circles that stay, each as its modules. When `__main__` begins, it has to import as little as possible, so it imports
+# the command line late; and that asks whether the handler of signals is still the one of `__main__`.
+CIRCLES: set[frozenset[str]] = {frozenset({"weft.__main__", "weft.cli"})}
+
+
+def name_of(path: Path) -> str:
+    """The name under which a file is imported."""
+    return ".".join(("weft", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of weft that a file imports: at its top, late, or for their types alone."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else str(node.module) for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & MODULES.keys()
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    edges = {name: imported_modules(path) for name, path in MODULES.items()}
+    assert {frozenset(found) for found in components(MODULES, edges) if len(found) > 1} == CIRCLES
+
+
+def test_no_file_is_too_long_to_be_one_concept():
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > 800} == {}
 
 
 def test_every_package_has_a_layer():

@@ -5,7 +5,9 @@ All other such names are paths of files. Inputs have names as well: a microphone
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -24,6 +26,24 @@ class StrandRef(NamedTuple):
         if self.output.isdigit():  # a bundle without names
             return f"{self.instance}[{self.output}]"
         return str(self).removesuffix("@val")
+
+
+RESERVED: Mapping[str, str] = MappingProxyType(
+    {
+        "me": "a coordinate is read as me@x",
+        "mouse": "the mouse is read as mouse@x",
+        "key": "a key is read as key@space",
+    }
+)
+"""The names that belong to weft, each with how a field of it is read."""
+
+POSITIONS = ("xyzw", "rgba", "lr")
+"""The letters that name the members of a bundle without names, by position."""
+
+
+def is_swizzle(output: str) -> bool:
+    """Whether `@output` may name several members of a bundle: `@rgb`, `@xxy`."""
+    return 2 <= len(output) <= 4 and any(set(output) <= set(letters) for letters in POSITIONS)
 
 
 def view_of(strand: StrandRef) -> str:

@@ -6,7 +6,7 @@ from tests.support.programs import rendered
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.names import collect
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.syntax.parser import parse

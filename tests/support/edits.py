@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass, replace
 
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, Span
-from weft.graph.nodes import OutputDefinition, RenderGraph
+from weft.graph.nodes import RenderGraph
+from weft.graph.patch import OutputDefinition
 from weft.runtime.build import Build
 from weft.runtime.compiled import CompiledProgram
 

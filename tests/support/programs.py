@@ -44,7 +44,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.runtime.build import Build, build
 
 _MARK = "//!"

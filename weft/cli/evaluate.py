@@ -23,7 +23,7 @@ from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, ContextTable, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.media.sampled import header_of
 from weft.names import StrandRef
 from weft.ops import OPS

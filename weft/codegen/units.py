@@ -15,8 +15,9 @@ from weft.codegen.compilation import KernelBuilder, compile_feeds, compile_films
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel, Unit, content_hash
 from weft.contexts import ContextSpec, ContextTable
 from weft.graph.budget import Budget
-from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
+from weft.graph.patch import Patch
 from weft.ir.census import Census, Changes
 from weft.ir.constants import current
 from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool, known_of

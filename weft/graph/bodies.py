@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from weft.errors import Report, Source
 from weft.graph.calls import means_word
-from weft.graph.nodes import Instance, SinkStatement
-from weft.graph.partition import components
-from weft.graph.resolve import RESERVED
-from weft.graph.scope import is_swizzle
+from weft.graph.components import components
+from weft.names import RESERVED, is_swizzle
 from weft.ops import BUILTINS, STATE, WORDS, ieee
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
@@ -29,10 +27,11 @@ class Ordinals:
     edit by these numbers, so they must not depend on anything outside of the definition."""
 
     def __init__(
-        self, instances: Mapping[str, Instance], spindles: Mapping[str, SpindleDefinition],
-        sinks: Iterable[SinkStatement], earlier: Ordinals | None = None,
+        self, definitions: Iterable[Sequence[Expression]], spindles: Mapping[str, SpindleDefinition],
+        earlier: Ordinals | None = None,
     ) -> None:  # fmt: skip
-        """What is neither in these instances nor in the sinks has the numbers that it had in an `earlier` patch."""
+        """Each of the `definitions` is given by its expressions. What is not in them has the numbers that it had in an
+        `earlier` patch."""
         self._spindles = spindles
         # A call has the same number in every patch, so they share the table.
         self._numbers: dict[Call, int] = earlier._numbers if earlier else {}
@@ -44,12 +43,8 @@ class Ordinals:
         self._taken_by: dict[SpindleDefinition, frozenset[str]] = {}
         self._origins_of: dict[SpindleDefinition, dict[str, frozenset[str]]] = {}
         self._leaves: dict[Expression, tuple[Expression, ...]] = {}
-        outputs = (output for instance in instances.values() for output in instance.outputs.values())
-        # Several outputs may share one expression.
-        for value in {value for output in outputs if (value := output.value) is not None}:
-            self._number(walk(value))
-        for sink in sinks:
-            self._number(chain.from_iterable(walk(a.value) for a in sink.statement.args))
+        for expressions in definitions:
+            self._number(chain.from_iterable(map(walk, expressions)))
 
     def adopt(self, earlier: Ordinals) -> None:
         """Takes over what was found in the same definitions of an earlier patch, and does not depend on others."""
@@ -293,7 +288,6 @@ class Ordinals:
 
 
 
-
 class BodyFacts(NamedTuple):
     """What is known of a body and everything that it calls, judged by names. `size` is the approximate number of
     operations in one run; a loop is counted with its number of steps if its ends are literals, otherwise once."""
@@ -345,7 +339,7 @@ def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
     """The spindles that a text itself defines, in its order, without those that begin with `_` or are broken."""
     program = load(text, Report()).program
     spindles = {s.name.name: s for s in program.statements if isinstance(s, SpindleDefinition)}
-    ordinals = Ordinals({}, spindles, ())
+    ordinals = Ordinals((), spindles)
     found = []
     for name, spindle in spindles.items():
         # What it uses or includes is described there.

@@ -11,16 +11,18 @@ from typing import TypeVar
 from weft.contexts import AUDIO, ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
+from weft.graph.components import components, reachable
 from weft.graph.domain import OWN, PLANE, Coordinates, Environment, Shape, ShapeDomain, SlotKey
-from weft.graph.elaborate import Elaborator, Owner
-from weft.graph.groups import Resolver
-from weft.graph.nodes import (
-    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, HeardStrand, Image, Instance, Patch, RenderGraph,
-    Sink, SinkStatement, Strand, Subgraph
-)
+from weft.graph.elaborate import Elaborator
+from weft.graph.evaluation import Owner
+from weft.graph.nodes import Edge, GraphNode, Image, RenderGraph, Sink, Strand, Subgraph
 from weft.graph.numbers import Numbers
-from weft.graph.partition import Fact, components, partition, reachable, tag
-from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
+from weft.graph.partition import Fact, partition, tag
+from weft.graph.patch import Broadcast, FromCache, FromParameter, FromSource, Instance, Patch, SinkStatement
+from weft.graph.resolve import Resolver
+from weft.graph.scope import (
+    Closure, HeardStrand, Local, Member, Opaque, PoisonedError, Scope, StrandGroup, pick_hint, strands
+)
 from weft.names import StrandRef
 from weft.sources import FILM, SOURCES, owner_of
 from weft.syntax.ast import (

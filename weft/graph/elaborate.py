@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from types import GeneratorType
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
@@ -21,20 +21,21 @@ from weft.graph.calls import (
     PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
     media_path, sound_of_film, source_text
 )
+from weft.graph.components import reachable
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
-from weft.graph.groups import Resolver
-from weft.graph.loops import run_loop
-from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, HeardStrand, Patch, Unshaped
-from weft.graph.partition import reachable
-from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
-from weft.graph.recursion import Eventual, Task, run
-from weft.graph.resolve import (
+from weft.graph.evaluation import Owner, References
+from weft.graph.lookup import (
     RESERVED_FIELDS, Target, counted, map_target, no_member, no_output, time_map, too_many_outputs
 )
+from weft.graph.loops import run_loop
+from weft.graph.patch import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Unshaped
+from weft.graph.patterns import PatternCall, pattern_value, spend_on_tracks
+from weft.graph.recursion import Eventual, Task, run
+from weft.graph.resolve import Resolver
 from weft.graph.sampling import analysis_value, heard_strand, letters_value, sound_value
 from weft.graph.scope import (
-    OPEN, CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
+    OPEN, CacheMember, Closure, Fixed, HeardStrand, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped,
+    Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
 )
 from weft.graph.state import cached_value, stateful_value
 from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef
@@ -52,39 +53,8 @@ CYCLE: Final = "cycle"
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across", "film-time-varies"})
 
-
 # The plane of pictures and films that is their alpha.
 _ALPHA = PICTURE.outputs.index("a")
-
-Owner: TypeAlias = "StrandRef | SlotKey | str"
-"""What an evaluation is for: a strand, a slot, or a sink by its label."""
-
-
-@dataclass(slots=True, eq=False)
-class References:
-    """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; what its
-    analyses hear; and the slots and images that it asks for. Those of a slot have the owners that it was `asked_by`.
-    `maps_time` says whether it reads anything at another time."""
-
-    strands: dict[StrandRef, Span] = field(default_factory=dict)
-    sources: dict[str, Span] = field(default_factory=dict)
-    heard: dict[StrandRef, None] = field(default_factory=dict)
-    slots: dict[SlotKey, None] = field(default_factory=dict)
-    images: dict[SlotKey, None] = field(default_factory=dict)
-    asked_by: dict[Owner, None] = field(default_factory=dict)
-    maps_time: bool = False
-
-    @property
-    def needs(self) -> tuple[Owner, ...]:
-        """The owners on which the values of this one may depend."""
-        return (*self.strands, *self.slots, *self.images, *self.asked_by)
-
-    @property
-    def all(self) -> tuple[object, ...]:
-        """All of this without places, and in no order: the order is that in which strands were evaluated."""
-        found = self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by
-        return (*[frozenset[object](each) for each in found], self.maps_time)
-
 
 @dataclass(frozen=True, slots=True)
 class _Advance(Generic[V]):

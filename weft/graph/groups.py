@@ -1,66 +1,34 @@
-"""Groups: which strands an expression stands for, in every scope; and the bodies of spindle calls, which bind them.
-Nothing is evaluated here."""
+"""Groups: which strands an expression stands for, in every scope. Nothing is evaluated here."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from types import GeneratorType
-from typing import Any, NamedTuple
+from typing import Any
 
-from weft.errors import Span, error, steps_of
+from weft.errors import Span, error
 from weft.graph.budget import Budget
-from weft.graph.calls import bound_planes, is_heard, match_arguments, sizes_of, source_shape, without_size
+from weft.graph.calls import match_arguments, sizes_of, source_shape
 from weft.graph.domain import Coordinate
-from weft.graph.loops import check_bound_calls
-from weft.graph.nodes import Broadcast, Patch
+from weft.graph.lookup import MAX_COPIES, NameLookup, is_field, unnamed_cache
+from weft.graph.patch import Broadcast, Patch
 from weft.graph.recursion import Eventual, Task, run
-from weft.graph.resolve import (
-    MAX_COPIES, RESERVED, NameLookup, assigned_value, check_bound, check_copies, in_library, is_field, no_member,
-    unnamed_cache
-)
 from weft.graph.scope import (
-    OPEN, Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, PoisonedError, Scope, SourceMember,
-    SpindleBody, StrandGroup, WordMember, as_local, as_member, different_counts, is_swizzle, pick_hint, remapped,
-    several_calls, source_coordinates, strands
+    OPEN, CacheMember, Closure, Local, Member, Opaque, PoisonedError, Scope, SourceMember, StrandGroup, WordMember,
+    count_hint, different_counts, pick_hint, remapped, several_calls, source_coordinates, strands
 )
-from weft.names import StrandRef
+from weft.names import RESERVED, StrandRef, is_swizzle
 from weft.ops import STATE, WORDS, ieee
-from weft.sources import SOURCES, SourceSpec
+from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, Ident, If,
-    Index, Name, Number, OutAssignment, Remap, SpindleDefinition, SpindleParameter, Unary, Walkable, children
+    Access, Binary, Bundle, Call, Comprehension, Expression, Ident, If, Index, Name, Number, Remap, SpindleDefinition,
+    Unary
 )
 
 # The most members of a comprehension.
 _MOST_MEMBERS = 64
-
-# The deepest nesting of spindle calls.
-MAX_CALL_DEPTH = 256
-
-# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
-_FRAMES_PER_CALL = 12
-
-# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
-_MOST_LOOKED_AT = 32
-
-# Kinds of arguments; neither can occur in a text.
-_OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
-
-# What a body and each statement in it take of the budget, besides their evaluation.
-_STEPS_OF_A_BODY = 20
-_STEPS_OF_A_LOCAL = 6
-
-
-def _count_hint(group: StrandGroup, names: Sequence[str], span: Span) -> str:
-    """How a group gets as many strands as there are names for it."""
-    lacking = len(names) - len(group)
-    if lacking > 0:
-        more = "one more member" if lacking == 1 else f"{lacking} more members"
-        return f"give it {more}, or leave out {', '.join(names[len(group):])}"
-    return f"give as many outputs as there are strands, or {pick_hint(span, group)}"
-
 
 # What has the strands of its operands.
 _OPERATIONS = (Unary, Binary, If)
@@ -69,39 +37,23 @@ _OPERATIONS = (Unary, Binary, If)
 _UNSEEN = StrandGroup(("",), ())
 
 
-class _Inspection(NamedTuple):
-    """What is found by looking at an argument and at all that it is made of: how many expressions were `looked_at`;
-    whether that ended at a strand about which nothing is known, or was whole; and whether it means the same everywhere.
-    """
-
-    looked_at: int
-    is_open: bool = False
-    is_whole: bool = False
-    is_closed: bool = False
-
-
-class Resolver(NameLookup):
-    """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
+class GroupLookup(NameLookup, ABC):
+    """The strands that expressions of one patch stand for."""
 
     def __init__(
         self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
     ) -> None:
         super().__init__(patch, constant)
         self._budget = budget
-        self._indexed: dict[tuple[Call, int], Expression] = {}
         self.ordinals = patch.ordinals
-        self._bodies: dict[tuple[Call, Scope], Scope] = {}
+        self._indexed: dict[tuple[Call, int], Expression] = {}
         self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
         self._grouping: set[tuple[Expression, Scope]] = set()
         """The expressions whose strands are being found. Below, those of them that were assumed to add nothing, and
         bodies that were not known to their end."""
         self._assumed: set[Hashable] = set()
         self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
-        self._open_bodies: dict[Hashable, Scope] = {}
         self._outside: dict[Scope, Scope] = {}
-        self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
-        self._named: dict[tuple[Expression, Scope], tuple[Expression, Scope]] = {}
-        self._looks: dict[tuple[Expression, Scope], _Inspection] = {}
 
     def retain(self, patch: Patch, budget: Budget) -> None:
         """Goes on with another patch. What was found is kept by expressions and scopes: those of definitions that
@@ -110,11 +62,13 @@ class Resolver(NameLookup):
         self.patch, self.ordinals, self._budget, self._compared = patch, patch.ordinals, budget, 0
         self._instances, self._suggested, self._grouping, self._assumed = {}, {}, set(), set()
         self._tentative.clear()
-        self._open_bodies.clear()
-        self._looks.clear()
-        self._named.clear()
 
-    # --- groups ---------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def body(
+        self, call: Call, spindle: SpindleDefinition, values: Sequence[Expression | None], scope: Scope
+    ) -> Scope:
+        """The scope at the end of a spindle's body, with its outputs among the locals, for one call with these
+        arguments."""
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands of an expression that has several, or whose only one has a name; None for any other, and `OPEN`
@@ -190,7 +144,7 @@ class Resolver(NameLookup):
             self._grouping.discard(key)
             if key in self._assumed:
                 self._assumed.discard(key)
-                self._settle(key, group is None or len(group) == 1)
+                self.settle(key, group is None or len(group) == 1)
             found, self._assumed = self._assumed, outer | self._assumed
         if found:
             self._tentative[key] = group, frozenset(found)
@@ -198,7 +152,7 @@ class Resolver(NameLookup):
             self._groups[key] = group
         return group
 
-    def _settle(self, key: Hashable, adds_nothing: bool) -> None:
+    def settle(self, key: Hashable, adds_nothing: bool) -> None:
         """Keeps what was found on the assumption that an expression adds nothing, if that is so, and drops it if
         not."""
         for other, (group, assumed) in list(self._tentative.items()):
@@ -332,7 +286,7 @@ class Resolver(NameLookup):
             if shape is not None:
                 return self._spread(call, shape, scope)
         with self._budget.within(call.span, "call"):
-            body = self._body(call, spindle, values, scope)
+            body = self.body(call, spindle, values, scope)
             if len(spindle.outputs) == 1:
                 output = body.get(spindle.outputs[0].name)
                 group = output if isinstance(output, StrandGroup) else None
@@ -499,7 +453,7 @@ class Resolver(NameLookup):
         if len(group) == len(broadcast.names):
             return group.members[broadcast.index]
         raise error("count-mismatch", f"this is {strands(group)}, and {len(broadcast.names)} are needed here "
-                    f"({', '.join(broadcast.names)})", span, _count_hint(group, broadcast.names, span))  # fmt: skip
+                    f"({', '.join(broadcast.names)})", span, count_hint(group, broadcast.names, span))  # fmt: skip
 
     def positional(self, expression: Expression, scope: Scope) -> tuple[Coordinate, ...]:
         """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
@@ -509,347 +463,6 @@ class Resolver(NameLookup):
         group = None if is_field else self.group(expression, scope)
         return ("x", "y", "time") if group is None else group.positional
 
-    # --- spindles -------------------------------------------------------------------------------------------------
-
-    def _body(
-        self, call: Call, spindle: SpindleDefinition, values: Sequence[Expression | None], scope: Scope
-    ) -> Scope:
-        """The scope at the end of a spindle's body, with its outputs among the locals, for one call with these
-        arguments."""
-        key = (call, scope)
-        if key in self._bodies:
-            return self._bodies[key]
-        shared = self._sharing_key(spindle, values, scope)
-        body = self._open_bodies.get(shared)
-        if body is None:
-            scopes = [scope] * len(values)
-            if scope.broadcast is not None:
-                takes = self.ordinals.takes_bundles(spindle)
-                scopes = [
-                    self._scope_of_argument(value, scope, whole) for value, whole in zip(values, takes, strict=True)
-                ]
-            closures = [
-                None if value is None else Closure(value, place) for value, place in zip(values, scopes, strict=True)
-            ]
-            path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
-            self._budget.spend(_STEPS_OF_A_BODY)
-            body = self.enter(spindle, closures, scope, path, call.span)
-            if shared is not None:
-                self._open_bodies[shared] = body
-        self._bodies[key] = body
-        return body
-
-    def _scope_of_argument(self, value: Expression | None, scope: Scope, takes_bundle: bool) -> Scope:
-        """Where an argument is evaluated, in a call for one of several names or members. What is the same for all calls
-        for the members of a bundle is evaluated once."""
-        if takes_bundle:
-            return scope.whole or scope.broadcast_over(None)
-        is_same = scope.whole is not None and value is not None and self.several(value, scope.whole) is None
-        return scope.whole if is_same and scope.whole else scope
-
-    def _sharing_key(
-        self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
-    ) -> Hashable | None:
-        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
-        spindle is checked without being called. None for other calls."""
-        kinds = tuple(_DEFAULT if value is None else self._kind_of(value, scope) for value in values)
-        if _OPEN not in kinds and _UNKNOWN not in kinds:
-            return None
-        if None in kinds or scope.broadcast is not None or self.ordinals.facts(spindle.body).is_recursive:
-            return None
-        return spindle, kinds, scope.level, scope.varying, scope.copies
-
-    def _kind_of(self, value: Expression, scope: Scope) -> str | None:
-        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
-        same everywhere; None for anything else, or if it takes too long to find out."""
-        group = self.group(value, scope)
-        if group is OPEN:
-            return _OPEN
-        value, scope = self._behind_names(value, scope)
-        look = self._looks.get((value, scope)) or self._looks.setdefault((value, scope), self._look(value, scope))
-        self._budget.spend_singly(min(look.looked_at, _MOST_LOOKED_AT))
-        if look.is_open:
-            return _UNKNOWN if group is None else None
-        return f"{value.span.text}\0{in_library(scope)}" if look.is_closed else None
-
-    def _behind_names(self, value: Expression, scope: Scope) -> tuple[Expression, Scope]:
-        """The expression that a name stands for, if that is an argument or a local. The argument of a call may be that
-        of the call around it, and so on; each is followed once."""
-        asked = value, scope
-        while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
-            value, scope = self._named.get((local.value, local.scope), (local.value, local.scope))
-        if isinstance(asked[0], Name):
-            self._named[asked] = value, scope
-        return value, scope
-
-    def _look(self, value: Expression, scope: Scope) -> _Inspection:
-        """What an expression is made of. What is known of those behind its names is not looked at again: arguments are
-        made of the arguments of the calls around them."""
-        waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
-        is_closed, count = True, 0
-        while waiting and count < _MOST_LOOKED_AT:
-            node, within = waiting.pop()
-            count += 1
-            match node:
-                case Name(id=name):
-                    local = within.get(name)
-                    if local is None:
-                        continue
-                    is_closed = False
-                    if isinstance(local, Opaque):
-                        return _Inspection(count, is_open=True)
-                    if not isinstance(local, Closure):
-                        return _Inspection(count)
-                    known = self._looks.get((local.value, local.scope))
-                    if known is None:
-                        waiting.append((local.value, local.scope))
-                        continue
-                    count += known.looked_at
-                    if known.is_open and count <= _MOST_LOOKED_AT:
-                        return _Inspection(count, is_open=True)
-                    if not known.is_whole:
-                        return _Inspection(count)
-                case Binary(left=left, right=right):
-                    waiting += [(left, within), (right, within)]
-                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
-                    pass
-                case Call():
-                    if self.called(node, within) != "builtin":
-                        return _Inspection(count)
-                    waiting += [(argument.value, within) for argument in node.args]
-                case Unary() | If():
-                    waiting += [(operand, within) for operand in children(node)]
-                case _:
-                    return _Inspection(count)
-        is_whole = not waiting and count < _MOST_LOOKED_AT
-        return _Inspection(count, is_whole=is_whole, is_closed=is_whole and is_closed)
-
-    def enter(
-        self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
-        seen: Callable[[BodyStatement, Scope], None] | None = None,
-    ) -> Scope:  # fmt: skip
-        """Runs through a spindle's body with the given arguments, None where a default holds, without evaluating
-        anything. `seen` is called with every statement and the scope after it."""
-        if len(scope.chain) >= MAX_CALL_DEPTH:
-            raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
-                        "let one spindle call several others instead of each the next")  # fmt: skip
-        if spindle in scope.chain:
-            names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
-            raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
-                        "use a loop, or prev() for what grows over time")  # fmt: skip
-        self.ordinals.number(spindle)
-        chain = (*scope.chain, spindle)
-        parameters: dict[str, Local] = {}
-        for parameter, given in zip(spindle.parameters, arguments, strict=True):
-            argument = given
-            if argument is None:
-                head = Scope(path, level=scope.level, varying=scope.varying, chain=chain, copies=scope.copies)
-                argument = self._default(parameter, head, parameters)
-            parameters[parameter.name] = self._parameter(parameter, argument)
-        body = SpindleBody(self.ordinals.assigned_in(spindle))
-        inner = Scope(
-            path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
-            copies=scope.copies,
-        )  # fmt: skip
-        limit = sys.getrecursionlimit()
-        if len(chain) > 1:
-            sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
-        try:
-            for statement in spindle.body:
-                self.spend_on_binding()
-                inner = self._step(statement, inner)
-                if seen is not None:
-                    seen(statement, inner)
-        finally:
-            sys.setrecursionlimit(limit)
-        body.end = inner
-        self._settle(body, False)
-        return inner
-
-    def _default(self, parameter: SpindleParameter, head: Scope, earlier: Mapping[str, Local]) -> Closure:
-        """The default of a parameter. It sees the names of the spindle's `head`."""
-        if parameter.default is None:
-            raise TypeError(f"{parameter.name} has no value")
-        place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
-        spindle = head.chain[-1]
-        takes = self.ordinals.takes_bundles(spindle)[spindle.parameters.index(parameter)]
-        if not takes and (bundle := self.several(parameter.default, place)) is not None:
-            raise error("several-strands", f'this is {strands(bundle)}, and "{parameter.name}" takes one',
-                        parameter.default.span, f"write {parameter.name}<a, b> = … to take a bundle")  # fmt: skip
-        return Closure(parameter.default, place)
-
-    def _parameter(self, parameter: SpindleParameter, argument: Local) -> Local:
-        """What a parameter stands for in a call with this argument."""
-        if parameter.members is None:
-            return argument
-        names = tuple(member.name for member in parameter.members)
-        group = self.group(argument.value, argument.scope) if isinstance(argument, Closure) else None
-        if group is OPEN or isinstance(argument, Opaque):
-            return StrandGroup(names, (Opaque(),) * len(names))
-        if group is None or len(group) == 1:
-            only: Member = as_member(argument) if group is None else group.members[0]
-            return StrandGroup(names, (only,) * len(names))
-        if all(name in group.names for name in names):
-            return replace(group, names=names, members=tuple(group.members[group.names.index(n)] for n in names))
-        if len(group) < len(names):
-            span = argument.value.span if isinstance(argument, Closure) else parameter.ident.span
-            raise error("count-mismatch", f'this is {strands(group)}, and "{parameter.name}" takes {len(names)} '
-                        f"({', '.join(names)})", span)  # fmt: skip
-        return group.take(len(names), names)
-
-    def spend_on_binding(self) -> None:
-        """Spends the steps of one more local."""
-        self._budget.spend(_STEPS_OF_A_LOCAL)
-
-    def _step(self, statement: BodyStatement, scope: Scope) -> Scope:
-        """The scope after one statement outside of loops."""
-        match statement:
-            case OutAssignment((output,), value):
-                return scope.bind(output.name, Closure(value, scope, output.name))
-            case OutAssignment(outputs, value):
-                after = scope
-                for output, local in zip(outputs, self._all_outputs(outputs, value, scope), strict=True):
-                    after = after.bind(output.name, local)
-                return after
-            case Assignment(target, member=member) if member is not None:
-                return scope.bind(target.name, self.with_member(statement, member, scope))
-            case Assignment(Ident(name)):
-                starts_at_0 = statement.op != "=" and scope.get(name) is None and any(
-                    output.name == name for output in scope.chain[-1].outputs
-                )  # fmt: skip
-                return scope.bind(name, Closure(assigned_value(statement, starts_at_0), scope, name))
-            case CallBinding():
-                return scope.bind(statement.name.name, self.bound_call(statement, scope))
-            case For():
-                check_bound_calls(statement, scope.names(), self.ordinals)
-                after = scope
-                for name, shape in self.loop_shapes(statement, scope).items():
-                    results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
-                    after = after.bind(name, as_local(results, shape))
-                return after
-
-    def _all_outputs(self, outputs: Sequence[Ident], value: Expression, scope: Scope) -> Sequence[Local]:
-        """What `out = value` gives each output: the member of its name if there is one for all, else the one at its
-        place; one strand serves all."""
-        names = [output.name for output in outputs]
-        group = self.group(value, scope)
-        if group is OPEN:
-            return [Opaque()] * len(names)
-        if group is None or len(group) == 1:
-            return [Closure(value, scope)] * len(names)
-        members = group.members
-        if all(name in group.names for name in names):
-            members = tuple(members[group.names.index(name)] for name in names)
-        elif len(members) != len(names):
-            raise error("count-mismatch", f"this is {strands(group)}, and {len(names)} are needed here "
-                        f"({', '.join(names)})", value.span, _count_hint(group, names, value.span))  # fmt: skip
-        return [StrandGroup(("",), (member,)) for member in members]
-
-    def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
-        """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
-        so the widest shape that a step gives holds from the first one on."""
-        key = loop, scope
-        if key not in self._loop_shapes:
-            shapes: dict[str, StrandGroup | None] = {}
-            for name in self.ordinals.carried(loop.body):
-                known = scope.get(name) is not None
-                shapes[name] = self._carried_shape(Name(name, loop.variable.span), scope) if known else None
-            is_known = False
-            while not is_known:
-                is_known = True
-                for name, (found, span) in self._step_shapes(loop, scope, shapes).items():
-                    before = shapes[name]
-                    if found is None or before is found or (before and len(before) == len(found)):
-                        continue
-                    if before and not found:
-                        continue
-                    if before:
-                        raise error("count-mismatch", f'"{name}" has {len(before)} strands, and this step gives it '
-                                    f"{len(found)}", span, "a loop carries as many in every step")  # fmt: skip
-                    shapes[name], is_known = found, False
-            self._loop_shapes[key] = shapes
-        return self._loop_shapes[key]
-
-    def with_member(self, statement: Assignment, member: Ident, scope: Scope) -> Local:
-        """A local bundle after the assignment of one member."""
-        name = Name(statement.name.name, statement.name.span)
-        group = self.group(name, scope)
-        if group is OPEN:
-            return Opaque(takes_bundle=True)
-        place = None if group is None else group.place(member.name)
-        if group is None or place is None:
-            raise no_member(group, Access(name, member.name, member.span, name.span.to(member.span)))
-        members = list(group.members)
-        members[place] = Closure(assigned_value(statement), scope, f"{name.id}_{member.name}")
-        return replace(group, members=tuple(members))
-
-    def _carried_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
-        return self.several(value, scope) or self.open_shape(value, scope)
-
-    def open_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
-        """`OPEN` for an expression about which nothing is known, else None."""
-        return OPEN if self.is_open(value, scope) else None
-
-    def _step_shapes(
-        self, loop: For, outside: Scope, shapes: Mapping[str, StrandGroup | None]
-    ) -> dict[str, tuple[StrandGroup | None, Span]]:
-        """The shape of each carried name after a step, and where it was assigned."""
-        unknown = {name: as_local([Opaque()] * len(shape or "1"), shape) for name, shape in shapes.items()}
-        scope = outside.inner({**unknown, loop.variable.name: Opaque()})
-        found: dict[str, tuple[StrandGroup | None, Span]] = {}
-        for statement in loop.body:
-            match statement:
-                case Assignment(name, member=member) if member is not None:
-                    found[name.name] = self._carried_shape(Name(name.name, name.span), scope), name.span
-                    scope = scope.bind(name.name, self.with_member(statement, member, scope))
-                case Assignment(name):
-                    value = assigned_value(statement)
-                    found[name.name] = self._carried_shape(value, scope), value.span
-                    scope = scope.bind(name.name, Closure(value, scope))
-                case CallBinding(name=name):
-                    scope = scope.bind(name.name, self.bound_call(statement, scope))
-                case For():
-                    for inner, shape in self.loop_shapes(statement, scope).items():
-                        found[inner] = shape, statement.span
-                        scope = scope.bind(inner, as_local([Opaque()] * len(shape or "1"), shape))
-        return {name: each for name, each in found.items() if name in shapes}
-
-    def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
-        """The strands that `f(x)::n<a, b>` binds inside a body."""
-        value = statement.value
-        outputs: Sequence[Ident] = statement.outputs
-        if (source := self._source_called(value, scope)) is not None:
-            outputs, sizes = without_size(source, outputs)
-        names = [o.name for o in outputs]
-        if statement.count is not None:
-            check_copies(statement, self.patch.spindles)
-            copies = tuple(
-                Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
-                                                 broadcast=Broadcast(tuple(names), i)))
-                for i, n in enumerate(names)
-            )  # fmt: skip
-            return StrandGroup(tuple(names), copies)
-        if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
-            group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
-        else:
-            width = len(names) if self.is_open(value, scope) else 1
-            single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
-            group = self.group(value, scope) or single
-        if source is not None and isinstance(value, Call):
-            planes = bound_planes(value, source, group.names, outputs)
-            shape = source_shape(value, source)[0]
-            members = tuple(_output(group, plane) for plane in planes)
-            positional = ("time",) if is_heard(planes, shape) else group.positional
-            group = replace(
-                group, members=members, positional=positional, sizes=sizes_of(value, source, sizes)
-            )
-        check_bound(outputs, len(group))
-        return group.take(len(names), names)
-
-    def _source_called(self, value: Expression, scope: Scope) -> SourceSpec | None:
-        is_source = isinstance(value, Call) and self.called(value, scope) == "source"
-        return SOURCES[value.name] if is_source and isinstance(value, Call) else None
-
     def cache_group(self, call: Call, scope: Scope, owner: str) -> StrandGroup:
         """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
         matched = match_arguments("cache", STATE["cache"].params, call.args, call.span)
@@ -858,15 +471,6 @@ class Resolver(NameLookup):
         axis = StrandRef(owner, "k")
         members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
         return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
-
-
-def _output(group: StrandGroup, plane: int) -> Member:
-    """An output of a source. The sound of a film is no member of its bundle."""
-    if plane < len(group):
-        return group.members[plane]
-    first = group.members[0]
-    assert isinstance(first, SourceMember)
-    return replace(first, plane=plane)
 
 
 def _is_plain(node: Expression) -> bool:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error
-from weft.graph.bodies import STEP_SIZE, Ordinals
+from weft.graph.bodies import STEP_SIZE
 from weft.graph.domain import Coordinates
+from weft.graph.evaluation import Evaluator
+from weft.graph.lookup import assigned_value
 from weft.graph.recursion import Task
-from weft.graph.resolve import assigned_value
 from weft.graph.scope import OPEN, Fixed, Scope, StrandGroup, as_local
 from weft.ops import ieee
 from weft.syntax.ast import Assignment, CallBinding, For, Name
-
-if TYPE_CHECKING:
-    from weft.graph.elaborate import Elaborator
 
 V = TypeVar("V")
 
@@ -36,7 +34,7 @@ UNROLLED_SIZE = 4096
 Carried: TypeAlias = dict[str, list[V]]
 
 
-def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Carried[V]]:
+def run_loop(e: Evaluator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Carried[V]]:
     """The values of each name that a loop assigns, after the loop."""
     first: V = yield e.value(loop.first, scope, at)
     last: V = yield e.value(loop.last, scope, at)
@@ -72,7 +70,7 @@ def run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
         return results
 
 
-def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | None:
+def _constant_steps(e: Evaluator[V], loop: For, first: V, last: V) -> int | None:
     start, end = e.domain.nominal(first), e.domain.nominal(last)
     if start is None or end is None:
         return None
@@ -85,7 +83,7 @@ def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | Non
 
 
 def _iterated(
-    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: Carried[V]
+    e: Evaluator[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: Carried[V]
 ) -> Task[Carried[V]]:
     domain = e.domain
     flat = [value for values in carried.values() for value in values]
@@ -113,7 +111,7 @@ def _iterated(
 
 
 def _step(
-    e: Elaborator[V], loop: For, before: Scope, outside: Scope, at: Coordinates[V], index: V, carried: Carried[V]
+    e: Evaluator[V], loop: For, before: Scope, outside: Scope, at: Coordinates[V], index: V, carried: Carried[V]
 ) -> Task[Carried[V]]:
     """Runs the statements of one step, and gives the values that it carries to the next. Inside a loop, an assignment
     evaluates its value at once. `before` is the scope of the whole loop."""
@@ -154,25 +152,6 @@ def _step(
         members = local.members if isinstance(local, StrandGroup) else (local,) * len(values)
         last[key] = [member.value if isinstance(member, Fixed) else e.domain.unknown() for member in members]
     return last
-
-
-def check_bound_calls(loop: For, outside: Iterable[str], ordinals: Ordinals) -> None:
-    """Raises WeftError for a bound call in a loop whose name is also used outside of the step. `outside` are the names
-    that are known before it."""
-    beyond = {*outside, *ordinals.carried(loop.body)}
-    bound: set[str] = set()
-    for statement in loop.body:
-        match statement:
-            case For():
-                check_bound_calls(statement, beyond | bound, ordinals)
-            case CallBinding(name=name):
-                if name.name in beyond:
-                    raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
-                                "is bound to belongs to one step", name.span,
-                                "give it a name of its own here, or write name = …")  # fmt: skip
-                bound.add(name.name)
-            case _:
-                pass
 
 
 def state_in_varying_loop(span: Span) -> WeftError:

@@ -12,18 +12,18 @@ from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.bodies import Ordinals
 from weft.graph.budget import Budget
 from weft.graph.calls import bindable, bound_planes, check_address, is_sound_of_film, source_shape, without_size
+from weft.graph.components import components
 from weft.graph.domain import DEFAULTS, OWN, SETTINGS, Environment, ShapeDomain
 from weft.graph.elaborate import Elaborator
-from weft.graph.groups import Resolver
-from weft.graph.nodes import (
+from weft.graph.lookup import check_bound, check_copies
+from weft.graph.numbers import Numbers
+from weft.graph.patch import (
     Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
     Patch, SinkStatement, Unshaped
 )
-from weft.graph.numbers import Numbers
-from weft.graph.partition import components
-from weft.graph.resolve import RESERVED, check_bound, check_copies
-from weft.graph.scope import PoisonedError, Scope, StrandGroup, is_swizzle, strands
-from weft.names import outlet_of
+from weft.graph.resolve import Resolver
+from weft.graph.scope import PoisonedError, Scope, StrandGroup, strands
+from weft.names import RESERVED, is_swizzle, outlet_of
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES, MediaHeader, SourceSpec
 from weft.syntax.ast import (
@@ -126,8 +126,12 @@ class _NameCollector:
         )
 
     def _ordinals(self) -> Ordinals:
-        new = {name: instance for name, instance in self.instances.items() if name not in self._known}
-        return Ordinals(new, self.spindles, self.sinks, self._numbered)
+        new = (instance for name, instance in self.instances.items() if name not in self._known)
+        values = (output.value for instance in new for output in instance.outputs.values())
+        # Several outputs may share one expression.
+        shared = {value: (value,) for value in values if value is not None}
+        sinks = [[argument.value for argument in sink.statement.args] for sink in self.sinks]
+        return Ordinals([*shared.values(), *sinks], self.spindles, self._numbered)
 
     def _setting(self, statement: Setting) -> None:
         name, span = statement.field.name, statement.field.span

@@ -1,425 +1,440 @@
-"""Name resolution: what every name in a text refers to, and the errors about names. Nothing is evaluated here."""
+"""Resolution: what names mean in the bodies of spindle calls, which bind their locals, outputs and groups. Nothing is
+evaluated here."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from weft.errors import Diagnostic, Source, Span, WeftError, did_you_mean, error
-from weft.graph.calls import constant_arguments, means_word
-from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
-from weft.graph.nodes import BundlePart, Expanded, FromParameter, FromSource, Patch
+from weft.errors import Span, error, steps_of
+from weft.graph.bodies import Ordinals
+from weft.graph.budget import Budget
+from weft.graph.calls import bound_planes, is_heard, sizes_of, source_shape, without_size
+from weft.graph.groups import GroupLookup
+from weft.graph.lookup import assigned_value, check_bound, check_copies, in_library, no_member
+from weft.graph.patch import Broadcast, Patch
 from weft.graph.scope import (
-    POSITIONS, Closure, Local, Member, Scope, SourceMember, StrandGroup, StrandMember, instance_group, strands
+    OPEN, Bindings, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember, SpindleBody, StrandGroup, as_local,
+    as_member, count_hint, strands
 )
-from weft.keys import KEYS, MOUSE
-from weft.names import COUNT, SentName, count_of
-from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
-from weft.sources import SOURCES, SourceParam, SourceSpec
+from weft.sources import SOURCES, SourceSpec
 from weft.syntax.ast import (
-    Access, Assignment, Binary, Call, CallBinding, Comprehension, Expression, For, Ident, Map, Name, Number,
-    SpindleDefinition, Text, Walkable, children, literal_number
+    Access, Assignment, Binary, BodyStatement, Call, CallBinding, Expression, For, Ident, If, Name, Number,
+    OutAssignment, SpindleDefinition, SpindleParameter, Unary, Walkable, children
 )
-from weft.syntax.foreign import CALLS, FORMS, STRANDS, hint_for
-from weft.syntax.includes import libraries_with, place_for_use, spindles_of
 
-RESERVED = {
-    "me": "a coordinate is read as me@x",
-    "mouse": "the mouse is read as mouse@x",
-    "key": "a key is read as key@space",
-}
+# The deepest nesting of spindle calls.
+MAX_CALL_DEPTH = 256
 
-MAX_COPIES = 64
+# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
+_FRAMES_PER_CALL = 12
 
-# The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
-_MOST_COMPARED = 100_000
+# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
+_MOST_LOOKED_AT = 32
+
+# Kinds of arguments; neither can occur in a text.
+_OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
+
+# What a body and each statement in it take of the budget, besides their evaluation.
+_STEPS_OF_A_BODY = 20
+_STEPS_OF_A_LOCAL = 6
 
 
-class NameLookup:
-    """What the names of one patch refer to."""
+class _Inspection(NamedTuple):
+    """What is found by looking at an argument and at all that it is made of: how many expressions were `looked_at`;
+    whether that ended at a strand about which nothing is known, or was whole; and whether it means the same everywhere.
+    """
 
-    def __init__(self, patch: Patch, constant: Callable[[Expression, Scope], float | None]) -> None:
-        """`constant` gives the number of an expression that has to be a constant; None if nothing is known about it."""
-        self.patch = patch
-        self._constant = constant
-        self._instances: dict[str, StrandGroup] = {}
-        self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
-        self._compared = 0
+    looked_at: int
+    is_open: bool = False
+    is_whole: bool = False
+    is_closed: bool = False
 
-    def strand(self, name: Name, scope: Scope) -> Local | float:
-        """The meaning of a name in the place of a strand: a local, an instance's group, or a constant."""
-        local = scope.get(name.id)
-        if local is not None:
-            return local
-        if scope.is_assigned_later(name.id):
-            hint = "statements run from top to bottom"
-            end = None if scope.body is None else scope.body.end
-            if end is None or end.get(name.id) is not None:  # not a group in one step of a loop
-                hint += f"; prev({name.id}) reads what it was a tick ago"
-            raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span, hint)
-        if name.id in self.patch.instances and not in_library(scope):
-            return self.instance(name.id)
-        if name.id in CONSTANTS:
-            return CONSTANTS[name.id]
-        source = SOURCES.get(name.id)
-        if source is not None and source.is_named and name.id not in self.patch.spindles:
-            return self._named_source(source, name)
-        raise self._unknown_strand(name, scope)
 
-    def _named_source(self, source: SourceSpec, name: Name) -> StrandGroup:
-        """The outputs of a source that is read by its name alone."""
-        if name.id not in self._instances:
-            call, scope, outputs = Call(name, (), name.span), Scope(name.id), source.outputs
-            members = tuple(SourceMember(call, output, plane, scope) for plane, output in enumerate(outputs))
-            self._instances[name.id] = StrandGroup(outputs, members)
-        return self._instances[name.id]
+class Resolver(GroupLookup):
+    """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
 
-    def _unknown_strand(self, name: Name, scope: Scope) -> Exception:
-        if name.id in RESERVED:
-            return error("incomplete-name", f'"{name.id}" needs a field', name.span, RESERVED[name.id])
-        if self.callable_named(name.id, scope):
-            return error("call-without-arguments", f'"{name.id}" is a call and needs its arguments', name.span,
-                         f"write {name.id}(…)")  # fmt: skip
-        field = f"me@{name.id}" if name.id in ALL_FIELDS else STRANDS.get(name.id)
-        if field is not None:
-            return error("unknown-strand", f'there is no strand "{name.id}"', name.span, f"write {field}",
-                         fix=(name.span, field))  # fmt: skip
-        known = chain(scope.names(), self.patch.instances, CONSTANTS)
-        hint = self._near(name.id, known, scope) or hint_for(name.id)
-        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, hint)
+    def __init__(
+        self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
+    ) -> None:
+        super().__init__(patch, budget, constant)
+        self._bodies: dict[tuple[Call, Scope], Scope] = {}
+        self._open_bodies: dict[Hashable, Scope] = {}
+        self._loop_shapes: dict[tuple[For, Scope], dict[str, StrandGroup | None]] = {}
+        self._named: dict[tuple[Expression, Scope], tuple[Expression, Scope]] = {}
+        self._looks: dict[tuple[Expression, Scope], _Inspection] = {}
 
-    def check_callee(self, call: Call, scope: Scope) -> None:
-        """Raises WeftError for a remap by position of an unknown name, or of what `|>` was to call."""
-        callee = call.callee
-        self._check_known(callee, scope)
-        if call.is_piped:
-            what = f'"{callee.span.text}" is a strand, and `|>` hands its left side to a call'
-            raise error("pipe-needs-a-call", what, callee.span, "to remap the left side: |> (me@x ~ …)")
+    def retain(self, patch: Patch, budget: Budget) -> None:
+        super().retain(patch, budget)
+        self._open_bodies.clear()
+        self._looks.clear()
+        self._named.clear()
 
-    def _check_known(self, callee: Expression, scope: Scope) -> None:
-        if not isinstance(callee, Name) or scope.get(callee.id) is not None or scope.is_assigned_later(callee.id):
-            return
-        if callee.id in self.patch.instances or callee.id in CONSTANTS:
-            return
-        if callee.id in RESERVED:
-            raise error("incomplete-name", f'"{callee.id}" needs a field', callee.span, RESERVED[callee.id])
-        fix: tuple[Span, str] | None = None
-        if libraries := libraries_with(callee.id):
-            line = f"#use {libraries[0]}"
-            others = [*libraries[1:], *([FORMS[callee.id]] if callee.id in FORMS else [])]
-            hint: str | None = "; or ".join([f"write {line} at the top", *others])
-            if not others and not self._means_more_with(libraries[0], callee.span.source):
-                fix = place_for_use(callee.span.source), f"{line}\n"
-        elif hint := hint_for(callee.id):
-            meant = CALLS.get(callee.id, "")
-            if (found := libraries_with(meant)) and meant not in self.patch.spindles:
-                hint += f", with #use {found[0]} at the top"
+    def body(
+        self, call: Call, spindle: SpindleDefinition, values: Sequence[Expression | None], scope: Scope
+    ) -> Scope:
+        """The scope at the end of a spindle's body, with its outputs among the locals, for one call with these
+        arguments."""
+        key = (call, scope)
+        if key in self._bodies:
+            return self._bodies[key]
+        shared = self._sharing_key(spindle, values, scope)
+        body = self._open_bodies.get(shared)
+        if body is None:
+            scopes = [scope] * len(values)
+            if scope.broadcast is not None:
+                takes = self.ordinals.takes_bundles(spindle)
+                scopes = [
+                    self._scope_of_argument(value, scope, whole) for value, whole in zip(values, takes, strict=True)
+                ]
+            closures = [
+                None if value is None else Closure(value, place) for value, place in zip(values, scopes, strict=True)
+            ]
+            path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
+            self._budget.spend(_STEPS_OF_A_BODY)
+            body = self.enter(spindle, closures, scope, path, call.span)
+            if shared is not None:
+                self._open_bodies[shared] = body
+        self._bodies[key] = body
+        return body
+
+    def _scope_of_argument(self, value: Expression | None, scope: Scope, takes_bundle: bool) -> Scope:
+        """Where an argument is evaluated, in a call for one of several names or members. What is the same for all calls
+        for the members of a bundle is evaluated once."""
+        if takes_bundle:
+            return scope.whole or scope.broadcast_over(None)
+        is_same = scope.whole is not None and value is not None and self.several(value, scope.whole) is None
+        return scope.whole if is_same and scope.whole else scope
+
+    def _sharing_key(
+        self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
+    ) -> Hashable | None:
+        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
+        spindle is checked without being called. None for other calls."""
+        kinds = tuple(_DEFAULT if value is None else self._kind_of(value, scope) for value in values)
+        if _OPEN not in kinds and _UNKNOWN not in kinds:
+            return None
+        if None in kinds or scope.broadcast is not None or self.ordinals.facts(spindle.body).is_recursive:
+            return None
+        return spindle, kinds, scope.level, scope.varying, scope.copies
+
+    def _kind_of(self, value: Expression, scope: Scope) -> str | None:
+        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
+        same everywhere; None for anything else, or if it takes too long to find out."""
+        group = self.group(value, scope)
+        if group is OPEN:
+            return _OPEN
+        value, scope = self._behind_names(value, scope)
+        look = self._looks.get((value, scope)) or self._looks.setdefault((value, scope), self._look(value, scope))
+        self._budget.spend_singly(min(look.looked_at, _MOST_LOOKED_AT))
+        if look.is_open:
+            return _UNKNOWN if group is None else None
+        return f"{value.span.text}\0{in_library(scope)}" if look.is_closed else None
+
+    def _behind_names(self, value: Expression, scope: Scope) -> tuple[Expression, Scope]:
+        """The expression that a name stands for, if that is an argument or a local. The argument of a call may be that
+        of the call around it, and so on; each is followed once."""
+        asked = value, scope
+        while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
+            value, scope = self._named.get((local.value, local.scope), (local.value, local.scope))
+        if isinstance(asked[0], Name):
+            self._named[asked] = value, scope
+        return value, scope
+
+    def _look(self, value: Expression, scope: Scope) -> _Inspection:
+        """What an expression is made of. What is known of those behind its names is not looked at again: arguments are
+        made of the arguments of the calls around them."""
+        waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
+        is_closed, count = True, 0
+        while waiting and count < _MOST_LOOKED_AT:
+            node, within = waiting.pop()
+            count += 1
+            match node:
+                case Name(id=name):
+                    local = within.get(name)
+                    if local is None:
+                        continue
+                    is_closed = False
+                    if isinstance(local, Opaque):
+                        return _Inspection(count, is_open=True)
+                    if not isinstance(local, Closure):
+                        return _Inspection(count)
+                    known = self._looks.get((local.value, local.scope))
+                    if known is None:
+                        waiting.append((local.value, local.scope))
+                        continue
+                    count += known.looked_at
+                    if known.is_open and count <= _MOST_LOOKED_AT:
+                        return _Inspection(count, is_open=True)
+                    if not known.is_whole:
+                        return _Inspection(count)
+                case Binary(left=left, right=right):
+                    waiting += [(left, within), (right, within)]
+                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
+                    pass
+                case Call():
+                    if self.called(node, within) != "builtin":
+                        return _Inspection(count)
+                    waiting += [(argument.value, within) for argument in node.args]
+                case Unary() | If():
+                    waiting += [(operand, within) for operand in children(node)]
+                case _:
+                    return _Inspection(count)
+        is_whole = not waiting and count < _MOST_LOOKED_AT
+        return _Inspection(count, is_whole=is_whole, is_closed=is_whole and is_closed)
+
+    def enter(
+        self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
+        seen: Callable[[BodyStatement, Scope], None] | None = None,
+    ) -> Scope:  # fmt: skip
+        """Runs through a spindle's body with the given arguments, None where a default holds, without evaluating
+        anything. `seen` is called with every statement and the scope after it."""
+        if len(scope.chain) >= MAX_CALL_DEPTH:
+            raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
+                        "let one spindle call several others instead of each the next")  # fmt: skip
+        if spindle in scope.chain:
+            names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
+            raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
+                        "use a loop, or prev() for what grows over time")  # fmt: skip
+        self.ordinals.number(spindle)
+        chain = (*scope.chain, spindle)
+        parameters: dict[str, Local] = {}
+        for parameter, given in zip(spindle.parameters, arguments, strict=True):
+            argument = given
+            if argument is None:
+                head = Scope(path, level=scope.level, varying=scope.varying, chain=chain, copies=scope.copies)
+                argument = self._default(parameter, head, parameters)
+            parameters[parameter.name] = self._parameter(parameter, argument)
+        body = SpindleBody(self.ordinals.assigned_in(spindle))
+        inner = Scope(
+            path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
+            copies=scope.copies,
+        )  # fmt: skip
+        limit = sys.getrecursionlimit()
+        if len(chain) > 1:
+            sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
+        try:
+            for statement in spindle.body:
+                self.spend_on_binding()
+                inner = self._step(statement, inner)
+                if seen is not None:
+                    seen(statement, inner)
+        finally:
+            sys.setrecursionlimit(limit)
+        body.end = inner
+        self.settle(body, False)
+        return inner
+
+    def _default(self, parameter: SpindleParameter, head: Scope, earlier: Mapping[str, Local]) -> Closure:
+        """The default of a parameter. It sees the names of the spindle's `head`."""
+        if parameter.default is None:
+            raise TypeError(f"{parameter.name} has no value")
+        place = replace(head, path=f"{head.path}/{parameter.name}").inner(earlier)
+        spindle = head.chain[-1]
+        takes = self.ordinals.takes_bundles(spindle)[spindle.parameters.index(parameter)]
+        if not takes and (bundle := self.several(parameter.default, place)) is not None:
+            raise error("several-strands", f'this is {strands(bundle)}, and "{parameter.name}" takes one',
+                        parameter.default.span, f"write {parameter.name}<a, b> = … to take a bundle")  # fmt: skip
+        return Closure(parameter.default, place)
+
+    def _parameter(self, parameter: SpindleParameter, argument: Local) -> Local:
+        """What a parameter stands for in a call with this argument."""
+        if parameter.members is None:
+            return argument
+        names = tuple(member.name for member in parameter.members)
+        group = self.group(argument.value, argument.scope) if isinstance(argument, Closure) else None
+        if group is OPEN or isinstance(argument, Opaque):
+            return StrandGroup(names, (Opaque(),) * len(names))
+        if group is None or len(group) == 1:
+            only: Member = as_member(argument) if group is None else group.members[0]
+            return StrandGroup(names, (only,) * len(names))
+        if all(name in group.names for name in names):
+            return replace(group, names=names, members=tuple(group.members[group.names.index(n)] for n in names))
+        if len(group) < len(names):
+            span = argument.value.span if isinstance(argument, Closure) else parameter.ident.span
+            raise error("count-mismatch", f'this is {strands(group)}, and "{parameter.name}" takes {len(names)} '
+                        f"({', '.join(names)})", span)  # fmt: skip
+        return group.take(len(names), names)
+
+    def spend_on_binding(self) -> None:
+        """Spends the steps of one more local."""
+        self._budget.spend(_STEPS_OF_A_LOCAL)
+
+    def _step(self, statement: BodyStatement, scope: Scope) -> Scope:
+        """The scope after one statement outside of loops."""
+        match statement:
+            case OutAssignment((output,), value):
+                return scope.bind(output.name, Closure(value, scope, output.name))
+            case OutAssignment(outputs, value):
+                after = scope
+                for output, local in zip(outputs, self._all_outputs(outputs, value, scope), strict=True):
+                    after = after.bind(output.name, local)
+                return after
+            case Assignment(target, member=member) if member is not None:
+                return scope.bind(target.name, self.with_member(statement, member, scope))
+            case Assignment(Ident(name)):
+                starts_at_0 = statement.op != "=" and scope.get(name) is None and any(
+                    output.name == name for output in scope.chain[-1].outputs
+                )  # fmt: skip
+                return scope.bind(name, Closure(assigned_value(statement, starts_at_0), scope, name))
+            case CallBinding():
+                return scope.bind(statement.name.name, self.bound_call(statement, scope))
+            case For():
+                _check_bound_calls(statement, scope.names(), self.ordinals)
+                after = scope
+                for name, shape in self.loop_shapes(statement, scope).items():
+                    results = [LoopResult(statement, scope, name, i) for i in range(len(shape or "1"))]
+                    after = after.bind(name, as_local(results, shape))
+                return after
+
+    def _all_outputs(self, outputs: Sequence[Ident], value: Expression, scope: Scope) -> Sequence[Local]:
+        """What `out = value` gives each output: the member of its name if there is one for all, else the one at its
+        place; one strand serves all."""
+        names = [output.name for output in outputs]
+        group = self.group(value, scope)
+        if group is OPEN:
+            return [Opaque()] * len(names)
+        if group is None or len(group) == 1:
+            return [Closure(value, scope)] * len(names)
+        members = group.members
+        if all(name in group.names for name in names):
+            members = tuple(members[group.names.index(name)] for name in names)
+        elif len(members) != len(names):
+            raise error("count-mismatch", f"this is {strands(group)}, and {len(names)} are needed here "
+                        f"({', '.join(names)})", value.span, count_hint(group, names, value.span))  # fmt: skip
+        return [StrandGroup(("",), (member,)) for member in members]
+
+    def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
+        """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
+        so the widest shape that a step gives holds from the first one on."""
+        key = loop, scope
+        if key not in self._loop_shapes:
+            shapes: dict[str, StrandGroup | None] = {}
+            for name in self.ordinals.carried(loop.body):
+                known = scope.get(name) is not None
+                shapes[name] = self._carried_shape(Name(name, loop.variable.span), scope) if known else None
+            is_known = False
+            while not is_known:
+                is_known = True
+                for name, (found, span) in self._step_shapes(loop, scope, shapes).items():
+                    before = shapes[name]
+                    if found is None or before is found or (before and len(before) == len(found)):
+                        continue
+                    if before and not found:
+                        continue
+                    if before:
+                        raise error("count-mismatch", f'"{name}" has {len(before)} strands, and this step gives it '
+                                    f"{len(found)}", span, "a loop carries as many in every step")  # fmt: skip
+                    shapes[name], is_known = found, False
+            self._loop_shapes[key] = shapes
+        return self._loop_shapes[key]
+
+    def with_member(self, statement: Assignment, member: Ident, scope: Scope) -> Local:
+        """A local bundle after the assignment of one member."""
+        name = Name(statement.name.name, statement.name.span)
+        group = self.group(name, scope)
+        if group is OPEN:
+            return Opaque(takes_bundle=True)
+        place = None if group is None else group.place(member.name)
+        if group is None or place is None:
+            raise no_member(group, Access(name, member.name, member.span, name.span.to(member.span)))
+        members = list(group.members)
+        members[place] = Closure(assigned_value(statement), scope, f"{name.id}_{member.name}")
+        return replace(group, members=tuple(members))
+
+    def _carried_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
+        return self.several(value, scope) or self.open_shape(value, scope)
+
+    def open_shape(self, value: Expression, scope: Scope) -> StrandGroup | None:
+        """`OPEN` for an expression about which nothing is known, else None."""
+        return OPEN if self.is_open(value, scope) else None
+
+    def _step_shapes(
+        self, loop: For, outside: Scope, shapes: Mapping[str, StrandGroup | None]
+    ) -> dict[str, tuple[StrandGroup | None, Span]]:
+        """The shape of each carried name after a step, and where it was assigned."""
+        unknown = {name: as_local([Opaque()] * len(shape or "1"), shape) for name, shape in shapes.items()}
+        scope = outside.inner({**unknown, loop.variable.name: Opaque()})
+        found: dict[str, tuple[StrandGroup | None, Span]] = {}
+        for statement in loop.body:
+            match statement:
+                case Assignment(name, member=member) if member is not None:
+                    found[name.name] = self._carried_shape(Name(name.name, name.span), scope), name.span
+                    scope = scope.bind(name.name, self.with_member(statement, member, scope))
+                case Assignment(name):
+                    value = assigned_value(statement)
+                    found[name.name] = self._carried_shape(value, scope), value.span
+                    scope = scope.bind(name.name, Closure(value, scope))
+                case CallBinding(name=name):
+                    scope = scope.bind(name.name, self.bound_call(statement, scope))
+                case For():
+                    for inner, shape in self.loop_shapes(statement, scope).items():
+                        found[inner] = shape, statement.span
+                        scope = scope.bind(inner, as_local([Opaque()] * len(shape or "1"), shape))
+        return {name: each for name, each in found.items() if name in shapes}
+
+    def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
+        """The strands that `f(x)::n<a, b>` binds inside a body."""
+        value = statement.value
+        outputs: Sequence[Ident] = statement.outputs
+        if (source := self._source_called(value, scope)) is not None:
+            outputs, sizes = without_size(source, outputs)
+        names = [o.name for o in outputs]
+        if statement.count is not None:
+            check_copies(statement, self.patch.spindles)
+            copies = tuple(
+                Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
+                                                 broadcast=Broadcast(tuple(names), i)))
+                for i, n in enumerate(names)
+            )  # fmt: skip
+            return StrandGroup(tuple(names), copies)
+        if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
+            group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
-            known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.names(), self.patch.instances)
-            hint = self._near(callee.id, known, scope)
-        raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span, hint, fix=fix)
+            width = len(names) if self.is_open(value, scope) else 1
+            single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
+            group = self.group(value, scope) or single
+        if source is not None and isinstance(value, Call):
+            planes = bound_planes(value, source, group.names, outputs)
+            shape = source_shape(value, source)[0]
+            members = tuple(_output(group, plane) for plane in planes)
+            positional = ("time",) if is_heard(planes, shape) else group.positional
+            group = replace(
+                group, members=members, positional=positional, sizes=sizes_of(value, source, sizes)
+            )
+        check_bound(outputs, len(group))
+        return group.take(len(names), names)
 
-    def _means_more_with(self, library: str, source: Source) -> bool:
-        """Whether calls in a text that mean something would mean something else with a library."""
-        known = {*self.patch.instances, *_CALLABLES}.intersection(spindles_of(library))
-        return any(re.search(rf"\b{name}\s*\(", source.text) for name in known)
-
-    def unknown_names(self, node: Walkable, scope: Scope) -> Iterator[Diagnostic]:
-        """The errors about unknown names in an expression or statement, whether or not it can be evaluated. Names in
-        loops and comprehensions are left out, where variables hide others."""
-        waiting = [node]
-        while waiting:
-            node = waiting.pop()
-            waiting += reversed(self._read_by_itself(node, scope))
-            try:
-                if isinstance(node, Name):
-                    self.strand(node, scope)
-                elif isinstance(node, Call) and self.is_remap(node, scope):
-                    self._check_known(node.callee, scope)
-            except WeftError as failure:
-                yield from (found for found in failure.diagnostics if found.code != "read-before-assignment")
-
-    def _read_by_itself(self, node: Walkable, scope: Scope) -> Sequence[Walkable]:
-        """The parts of a node whose names are strands, wherever the node stands."""
-        match node:
-            case Comprehension() | For():
-                return ()
-            case Access(base=Name(id=name)) if name in RESERVED and scope.get(name) is None:
-                return ()
-            case Call(callee=Name(), args=args):
-                return [argument.value for argument in args]
-        return children(node)
-
-    def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
-        """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
-        until the patch has used up its comparisons: of many mistakes, the first get a hint."""
-        place = (name, scope.chain[-1] if scope.chain else None)
-        if place not in self._suggested and self._compared < _MOST_COMPARED:
-            names = [each for each in known if not each.startswith("_")]
-            self._compared += len(names)
-            self._suggested[place] = did_you_mean(name, names)
-        return self._suggested.get(place)
-
-    def sent(self, call: Call, spec: SourceSpec, output: str, scope: Scope) -> SentName:
-        """An output of a source that others send. Its arguments are constants, such as the index of a comprehension;
-        those of a spindle that is never called are taken for the usual ones."""
-
-        def number(node: Expression, param: SourceParam) -> float | None:
-            known = literal_number(node)
-            if known is not None or isinstance(node, Text):
-                return known
-            try:
-                found = self._constant(node, scope.broadcast_over(None))
-            except WeftError as failure:
-                if failure.diagnostics[0].code != "not-constant":
-                    raise
-                return None
-            return float(param.default or 0) if found is None else found
-
-        return SentName(spec.name, constant_arguments(call, spec, number), output)
-
-    def instance(self, name: str) -> StrandGroup:
-        """The group of an instance of the patch."""
-        if name not in self._instances:
-            self._instances[name] = instance_group(self.patch.instances[name])
-        return self._instances[name]
-
-    def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None if none of these. Inside a
-        spindle that has the name of a builtin, that name means the builtin. So it does everywhere in the library, which
-        was written without knowing the patch."""
-        spindle = self.patch.spindles.get(name)
-        inside = bool(scope.chain) and scope.chain[-1] is spindle
-        if spindle is not None and not inside and (spindle.span.source.library or not in_library(scope)):
-            return spindle
-        return _CALLABLES.get(name, spindle)
-
-    def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call without `~` reaches; None if it is a positional remap of a strand."""
-        if not isinstance(call.callee, Name):
-            return None
-        name = call.callee.id
-        if scope.get(name) is not None and not scope.is_assigned_later(name):
-            return None
-        word = WORDS.get(name)
-        if word is None:
-            return self.callable_named(name, scope)
-        if name in self.patch.instances and not in_library(scope):
-            return None
-        found = self.callable_named(name, scope)
-        if isinstance(found, SpindleDefinition):
-            return found if in_library(scope) or not means_word(call, found) else "word"
-        return "word" if word.fits(len(call.args)) or found is None else found
-
-    def is_remap(self, call: Call, scope: Scope) -> bool:
-        """Whether a call without `~` remaps a strand by position."""
-        return self.called(call, scope) is None
+    def _source_called(self, value: Expression, scope: Scope) -> SourceSpec | None:
+        is_source = isinstance(value, Call) and self.called(value, scope) == "source"
+        return SOURCES[value.name] if is_source and isinstance(value, Call) else None
 
 
-# What every name that a call may have reaches, besides spindles.
-_CALLABLES: Mapping[str, str] = {
-    **dict.fromkeys(WORDS, "word"), **dict.fromkeys(SOURCES, "source"), **dict.fromkeys(STATE, "state"),
-    **dict.fromkeys(BUILTINS, "builtin"),
-}  # fmt: skip
+def _check_bound_calls(loop: For, outside: Iterable[str], ordinals: Ordinals) -> None:
+    """Raises WeftError for a bound call in a loop whose name is also used outside of the step. `outside` are the names
+    that are known before it."""
+    beyond = {*outside, *ordinals.carried(loop.body)}
+    bound: set[str] = set()
+    for statement in loop.body:
+        match statement:
+            case For():
+                _check_bound_calls(statement, beyond | bound, ordinals)
+            case CallBinding(name=name):
+                if name.name in beyond:
+                    raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and what a call '
+                                "is bound to belongs to one step", name.span,
+                                "give it a name of its own here, or write name = …")  # fmt: skip
+                bound.add(name.name)
+            case _:
+                pass
 
 
-def in_library(scope: Scope) -> bool:
-    """Whether an expression is in the body of a spindle that ships with weft."""
-    return bool(scope.chain) and scope.chain[-1].span.source.library
-
-
-def check_bound(outputs: Sequence[Ident], available: int, hint: str | None = None) -> None:
-    """Raises WeftError if a call binding names more outputs than there are."""
-    if len(outputs) > available:
-        extra = outputs[available]
-        raise too_many_outputs(available, extra.name, extra.span, hint)
-
-
-def too_many_outputs(available: int, name: str, span: Span, hint: str | None = None) -> WeftError:
-    """The error for the first output for which no value is left."""
-    many = f"{available} output{'s' * (available != 1)}"
-    return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span, hint)
-
-
-def unnamed_cache(call: Call) -> WeftError:
-    """The error for a cache that is not bound."""
-    return error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
-                 "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
-
-
-def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinition]) -> None:
-    """Raises WeftError if a multi-call does not give one strand to each output."""
-    count, outputs = statement.count or 0, statement.outputs
-    span = statement.count_span or statement.span
-    if not 1 <= count <= MAX_COPIES:
-        raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
-    spindle = spindles.get(statement.value.name) if isinstance(statement.value, Call) else None
-    if spindle is not None and len(spindle.outputs) > 1:
-        message = f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with one can be called "
-        raise error("several-strands", message + "several times at once", span, "bind each call on its own")
-    if count != len(outputs):
-        raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
-                    f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
-
-
-def assigned_value(statement: Assignment, starts_at_0: bool = False) -> Expression:
-    """The expression of an assignment; `a += e` reads the a from before, or 0 if that `starts_at_0`."""
-    if statement.op == "=":
-        return statement.value
-    before: Expression = Name(statement.name.name, statement.name.span)
-    if starts_at_0:
-        before = Number(0.0, statement.name.span)
-    elif (member := statement.member) is not None:
-        before = Access(before, member.name, member.span, before.span.to(member.span))
-    return Binary(statement.op[0], before, statement.value, statement.span)
-
-
-# --- the fields of `me`, `mouse` and `key`, and what a map moves ---
-
-RESERVED_FIELDS: Mapping[str, Sequence[str]] = {"me": ALL_FIELDS, "mouse": tuple(MOUSE), "key": tuple(KEYS)}
-
-# What else may be written after `me@` for the time of day.
-CLOCKS: Mapping[str, str] = {
-    "date": "me@year, me@month, me@day and me@weekday are the date",
-    "hour": "floor(me@daytime / 3600) is the hour", "hours": "floor(me@daytime / 3600) is the hour",
-    "minute": "floor(me@daytime / 60) % 60 is the minute", "minutes": "floor(me@daytime / 60) % 60 is the minute",
-    "second": "floor(me@daytime) % 60 is the second", "clock": "me@daytime is the time of day, in seconds",
-    "now": "me@daytime is the time of day, in seconds", "timeofday": "me@daytime is the time of day, in seconds",
-}  # fmt: skip
-
-# A hint does not list more names than this.
-_MOST_LISTED = 24
-
-
-def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
-    """The error for an access to an output that does not exist."""
-    listed = (*BASES, *FIELDS) if owner == "me" else known
-    shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
-    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
-    hint = CLOCKS.get(node.output) if owner == "me" else None
-    return error("unknown-output", what, node.output_span, hint or did_you_mean(node.output, known) or shown)
-
-
-# What may be meant as the sound of a film.
-_SOUNDS = ("l", "left", "right")
-
-
-def no_member(group: StrandGroup | None, node: Access) -> WeftError:
-    """The error for an access to a member that a bundle, or a single strand, does not have."""
-    if node.output == COUNT:
-        return error("no-count", "this is nothing that is counted", node.span,
-                     "osc(…), midi_…(…), key@a, mouse@left, pad@a and a #button are; count(b) counts strands")
-    if group is not None and node.output in _SOUNDS and {"width", "seconds"} <= group.sizes.keys():
-        words = f'{node.base.span.text} has no output "{node.output}", it is the picture of a film'
-        return error("unknown-output", words, node.output_span, 'its sound is load("…")::s<l, r>')
-    if group is not None and any(group.names):
-        return no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
-    if group is None or len(group) == 1:
-        return error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
-                     did_you_mean(node.output, [COUNT]) or "outputs belong to instances and calls: name@output")
-    letters = ", ".join(f"@{letter}" for letter in POSITIONS[0][: len(group)])
-    return error("unknown-output", f'this is {strands(group)} without names, and has no "{node.output}"',
-                 node.output_span, f"they are [0] to [{len(group) - 1}], or {letters}")  # fmt: skip
-
-
-# --- counts of events ---
-
-# The buttons of the mouse, which are pressed; its other fields are places.
-_PRESSED = ("down", "left", "right")
-
-
-GroupOf: TypeAlias = Callable[[Expression, Scope], StrandGroup | None]
-"""What gives the strands of an expression."""
-
-
-def counted(node: Expression, scope: Scope, lookup: NameLookup, group_of: GroupOf) -> str | None:
-    """The name of the input that counts the events of an expression: messages of a source, presses of a key, or of a
-    button of the mouse or a gamepad. None if it has none."""
-    if isinstance(node, Access) and is_field(node, scope):
-        owner = node.base.id if isinstance(node.base, Name) else ""
-        known: Sequence[str] = {"key": tuple(KEYS), "mouse": _PRESSED}.get(owner, ())
-        if owner == "key" and node.output not in known:
-            raise no_output(owner, node, known)
-        return count_of(f"{owner}@{node.output}") if node.output in known else None
-    found: Local | Member | float | None
-    if isinstance(node, Access):
-        group = group_of(node.base, scope)
-        place = None if group is None else group.place(node.output)
-        found = None if group is None or place is None else group.members[place]
-    else:
-        found = lookup.strand(node, scope) if isinstance(node, Name) else group_of(node, scope)
-    if not isinstance(found, StrandGroup):
-        return None if found is None else _counted_member(found, lookup, group_of)
-    # Of several strands, those of one source are counted together.
-    names = {_counted_member(member, lookup, group_of) for member in found.members}
-    return names.pop() if len(names) == 1 else None
-
-
-def _counted_member(member: Local | Member | float, lookup: NameLookup, group_of: GroupOf) -> str | None:
-    match member:
-        case Closure(value, inside):
-            return counted(value, inside, lookup, group_of)
-        case SourceMember(call, output, _, inside):
-            return _counted_source(call, output, inside, lookup)
-        case StrandMember(ref):
-            match lookup.patch.instances[ref.instance].outputs[ref.output].definition:
-                case FromSource(call, spec, plane):
-                    return _counted_source(call, (*spec.outputs, *spec.further)[plane], Scope(ref.instance), lookup)
-                case FromParameter():
-                    kinds = {each.name.name: each.kind for each in lookup.patch.parameters}
-                    return count_of(str(ref)) if kinds.get(ref.instance) == "button" else None
-                case Expanded(value):
-                    return counted(value, Scope(str(ref)), lookup, group_of)
-                case BundlePart(value, index, path):
-                    group = group_of(value, Scope(path))
-                    if group is None:
-                        return counted(value, Scope(path), lookup, group_of)
-                    return _counted_member(group.members[index], lookup, group_of) if index < len(group) else None
-    return None
-
-
-def _counted_source(call: Call, output: str, scope: Scope, lookup: NameLookup) -> str | None:
-    spec = SOURCES[call.name]
-    if COUNT in spec.further:
-        return lookup.sent(call, spec, COUNT, scope).name
-    return lookup.sent(call, spec, count_of(output), scope).name if output in spec.events else None
-
-
-# The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
-Target: TypeAlias = tuple[Field | None, Coordinate, Expression]
-
-
-def is_field(node: Access, scope: Scope) -> bool:
-    """Whether an access reads a field of `me`, `mouse` or `key`."""
-    return isinstance(node.base, Name) and node.base.id in RESERVED and scope.get(node.base.id) is None
-
-
-def map_target(target: Access, group_of: Callable[[Expression], StrandGroup | None]) -> tuple[Field | None, Coordinate]:
-    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves. `group_of`
-    gives the strands of an expression."""
-    owner = target.base.id if isinstance(target.base, Name) else ""
-    if owner == "me" and target.output not in ALL_FIELDS and target.base.span == target.output_span:
-        raise error("bad-map-target", "the left side of `~` is a coordinate, such as me@x", target.span,
-                    did_you_mean(target.output, ALL_FIELDS))  # fmt: skip
-    if owner == "me" and target.output not in ALL_FIELDS:
-        raise no_output(owner, target, ALL_FIELDS)
-    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
-        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-    if owner == "me":
-        named = FIELDS.get(target.output)
-        return named, named.base if named else target.output
-    group = group_of(target.base)
-    if group is None or target.output not in group.axes:
-        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
-    return None, group.axes[target.output]
-
-
-def time_map(maps: Sequence[Map]) -> Span | None:
-    """The place where a list of maps moves the time; None if it does not."""
-    moved = (m for m in maps if m.target.output == "abstime"
-             or (m.target.output in FIELDS and FIELDS[m.target.output].base == "abstime"))  # fmt: skip
-    return next((m.target.span.to(m.value.span) for m in moved), None)
+def _output(group: StrandGroup, plane: int) -> Member:
+    """An output of a source. The sound of a film is no member of its bundle."""
+    if plane < len(group):
+        return group.members[plane]
+    first = group.members[0]
+    assert isinstance(first, SourceMember)
+    return replace(first, plane=plane)

@@ -9,10 +9,9 @@ from typing import TypeVar
 from weft.errors import Span, error
 from weft.graph.calls import called_analysis
 from weft.graph.domain import Coordinates, Domain, Environment
-from weft.graph.groups import Resolver
-from weft.graph.nodes import HeardStrand
-from weft.graph.resolve import is_field
-from weft.graph.scope import OPEN, Closure, Scope, StrandMember
+from weft.graph.lookup import is_field
+from weft.graph.resolve import Resolver
+from weft.graph.scope import OPEN, Closure, HeardStrand, Scope, StrandMember
 from weft.names import HEARD_ROWS, LETTERS_EM, LETTERS_REACH, HeardName, Letters, SoundFile, StrandRef, hop_length
 from weft.sources import SOURCES, MediaHeader
 from weft.syntax.ast import Access, Call, Name

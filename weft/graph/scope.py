@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from weft.errors import Span, WeftError, error
 from weft.graph.calls import PictureSize, is_heard, sizes_of, source_shape
 from weft.graph.domain import Coordinate
-from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
-from weft.names import StrandRef
+from weft.graph.patch import Broadcast, FromCache, FromSource, Instance
+from weft.names import POSITIONS, StrandRef, is_swizzle
 from weft.syntax.ast import Call, Expression, For, Map, Remap, SpindleDefinition
 
 # --- scopes ---
@@ -197,15 +197,6 @@ class Opaque:
     takes_bundle: bool = False
 
 
-POSITIONS = ("xyzw", "rgba", "lr")
-"""The letters that name the members of a bundle without names, by position."""
-
-
-def is_swizzle(output: str) -> bool:
-    """Whether `@output` may name several members of a bundle: `@rgb`, `@xxy`."""
-    return 2 <= len(output) <= 4 and any(set(output) <= set(letters) for letters in POSITIONS)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StrandGroup:
     """Several strands under one name: an instance, the outputs of a call, a bundle (whose elements have no names).
@@ -315,6 +306,14 @@ Member: TypeAlias = (
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeardStrand:
+    """A strand without a name that an analysis hears: an expression, and the scope in which it is written."""
+
+    value: Expression
+    scope: Scope
+
+
 # --- groups: the strands of an instance, a remap or a call ---
 
 
@@ -407,6 +406,15 @@ def pick_hint(span: Span, group: StrandGroup) -> str:
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"
     return "take one of them with [0], or combine them with sum(…) or length(…)"
+
+
+def count_hint(group: StrandGroup, names: Sequence[str], span: Span) -> str:
+    """How a group gets as many strands as there are names for it."""
+    lacking = len(names) - len(group)
+    if lacking > 0:
+        more = "one more member" if lacking == 1 else f"{lacking} more members"
+        return f"give it {more}, or leave out {', '.join(names[len(group):])}"
+    return f"give as many outputs as there are strands, or {pick_hint(span, group)}"
 
 
 def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:

@@ -6,20 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from weft.errors import error
 from weft.graph.calls import match_arguments
 from weft.graph.domain import Coordinates, SlotKey, SlotRequest
+from weft.graph.evaluation import Evaluator
+from weft.graph.lookup import unnamed_cache
 from weft.graph.loops import state_in_varying_loop
 from weft.graph.recursion import Eventual, Task
-from weft.graph.resolve import unnamed_cache
 from weft.graph.scope import CacheMember, Scope
 from weft.ops import BUILTINS, STATE
 from weft.syntax.ast import Call, Expression, Number
-
-if TYPE_CHECKING:
-    from weft.graph.elaborate import Elaborator
 
 V = TypeVar("V")
 
@@ -33,7 +31,7 @@ MAX_TICKS = 60_000_000
 DEEPEST = 14
 
 
-def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+def stateful_value(e: Evaluator[V], call: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
     """The value of a stateful call at coordinates."""
     args = [a for a in match_arguments(call.name, STATE[call.name].params, call.args, call.span) if a is not None]
     if scope.varying:
@@ -59,12 +57,12 @@ def stateful_value(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V
             raise unnamed_cache(call)
 
 
-def _previous(e: Elaborator[V], slot: SlotRequest, update: Callable[[], Eventual[V]], at: Coordinates[V]) -> V:
+def _previous(e: Evaluator[V], slot: SlotRequest, update: Callable[[], Eventual[V]], at: Coordinates[V]) -> V:
     e.remember(slot, [update])
     return e.domain.state(slot, 0, e.domain.const(1.0), at, slot.span)
 
 
-def _integrated(e: Elaborator[V], slot: SlotRequest, arg: Expression, scope: Scope) -> Task[V]:
+def _integrated(e: Evaluator[V], slot: SlotRequest, arg: Expression, scope: Scope) -> Task[V]:
     speed: V = yield e.value(arg, scope, e.env.own)
     before = e.domain.state(slot, 0, e.domain.const(1.0), e.env.own, slot.span)
     after = e.domain.op("add", before, e.domain.op("mul", speed, e.domain.uniform("dt")))
@@ -73,7 +71,7 @@ def _integrated(e: Elaborator[V], slot: SlotRequest, arg: Expression, scope: Sco
 
 
 def _held(
-    e: Elaborator[V], slot: SlotRequest, held: Expression, trigger: Expression, scope: Scope, at: Coordinates[V]
+    e: Evaluator[V], slot: SlotRequest, held: Expression, trigger: Expression, scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     """Keeps a value, the trigger, and whether there was a tick before."""
 
@@ -90,13 +88,13 @@ def _held(
     return chosen(at)
 
 
-def _risen(e: Elaborator[V], slot: SlotRequest, trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def _risen(e: Evaluator[V], slot: SlotRequest, trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """How often a trigger has risen since the tick before."""
     e.remember(slot, [partial(_trigger, e, trigger, scope, e.env.own)])
     return _growth(e, slot, 0, trigger, scope, at)
 
 
-def _trigger(e: Elaborator[V], trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def _trigger(e: Evaluator[V], trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """What is kept of a trigger: whether it is on; of a count, 1 more than it is, since 0 means that it was never
     seen."""
     value: V = yield e.value(trigger, scope, at)
@@ -106,7 +104,7 @@ def _trigger(e: Elaborator[V], trigger: Expression, scope: Scope, at: Coordinate
 
 
 def _growth(
-    e: Elaborator[V], slot: SlotRequest, plane: int, trigger: Expression, scope: Scope, at: Coordinates[V]
+    e: Evaluator[V], slot: SlotRequest, plane: int, trigger: Expression, scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     """How often a trigger has risen since that was kept in a plane of a slot."""
     op, const = e.domain.op, e.domain.const
@@ -120,7 +118,7 @@ def _growth(
 
 
 def _restarted(
-    e: Elaborator[V], slot: SlotRequest, freq: Expression, reset: Expression, scope: Scope, at: Coordinates[V]
+    e: Evaluator[V], slot: SlotRequest, freq: Expression, reset: Expression, scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     """A phase that begins again whenever a trigger rises. Keeps the phase and the trigger."""
 
@@ -140,7 +138,7 @@ def _restarted(
 
 
 def _delayed(
-    e: Elaborator[V], key: SlotKey, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Evaluator[V], key: SlotKey, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     signal, ticks, most = args
     longest = yield _constant_ticks(e, most, scope, "max", least=0)
@@ -159,7 +157,7 @@ def _delayed(
 
 
 def _image(
-    e: Elaborator[V], image: SlotRequest, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Evaluator[V], image: SlotRequest, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     kept, *level = args
     if level:
@@ -177,7 +175,7 @@ def _image(
     return found
 
 
-def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
+def _at_least_one(e: Evaluator[V], ticks: Expression, scope: Scope) -> bool:
     """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
     if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp"):
         return False
@@ -189,7 +187,7 @@ def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
     return any(isinstance(bound, Number) and bound.value >= 1 for bound in bounds)
 
 
-def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
+def cached_value(e: Evaluator[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
     """An output of a cache at coordinates, its own axis included."""
     call, scope = member.call, member.scope
     _, count = (a for a in match_arguments("cache", STATE["cache"].params, call.args, call.span) if a is not None)
@@ -208,14 +206,14 @@ def cached_value(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> T
 
 
 def _constant_ticks(
-    e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
+    e: Evaluator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
 ) -> Task[float]:
     """A constant number of ticks; 1 where it is not known yet."""
     return _constant(e, node, scope, name, (least, MAX_TICKS), "how much is remembered", is_whole)
 
 
 def _constant(
-    e: Elaborator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, is_whole: bool
+    e: Evaluator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, is_whole: bool
 ) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
     number = e.domain.nominal(value)
@@ -232,7 +230,7 @@ def _constant(
 
 
 def _interpolated(
-    e: Elaborator[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V]
+    e: Evaluator[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V]
 ) -> V:
     """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most, or to 1…most
     without a current value."""

@@ -19,8 +19,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.contexts import ContextSpec
+from weft.graph.components import reachable
 from weft.graph.numbers import Numbers
-from weft.graph.partition import reachable
 from weft.ir.census import Census
 from weft.ir.constants import Tunable, bits, retuned, tune
 from weft.ir.expr import COMMUTATIVE, Expr, KnownRewrites, Lowered, Pool, rewrite

@@ -12,10 +12,12 @@ from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
-from weft.graph.elaborate import Elaborator, Owner
+from weft.graph.elaborate import Elaborator
+from weft.graph.evaluation import Owner
 from weft.graph.mentions import words_of
-from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
+from weft.graph.patch import Patch
 from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, digest, expanded_size, found_below, topological

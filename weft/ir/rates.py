@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar, cast
 
 from weft.beats import INPUTS
 from weft.contexts import ContextSpec
+from weft.graph.components import reachable
 from weft.graph.domain import LIVE
-from weft.graph.partition import reachable
 from weft.ir.constants import Known, TunedValues, ask, equals, value_of
 from weft.ir.expr import (
     Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, known_of, topological

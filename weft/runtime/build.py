@@ -23,14 +23,15 @@ from weft.errors import CLOSE_NAME, LONGEST_WORD, Diagnostic, Report, Source, Sp
 from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
 from weft.graph.build import KeptShapes, build_graph
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path, source_text
+from weft.graph.components import reachable
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.elaborate import CYCLE
 from weft.graph.false_friends import false_friends
 from weft.graph.mentions import Means, Mentions, mentioned_in, name_of
 from weft.graph.names import alike, collect
-from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers, StaleError
-from weft.graph.partition import reachable
+from weft.graph.patch import Patch
 from weft.ir.expr import Lowered
 from weft.media.sampled import header_of
 from weft.names import LiveName, file_of, is_heard, outlet_of

@@ -21,7 +21,7 @@ from weft.codegen.units import compile_unit
 from weft.contexts import VISUAL, ContextTable
 from weft.errors import Diagnostic, Report, Source, WeftError, did_you_mean, error
 from weft.graph.names import collect
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.graph.scope import instance_group
 from weft.media.sampled import opener, read
 from weft.media.source import LivePicture

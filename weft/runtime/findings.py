@@ -16,7 +16,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.values import with_bodies
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 

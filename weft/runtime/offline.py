@@ -27,7 +27,7 @@ from weft.cameras import watching
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import open_plain
 from weft.errors import Diagnostic, Span, WeftError, error
-from weft.graph.nodes import Patch
+from weft.graph.patch import Patch
 from weft.names import hop_length, is_microphone
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build

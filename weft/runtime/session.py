@@ -14,12 +14,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from weft.backends.base import DeviceLostError, Env, Values
+from weft.backends.base import DeviceLostError, Values
 from weft.cameras import watching
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault, visible
@@ -27,9 +26,9 @@ from weft.names import outlet_of, shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished, LoadResult
-from weft.runtime.coordinator import Sender, TickResult, pictures_of
+from weft.runtime.coordinator import Sender, pictures_of
 from weft.runtime.events import FrameStats, MemoryReports, Reporter, Screenshots
-from weft.runtime.fallback import recover, repair, settle
+from weft.runtime.fallback import settle
 from weft.runtime.files import SetList, read_text
 from weft.runtime.hands import NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
 from weft.runtime.inputs import Inputs
@@ -43,59 +42,8 @@ from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
 from weft.runtime.tempo import TextTempo
+from weft.runtime.ticker import Ticker
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
-
-
-@dataclass
-class Ticker:
-    """Runs programs tick by tick, and hands the sound what it reads. When the device of a program fails, the program
-    moves to another one."""
-
-    loader: ProgramLoader
-    clock: Clock
-    inputs: Inputs
-    sound: Sound
-    reporter: Reporter
-    threads: int
-    moved: list[LoadedProgram] = field(default_factory=list)
-    """The programs that have moved to another device, until the session has taken note of it."""
-    _last: dict[str, Values] = field(default_factory=dict)
-    """The results of the last finished tick, by the names of the subgraphs."""
-
-    def env(self, loaded: LoadedProgram) -> Env:
-        """The environment of a program in the latest tick of the clock."""
-        tick, compiled = self.clock.latest, loaded.compiled
-        inputs = {**compiled.starts, **self.inputs.frame(compiled.sent), **self.clock.tempo.beats.inputs}
-        return Env(
-            *loaded.size, tick.number, tick.time, tick.dt, inputs, loaded.pictures_at(tick.time), threads=self.threads,
-            warn=self.reporter.warn, loop_stopped=partial(self.reporter.loop_stopped, compiled),
-        )  # fmt: skip
-
-    def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
-        """Runs a tick. If a device fails, its subgraphs move to another one in the same tick. Raises any error of the
-        program itself."""
-        self.repair(loaded, env)
-        while True:
-            try:
-                results = loaded.runner.run(env, done)
-                self._last = {result.subgraph: result.values for result in results}
-                given = {**env.inputs, **loaded.runner.feeds(env)}
-                self.sound.follow(self.clock, given, loaded.runner.view_values(env))
-                return results
-            except Exception as failure:
-                self.recover(loaded, failure, env, done)
-
-    def repair(self, loaded: LoadedProgram, env: Env) -> None:
-        """Moves a program off devices that were lost after it had been prepared."""
-        if repair(self.loader, loaded, env, {}, self._last):
-            self.moved.append(loaded)
-
-    def recover(self, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values]) -> None:
-        """Moves a program off the device that failed. Raises the failure if it cannot move."""
-        if not recover(self.loader, loaded, failure, env, done, self._last):
-            raise failure
-        self.moved.append(loaded)
-
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005

@@ -22,7 +22,7 @@ from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.partition import states
 from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
-from weft.graph.partition import components
+from weft.graph.components import components
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.media.frames import floats
 from weft.ops import OPS, ieee

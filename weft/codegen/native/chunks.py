@@ -22,7 +22,7 @@ from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
-from weft.graph.partition import components
+from weft.graph.components import components
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
