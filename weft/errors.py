@@ -474,6 +474,11 @@ CLOSE_NAME: Final = "did you mean"
 _LIKELY: Final = 8
 
 
+def installs(extra: str) -> str:
+    """The command that installs an extra of weft. The distribution is not called `weft`, as another one on PyPI is."""
+    return f"pip install 'weft-live[{extra}]'"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the closest known name, if one is close."""
     name, candidates = name[:LONGEST_WORD], list(known)

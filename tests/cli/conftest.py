@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.forks import ran, started
 from tests.support.gl import no_graphics
+from tests.support.interfaces import check_json
 from weft.backends.gl.backend import GlVisual
 
 # Processes with this folder on their path have code generators that fail.
@@ -70,8 +71,10 @@ class Weft:
         return self(*args, code=code, PYTHONPATH=str(BROKEN), WEFT_BROKEN=generators)
 
     def json(self, *args, code=0):
-        """What a command prints with `--json`, on stdout alone."""
-        return json.loads(self(*args, "--json", code=code).stdout)
+        """What a command prints with `--json`, on stdout alone: nothing that docs/interfaces.md does not list."""
+        found = json.loads(self(*args, "--json", code=code).stdout)
+        check_json(args[0], found)
+        return found
 
     def file(self, name, text):
         path = self.folder / name

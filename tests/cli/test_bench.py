@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.conftest import weft_in
+from tests.support.interfaces import check_json
 from weft.backends.metal.backend import MetalVisual
 
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
@@ -31,6 +32,7 @@ def on_everything(tmp_path_factory):
 
 def test_bench_as_json(on_everything):
     found = json.loads(on_everything.stdout)
+    check_json("bench", found)
     assert set(found) == {"machine", "results", "transfers", "costs"}
     for row in found["results"]:
         expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}

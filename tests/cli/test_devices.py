@@ -52,10 +52,10 @@ def test_without_the_sound_library_there_is_a_remedy(weft):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     text, _, found = done.stdout.partition("\n{")
     assert "Sound\n  not available: pyaudio is not installed" in text
-    assert "weft[audio]" in text
+    assert "weft-live[audio]" in text
     sound = json.loads(f"{{{found}")["sound"]
     assert (sound["outputs"], sound["inputs"]) == ([], [])
-    assert "weft[audio]" in sound["problem"]
+    assert "weft-live[audio]" in sound["problem"]
 
 
 def test_sound_devices(weft, tmp_path):

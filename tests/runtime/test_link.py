@@ -97,4 +97,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "link", None)
     with pytest.raises(WeftError) as caught:
         LinkPeer(Tempo())
-    assert [(d.code, d.hint) for d in caught.value.diagnostics] == [("no-link", "pip install 'weft[link]'")]
+    assert [(d.code, d.hint) for d in caught.value.diagnostics] == [("no-link", "pip install 'weft-live[link]'")]

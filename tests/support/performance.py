@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.forks import Fork, usual_forks
+from tests.support.interfaces import check_event
 
 Event = dict[str, Any]
 
@@ -36,6 +37,7 @@ class Performance:
         self._events = patch.with_suffix(".events")
         self._errors = patch.with_suffix(".stderr")
         self._events.unlink(missing_ok=True)
+        self._checked = 0
         arguments = ["run", str(patch), "--events", str(self._events), *options]
         found = usual_forks() if python == _WEFT and stderr is None else None
         with self._errors.open("wb") as errors, open(os.devnull, "wb") as nothing:
@@ -59,9 +61,15 @@ class Performance:
 
     @property
     def events(self) -> list[Event]:
+        """The events so far, none of which has more than docs/interfaces.md lists."""
         if not self._events.exists():
             return []
-        return [json.loads(line) for line in self._events.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        lines = self._events.read_text().splitlines(keepends=True)
+        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        for event in found[self._checked :]:
+            check_event(event)
+        self._checked = len(found)
+        return found
 
     @property
     def stderr(self) -> str:

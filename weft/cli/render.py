@@ -31,6 +31,7 @@ from weft.cli.console import ERRORS, Missing, replacing_file, say, show
 from weft.cli.patch import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import new_file
+from weft.errors import installs
 from weft.graph.domain import SETTINGS
 from weft.media.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
@@ -310,7 +311,7 @@ def _connected(address: str, job: RenderJob) -> ClusterPool:
     try:
         from weft.runtime.cluster import ClusterPool
     except ImportError as problem:
-        raise Missing(f"--cluster needs distributed (pip install 'weft[cluster]'): {problem}") from problem
+        raise Missing(f"--cluster needs distributed ({installs('cluster')}): {problem}") from problem
     try:
         pool = ClusterPool(address, job)
     except WorkerError as problem:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from weft.cameras import STREAM_PROTOCOLS, Camera, generated
+from weft.errors import installs
 from weft.media.source import PictureError, open_media
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
         import av
     except ImportError:
         reason = "sounds and films are read by PyAV, which is not installed"
-        raise PictureError(reason, "pip install 'weft[media]'") from None
+        raise PictureError(reason, installs("media")) from None
     with open_media(path) as file:
         try:
             if not os.fstat(file.fileno()).st_size:

@@ -29,6 +29,7 @@ import numpy as np
 
 from weft.child import BEAT, Child, Pulse
 from weft.disk import KeptWriter, is_kept, opened_kept
+from weft.errors import installs
 from weft.media.frames import shared_file
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _fraction(fps: float) -> Fraction:
 def missing_encoder() -> str | None:
     """Why films cannot be written here, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("av") is None:
-        return "writing films needs PyAV (pip install 'weft[media]')"
+        return f"writing films needs PyAV ({installs('media')})"
     return None
 
 
@@ -450,7 +451,7 @@ def reason_of(spec: FilmSpec, failure: Exception) -> str:
     if getattr(failure, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS):
         return str(words)
     if isinstance(failure, ImportError):
-        return f"PyAV cannot be loaded here ({words}; pip install 'weft[media]' installs it)"
+        return f"PyAV cannot be loaded here ({words}; {installs('media')} installs it)"
     if type(failure).__name__ == "UnknownCodecError":
         return f"this build of PyAV has no encoder {failure} (pip install --upgrade av, or another --codec)"
     size = f"{spec.width}x{spec.height} at {float(spec.fps):g} frames a second"

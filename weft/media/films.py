@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from weft.child import Child
+from weft.errors import installs
 from weft.media.decoding import FilmHeader, probe
 from weft.media.frames import HEADS, FloatBuffers, Frame, FrameMemory, frames_kept, shared_file, size_of_memory
 from weft.media.source import Arguments, LivePicture, LiveSource, PictureError, require_file
@@ -67,7 +68,7 @@ class Films(LiveSource):
 def missing_library() -> str | None:
     """Why films and cameras cannot be read here, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("av") is None:
-        return "PyAV is not installed (pip install 'weft[media]')"
+        return f"PyAV is not installed ({installs('media')})"
     return None
 
 

@@ -26,12 +26,13 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
 from weft.child import BEAT, Child, Pulse, run
+from weft.errors import installs
 from weft.media.midi import MidiMessage, decode, encode, is_meant
 
 LOOK = 2.0
 """Seconds between two looks for devices."""
 
-NOT_INSTALLED = "MIDI needs a library: pip install 'weft[hands]'"
+NOT_INSTALLED = f"MIDI needs a library: {installs('hands')}"
 
 # Seconds that a look, or opening a port, may take; that the end of an output may take; that `weft devices` waits.
 _PATIENCE = 20.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from weft.errors import error
+from weft.errors import error, installs
 from weft.runtime.tempo import Tempo
 
 # The beats of a measure, up to multiples of which the beat agrees with that of the others.
@@ -29,7 +29,7 @@ class LinkPeer:
             import link  # only where it is asked for
         except ImportError as problem:
             raise error("no-link", "Ableton Link needs a package that is not installed",
-                        hint="pip install 'weft[link]'") from problem  # fmt: skip
+                        hint=installs("link")) from problem  # fmt: skip
         self._tempo = tempo
         self._agreed = tempo.bpm
         self._link: Any = link.Link(tempo.bpm)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft import child
-from weft.errors import WeftError, error
+from weft.errors import WeftError, error, installs
 from weft.runtime.stderr import suppress_stderr
 
 _UNDERFLOW = 4
@@ -60,7 +60,7 @@ def problem() -> str | None:
 
 
 def _remedy() -> str:
-    install = "pip install 'weft[audio]'"
+    install = installs("audio")
     if sys.platform == "darwin":
         return f"brew install portaudio, then {install}"
     if sys.platform == "linux":
