@@ -51,3 +51,12 @@ def test_no_two_modules_define_a_class_of_the_same_name():
         for name in re.findall(r"^ *class (\w+)[(:]", path.read_text("utf-8"), re.MULTILINE):
             defining.setdefault(name.lstrip("_"), set()).add(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in defining.items() if len(paths) > 1} == {}
+
+
+def test_each_package_says_where_to_begin():
+    signs = {path.parent: ast.get_docstring(ast.parse(path.read_text("utf-8"))) for path in ROOT.rglob("__init__.py")}
+    assert [str(room) for room, sign in signs.items() if not sign] == []
+    named = [name for sign in signs.values() for name in re.findall(r"Begin with `([\w.]+)`", sign)]
+    assert len(named) >= 10
+    places = [name.removeprefix("weft.").rpartition(".") for name in named]
+    assert [name for name, _, it in places if it not in defined_in(name.replace(".", "/") + ".py")] == []

@@ -1,1 +1,5 @@
-"""Machine code: compiles what `weft.codegen.native` writes with LLVM, and runs it."""
+"""Machine code: compiles what `weft.codegen.native` writes, by LLVM or as lists of calls, and runs it.
+
+Begin with `weft.backends.native.executor.NativeExecutor` for pictures, `series` for sounds. `llvm` alone imports
+llvmlite.
+"""
