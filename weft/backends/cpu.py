@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from weft.backends import hardware
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock, Values
 from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
@@ -376,7 +376,7 @@ class Null(Backend):
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> NullCompiled:
         return NullCompiled(unit)
 
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
         if compiled.unit.subgraph.context == "visual":
             return np.zeros((env.height, env.width, 4), np.uint8)
         return compiled.run(compiled.memory, Launch((1, 1), {}))

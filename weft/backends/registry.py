@@ -12,19 +12,17 @@ from weft.contexts import OWN_CONTEXTS, ContextTable, backend_points, load_backe
 from weft.errors import Diagnostic
 from weft.sources import load_packages
 
-# Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
-_OWN = {
-    "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute", "cpu_osc_send": "osc_send",
-    "cpu_midi": "midi",
-    "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
-    "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
-}  # fmt: skip
-
-# The modules of weft's own backends. A module is imported, which registers its backends, when one of them is wanted.
-_MODULES = {
-    "cpu": "weft.backends.cpu", "gl": "weft.backends.gl.backend", "metal": "weft.backends.metal.backend",
-    "null": "weft.backends.cpu",
-}  # fmt: skip
+# Weft's own, in the order in which `weft devices` lists them: modules, with the backends in them and the contexts that
+# these run. A module is imported, which registers its backends, when one of them is wanted.
+_OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("weft.backends.cpu", {"cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
+                           "cpu_osc_send": "osc_send", "cpu_midi": "midi"}),
+    ("weft.backends.gl.backend", {"gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute"}),
+    ("weft.backends.metal.backend", {"metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute"}),
+    ("weft.backends.cpu", {"null": "*"}),
+)  # fmt: skip
+_CONTEXTS = {name: context for _, backends in _OWN for name, context in backends.items()}
+_MODULES = {name: module for module, backends in _OWN for name in backends}
 
 _registered: dict[str, type[Backend]] = {}
 
@@ -61,7 +59,7 @@ class Registry:
         if found is None:
             if name not in self.names:
                 raise KeyError(name)
-            importlib.import_module(_MODULES[name.partition("_")[0]])
+            importlib.import_module(_MODULES[name])
         return found or _registered[name]
 
     def _loaded(self, name: str) -> type[Backend] | None:
@@ -91,7 +89,7 @@ def load_registry() -> Registry:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
             problems.append(Diagnostic("warning", "backend-not-loaded", words))
     problems += [Diagnostic("warning", "source-not-loaded", words) for words in load_packages()]
-    others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
+    others = {name: backend.context for name, backend in _registered.items() if name not in _MODULES}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
     contexts = ContextTable([*OWN_CONTEXTS, *brought])
-    return Registry({**_OWN, **others}, contexts, tuple(problems), dict(_registered))
+    return Registry({**_CONTEXTS, **others}, contexts, tuple(problems), dict(_registered))

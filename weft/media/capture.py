@@ -19,13 +19,12 @@ from weft.child import Child
 from weft.media.containers import opened_camera, reason_of
 from weft.media.films import Films, missing_library
 from weft.media.frames import FloatBuffers, Frame, serve, shared_file
-from weft.media.source import Arguments, LivePicture, LiveSource, PictureError
+from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from weft.media.source import Picture
 
 MAX_PIXELS = 3840 * 2160
 """The most pixels of a captured picture; larger ones are made smaller."""

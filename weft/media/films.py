@@ -10,7 +10,6 @@ import threading
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,10 +18,7 @@ from weft.child import Child
 from weft.errors import installs
 from weft.media.decoding import FilmHeader, probe
 from weft.media.frames import HEADS, FloatBuffers, Frame, FrameMemory, frames_kept, shared_file, size_of_memory
-from weft.media.source import Arguments, LivePicture, LiveSource, PictureError, require_file
-
-if TYPE_CHECKING:
-    from weft.media.source import Picture
+from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError, require_file
 
 # Seconds that the first frame may take, and that a frame may take in a render.
 _TO_OPEN = 10.0

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 # What opens the live pictures of weft's own sources. Imported when it is needed.
-_OWN = {"camera": ("weft.media.capture", "Capture"), "film": ("weft.media.films", "Films")}
+_OWN = {
+    "camera": ("weft.media.capture", "Capture"),
+    "film": ("weft.media.films", "Films"),
+}
 
 
 def opener(picture: str) -> tuple[LiveSource, LiveName]:

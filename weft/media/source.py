@@ -15,8 +15,8 @@ from weft.disk import NotPlainError, open_plain, why_not_plain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Picture: TypeAlias = NDArray[Any]
-    """[height, width, 4], 0…1 in single precision, or bytes in a `weft.media.frames.Frame`."""
+Picture: TypeAlias = "NDArray[Any]"
+"""[height, width, 4], 0…1 in single precision, or bytes in a `weft.media.frames.Frame`."""
 
 Arguments: TypeAlias = tuple[str | float, ...]
 
