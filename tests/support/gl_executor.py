@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, Stages, planes_of
+from weft.backends.gl.drawing import Canvas, DrawPass, PictureTextures, Points, Stages, any_stopped, look, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
+from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl
@@ -82,7 +83,7 @@ class GlExecutable:
             stages.draw(place, before, own, self._sources)
             program.draw(place, begun, own, self._sources, canvas)
             canvas.colours[0].read(out)
-            stopped = begun.machine.loop_stopped or canvas.stopped() or stages.stopped()
+            stopped = begun.machine.loop_stopped or any_stopped(look([canvas, *stages.canvases]))
         own.advance()
         self._bring_back(own, memory)
         if stopped:

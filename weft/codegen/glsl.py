@@ -433,6 +433,36 @@ def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+SURVEYED = 64
+"""The sides of the picture that `surveying` draws."""
+
+
+def surveying() -> str:
+    """The fragment shader that looks for what is not finite in `count` layers of images, from the layer `first` on. It
+    draws SURVEYED × SURVEYED pixels, each white if it finds something in its share of them all."""
+    functions = "\n\n".join(Glsl().functions(["is_finite"]))
+    return f"""\
+#version 330 core
+
+uniform sampler2DArray images;
+uniform int first;
+uniform int count;
+layout(location = 0) out vec4 found;
+
+{functions}
+
+void main() {{
+    ivec2 size = textureSize(images, 0).xy;
+    bool lost = false;
+    for (int layer = first; layer < first + count; layer++)
+        for (int y = int(gl_FragCoord.y); y < size.y; y += {SURVEYED})
+            for (int x = int(gl_FragCoord.x); x < size.x; x += {SURVEYED})
+                lost = lost || !is_finite(texelFetch(images, ivec3(x, y, layer), 0).r);
+    found = vec4(lost);
+}}
+"""
+
+
 def resampling() -> str:
     """The fragment shader that draws a layer of images in the size of its target: sampled like state, or unchanged if
     the size is the same."""

@@ -270,7 +270,7 @@ def test_what_the_card_remembers_can_be_read(graphics: Graphics) -> None:
 
 
 def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> None:
-    from weft.backends.gl.drawing import GlMemory
+    from weft.backends.gl.memory import GlMemory
 
     loaded = loader_of("vm").prepare(built(REMEMBERING), SIZE)
     (slot,) = loaded.runner.parts[0].unit.kernel.slots

@@ -15,142 +15,21 @@ from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executor import RecentlyUsed, Stillness
 from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
-from weft.backends.gl.textures import (
-    Buffer, BufferTexture, GlPicture, SoundTexture, Texture, TextureArray, bind, check_row
-)
-from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size, make_finite, shape_of_level
+from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, SoundTexture, Texture, bind, check_row
+from weft.backends.launch import Floats, Launch, Picture, Value, shape_of_level
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen import glsl
 from weft.codegen.clike.shader import Forms, Shader
-from weft.codegen.glsl import TILE, resampling
+from weft.codegen.glsl import TILE
 from weft.codegen.kernel import Kernel, Unit
-from weft.ir.expr import StateSlot
 from weft.media.sounds import SIDES
 from weft.names import StrandRef
 
 # The pictures and sounds that a program samples, by their names.
 _Sources: TypeAlias = Mapping[str, "Texture | SoundTexture"]
-
-
-# State: images in textures, and a program that resizes them.
-
-
-class Resizer:
-    """Copies images of rings in another size, with the same sampling that programs use for state."""
-
-    def __init__(self, graphics: Graphics) -> None:
-        """In a context of the graphics."""
-        self._program: Any = linked(drawing(resampling().encode("ascii")), OWN_REFUSED)
-        self._layer = GL.glGetUniformLocation(self._program, "layer")
-        self._size = GL.glGetUniformLocation(self._program, "size")
-
-    def copy(self, place: ContextState, source: TextureArray, layer: int, to: TextureArray, to_layer: int) -> None:
-        """Fills a layer with the image of another."""
-        GL.glUseProgram(self._program)
-        GL.glUniform1i(self._layer, layer)
-        GL.glUniform2f(self._size, to.shape[1], to.shape[0])
-        bind(0, GL.GL_TEXTURE_2D_ARRAY, source.number)
-        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.aside)
-        GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, to.number, 0, to_layer)
-        GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
-        GL.glViewport(0, 0, to.shape[1], to.shape[0])
-        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
-
-
-class GlMemory(StateMemory):
-    """State with images in layers of textures, and single numbers in the memory of the CPU.
-
-    The layers of a slot are in the order of its cells, and in each cell in the order of its planes.
-    """
-
-    def __init__(
-        self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]
-    ) -> None:
-        """Zeroed memory. In a context of the graphics. Raises WeftError if the card has no room."""
-        super().__init__(slots, shape)
-        self.graphics = graphics
-        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
-        """The last copy that was read back, and when."""
-        self.layers = {
-            slot.key: TextureArray(
-                graphics, place, shape_of_level(shape, slot.level), (slot.depth + 1) * slot.planes
-            )
-            for slot in self.slots.values()
-            if slot.image
-        }
-
-    def here(self) -> StateMemory:
-        known = self.ticks, self.takeovers
-        if self._read_back is None or self._read_back[0] != known:
-            self._read_back = known, self.read()
-        return self._read_back[1]
-
-    def _is_here(self, slot: StateSlot) -> bool:
-        return not slot.image
-
-    def ring(self, key: str) -> Floats:
-        """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
-        if key not in self.layers:
-            return super().ring(key)
-        slot = self.slots[key]
-        with self.graphics.drawing() as place:
-            layers = self.layers[key]
-            return layers.read(place).reshape(slot.depth + 1, slot.planes, *layers.shape)
-
-    def planes(self, key: str, ticks_ago: int) -> Floats:
-        if key not in self.layers:
-            return super().planes(key, ticks_ago)
-        planes = self.slots[key].planes
-        with self.graphics.drawing() as place:
-            return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
-
-    def _make_finite(self, key: str) -> bool:
-        if key not in self.layers:
-            return super()._make_finite(key)
-        layers, found = self.layers[key], False
-        with self.graphics.drawing() as place:
-            for layer in range(layers.count):
-                image = layers.read(place, layer, 1)
-                if make_finite(image):
-                    layers.fill(layer, image)
-                    found = True
-        self._read_back = None
-        return found
-
-    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
-        if key not in self.layers:
-            super()._adopt_slot(key, old, copy)
-        elif isinstance(old, GlMemory) and old.graphics is self.graphics:
-            self._adopt_layers(key, old, copy)
-        else:
-            self._upload(key, old)
-
-    def _adopt_layers(self, key: str, old: GlMemory, copy: bool) -> None:
-        mine, its = self.layers[key], old.layers[key]
-        if not copy and (mine.shape, mine.count) == (its.shape, its.count):
-            self.layers[key] = its
-            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
-            return
-        with self.graphics.drawing() as place:
-            if mine is its:
-                # It was taken over in the other direction earlier.
-                mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
-            resizer = Resizer(self.graphics)
-            planes = self.slots[key].planes
-            for ticks_ago in range(1, 1 + self._common(key, old)):
-                to, of = (int(m.cell(key, ticks_ago)) * planes for m in (self, old))
-                for plane in range(planes):
-                    resizer.copy(place, its, of + plane, mine, to + plane)
-
-    def _upload(self, key: str, old: StateMemory) -> None:
-        """Takes over an image slot from a memory that is not on the card."""
-        its, planes = old.ring(key), self.slots[key].planes
-        with self.graphics.drawing():
-            for ticks_ago in range(1, 1 + self._common(key, old)):
-                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), self.shape)
-                self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
 
 
 # Programs with their inputs.
@@ -219,9 +98,18 @@ class Canvas:
         self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
 
+    def begin_look(self) -> None:
+        """Has the card give what `stopped` looks at, without waiting."""
+        if self.limit is not None:
+            self.limit.begin_read()
+
     def stopped(self) -> bool:
-        """Whether any loop reached its limit; waits until everything has been drawn."""
-        return self.limit is not None and bool(self.limit.read()[..., 0].any())
+        """Whether any loop had reached its limit at the last `begin_look`; waits until that has been drawn."""
+        if self.limit is None:
+            return False
+        found = np.empty((*self.shape, 4), np.uint8)
+        self.limit.end_read(found)
+        return bool(found[..., 0].any())
 
 
 class DrawPass(GlProgram):
@@ -292,9 +180,22 @@ class Stages:
         for (each, canvas), launch in zip(self._passes, begun, strict=True):
             each.draw(place, launch, memory, sources, canvas)
 
-    def stopped(self) -> bool:
-        """Whether any loop reached its limit; waits until everything has been drawn."""
-        return any(canvas.stopped() for _, canvas in self._passes)
+    @property
+    def canvases(self) -> list[Canvas]:
+        return [canvas for _, canvas in self._passes]
+
+
+def look(canvases: Iterable[Canvas]) -> list[Canvas]:
+    """Begins to look at what was drawn, for `any_stopped`."""
+    begun = [canvas for canvas in canvases if canvas.limit is not None]
+    for canvas in begun:
+        canvas.begin_look()
+    return begun
+
+
+def any_stopped(looks: Iterable[Canvas]) -> bool:
+    """Whether any loop had reached its limit in what is looked at; waits until that has been drawn."""
+    return any(canvas.stopped() for canvas in looks)
 
 
 def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
@@ -305,7 +206,8 @@ def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, 
         stages.draw(place, before, memory, sources)
         wide.draw(place, begun, memory, sources, canvas)
         targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
-        stopped = any(each.machine.loop_stopped for each in (*before, begun)) or canvas.stopped() or stages.stopped()
+        stopped = any(each.machine.loop_stopped for each in (*before, begun))
+        stopped |= any_stopped(look([canvas, *stages.canvases]))
     memory.advance()
     if stopped:
         launch.loop_stopped()
@@ -581,7 +483,7 @@ class ExposedStrand:
 # How many pictures are requested before one is waited for: more would only add latency.
 _AHEAD = 2
 
-# Whether a loop reached its limit is read every 30 ticks only, since it takes a wait.
+# Whether a loop reached its limit is looked at every 30 ticks only.
 _LOOK = 30
 
 _FOREVER = 2**63 - 1
@@ -603,6 +505,8 @@ class GlCompiled(CardCompiled):
     stillness: Stillness
     drawn: PictureHandle | None = None
     _fences: deque[Any] = field(default_factory=deque)
+    _looks: list[Canvas] = field(default_factory=list)
+    """What was drawn in the last tick, if that is to be looked at."""
     _wide: DrawPass | None = None
 
     @property
@@ -635,8 +539,11 @@ class GlCompiled(CardCompiled):
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
             self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
             stopped = any(each.machine.loop_stopped for each in (*before, begun))
-            if self.memory.ticks % _LOOK == 0:
-                stopped = canvas.stopped() or self.stages.stopped() or stopped
+            stopped |= any_stopped(self._looks)
+            self._looks = look([canvas, *self.stages.canvases]) if self.memory.ticks % _LOOK == 0 else []
+            if self.memory.ticks == 0:
+                stopped |= any_stopped(self._looks)
+                self._looks = []
         self.canvases.rotate(1)
         self.memory.advance()
         if stopped:

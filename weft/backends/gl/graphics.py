@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
 
@@ -23,6 +23,8 @@ from weft.backends.gl.contexts import Context, Egl, GraphicsError
 OpenGL.ERROR_CHECKING = False
 OpenGL.ERROR_LOGGING = False
 OpenGL.USE_ACCELERATE = False
+
+T = TypeVar("T")
 
 _CHOICE = "PYOPENGL_PLATFORM"
 
@@ -198,6 +200,7 @@ class Graphics:
         self._preparing = [_Entrance(preparing), *map(_Entrance, more)]
         self._drawing = _Entrance(drawing) if drawing is not None else self._preparing[0]
         self._gone: deque[tuple[Kind, int]] = deque()
+        self._own: dict[Callable[[Graphics], object], object] = {}
         with self._preparing[0].entered():
             self.about = read_about()
         if self.about.number < (3, 3):
@@ -233,6 +236,12 @@ class Graphics:
                 self.check()
         except DriverError as failure:
             raise GraphicsError(f"{self.about.renderer}: {failure}") from failure
+
+    def own(self, make: Callable[[Graphics], T]) -> T:
+        """One of weft's own programs, made by this class when it is first asked for. In a context of these."""
+        if make not in self._own:
+            self._own[make] = make(self)
+        return cast(T, self._own[make])
 
     def check(self) -> None:
         """Raises GraphicsError if a call has failed since the last check."""

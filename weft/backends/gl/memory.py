@@ -1,0 +1,189 @@
+"""What programs on the graphics card remember: images in textures, and the programs that resize and survey them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
+from weft.backends.gl.textures import Texture, TextureArray, bind
+from weft.backends.launch import Floats, StateMemory, in_size, make_finite, shape_of_level
+from weft.codegen.glsl import SURVEYED, resampling, surveying
+from weft.ir.expr import StateSlot
+
+
+class Resizer:
+    """Copies images of rings in another size, with the same sampling that programs use for state."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        """In a context of the graphics."""
+        self._program: Any = linked(drawing(resampling().encode("ascii")), OWN_REFUSED)
+        self._layer = GL.glGetUniformLocation(self._program, "layer")
+        self._size = GL.glGetUniformLocation(self._program, "size")
+
+    def copy(self, place: ContextState, source: TextureArray, layer: int, to: TextureArray, to_layer: int) -> None:
+        """Fills a layer with the image of another."""
+        GL.glUseProgram(self._program)
+        GL.glUniform1i(self._layer, layer)
+        GL.glUniform2f(self._size, to.shape[1], to.shape[0])
+        bind(0, GL.GL_TEXTURE_2D_ARRAY, source.number)
+        _draw_aside(place, to.shape, to.number, to_layer)
+
+
+class Surveyor:
+    """Looks for what is not finite in images, without reading them back."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        """In a context of the graphics."""
+        self._graphics = graphics
+        self._program: Any = linked(drawing(surveying().encode("ascii")), OWN_REFUSED)
+        self._first = GL.glGetUniformLocation(self._program, "first")
+        self._count = GL.glGetUniformLocation(self._program, "count")
+
+    def begin(self, place: ContextState, layers: TextureArray, first: int, count: int) -> Survey:
+        """Has the card look at some layers. Does not wait."""
+        survey = Survey(self._graphics)
+        GL.glUseProgram(self._program)
+        GL.glUniform1i(self._first, first)
+        GL.glUniform1i(self._count, count)
+        bind(0, GL.GL_TEXTURE_2D_ARRAY, layers.number)
+        _draw_aside(place, survey.texture.shape, survey.texture.number, None)
+        survey.texture.begin_read()
+        return survey
+
+
+class Survey:
+    """A look at images that the card takes in its own time."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self.texture = Texture(graphics, (SURVEYED, SURVEYED))
+
+    def is_finite(self) -> bool:
+        """What it has found; waits for it."""
+        found = np.empty((*self.texture.shape, 4), np.uint8)
+        self.texture.end_read(found)
+        return not found.any()
+
+
+def _draw_aside(place: ContextState, shape: tuple[int, int], texture: Any, layer: int | None) -> None:
+    """Draws over a texture, or a layer of it, with the current program."""
+    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.aside)
+    if layer is None:
+        GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, texture, 0)
+    else:
+        GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, texture, 0, layer)
+    GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
+    GL.glViewport(0, 0, shape[1], shape[0])
+    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+
+
+class GlMemory(StateMemory):
+    """State with images in layers of textures, and single numbers in the memory of the CPU.
+
+    The layers of a slot are in the order of its cells, and in each cell in the order of its planes.
+    """
+
+    def __init__(
+        self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]
+    ) -> None:
+        """Zeroed memory. In a context of the graphics. Raises WeftError if the card has no room."""
+        super().__init__(slots, shape)
+        self.graphics = graphics
+        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
+        """The last copy that was read back, and when."""
+        self._surveys: dict[str, Survey] = {}
+        self.layers = {
+            slot.key: TextureArray(
+                graphics, place, shape_of_level(shape, slot.level), (slot.depth + 1) * slot.planes
+            )
+            for slot in self.slots.values()
+            if slot.image
+        }
+        if self.layers:
+            graphics.own(Surveyor)  # now, not between two frames
+
+    def here(self) -> StateMemory:
+        known = self.ticks, self.takeovers
+        if self._read_back is None or self._read_back[0] != known:
+            self._read_back = known, self.read()
+        return self._read_back[1]
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        return not slot.image
+
+    def ring(self, key: str) -> Floats:
+        """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
+        if key not in self.layers:
+            return super().ring(key)
+        slot = self.slots[key]
+        with self.graphics.drawing() as place:
+            layers = self.layers[key]
+            return layers.read(place).reshape(slot.depth + 1, slot.planes, *layers.shape)
+
+    def planes(self, key: str, ticks_ago: int) -> Floats:
+        if key not in self.layers:
+            return super().planes(key, ticks_ago)
+        planes = self.slots[key].planes
+        with self.graphics.drawing() as place:
+            return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
+
+    def is_finite(self, key: str) -> bool:
+        """What the last look has found; has the card begin the next one. An image at which nobody looked is finite."""
+        if key not in self.layers:
+            return super().is_finite(key)
+        count = self.slots[key].planes
+        with self.graphics.drawing() as place:
+            last = self._surveys.get(key)
+            first = int(self.cell(key, 1)) * count
+            self._surveys[key] = self.graphics.own(Surveyor).begin(place, self.layers[key], first, count)
+            return last is None or last.is_finite()
+
+    def _make_finite(self, key: str) -> bool:
+        if key not in self.layers:
+            return super()._make_finite(key)
+        self._surveys.pop(key, None)
+        layers, found = self.layers[key], False
+        with self.graphics.drawing() as place:
+            for layer in range(layers.count):
+                image = layers.read(place, layer, 1)
+                if make_finite(image):
+                    layers.fill(layer, image)
+                    found = True
+        self._read_back = None
+        return found
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        if key not in self.layers:
+            super()._adopt_slot(key, old, copy)
+        elif isinstance(old, GlMemory) and old.graphics is self.graphics:
+            self._adopt_layers(key, old, copy)
+        else:
+            self._upload(key, old)
+
+    def _adopt_layers(self, key: str, old: GlMemory, copy: bool) -> None:
+        mine, its = self.layers[key], old.layers[key]
+        if not copy and (mine.shape, mine.count) == (its.shape, its.count):
+            self.layers[key] = its
+            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+            return
+        with self.graphics.drawing() as place:
+            if mine is its:
+                # It was taken over in the other direction earlier.
+                mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
+            resizer = self.graphics.own(Resizer)
+            planes = self.slots[key].planes
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                to, of = (int(m.cell(key, ticks_ago)) * planes for m in (self, old))
+                for plane in range(planes):
+                    resizer.copy(place, its, of + plane, mine, to + plane)
+
+    def _upload(self, key: str, old: StateMemory) -> None:
+        """Takes over an image slot from a memory that is not on the card."""
+        its, planes = old.ring(key), self.slots[key].planes
+        with self.graphics.drawing():
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), self.shape)
+                self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
