@@ -286,6 +286,21 @@ def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> No
         )
 
 
+@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf, 3e38, 0.0])
+def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics, lost: float) -> None:
+    from weft.backends.gl.memory import Surveyor
+    from weft.backends.gl.textures import TextureArray
+
+    images = np.zeros((4, 90, 150), np.float32)
+    images[2, 89, 149] = lost
+    with graphics.drawing() as place:
+        layers = TextureArray(graphics, place, images.shape[1:], len(images))
+        layers.fill(0, images)
+        surveys = [graphics.own(Surveyor).begin(place, layers, *each) for each in ((0, 2), (2, 1), (1, 3), (3, 1))]
+        np.testing.assert_array_equal(layers.read(place), images)
+        assert [survey.is_finite() for survey in surveys] == [True, *[bool(np.isfinite(lost))] * 2, True]
+
+
 # --- between subgraphs --------------------------------------------------------------------------------------------
 
 

@@ -102,7 +102,7 @@ class GlMemory(StateMemory):
             for slot in self.slots.values()
             if slot.image
         }
-        if self.layers:
+        if self.layers and not graphics.about.software:
             graphics.own(Surveyor)  # now, not between two frames
 
     def here(self) -> StateMemory:
@@ -132,8 +132,8 @@ class GlMemory(StateMemory):
 
     def is_finite(self, key: str) -> bool:
         """What the last look has found; has the card begin the next one. An image at which nobody looked is finite."""
-        if key not in self.layers:
-            return super().is_finite(key)
+        if key not in self.layers or self.graphics.about.software:
+            return super().is_finite(key)  # it is in the memory of the computer
         count = self.slots[key].planes
         with self.graphics.drawing() as place:
             last = self._surveys.get(key)
