@@ -79,10 +79,10 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
 # The share of the time for a frame that it may take, and what an operation takes of the list of calls that is ready at
 # once, as a share of `cpu_operation`, which is that of a picture made of roots and sines: 0.04 to 0.15 ns on a core with
 # AVX-512, in generated patches.
-_SHARE, _FIRST_TIER = 0.5, 0.5
+_SHARE, _FIRST_TIER = 0.5, 0.35
 
-# Seconds in which a byte of what is remembered goes to or from a card.
-_MOVED = 1e-9
+# Seconds in which a byte of what is remembered goes to a card; it comes back sooner.
+_MOVED = 4e-10
 
 
 def can_bridge(unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS) -> bool:

@@ -164,17 +164,11 @@ class TextureArray:
     def read(self, place: ContextState, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
         """Some layers [count, height, width], all by default; waits until they have been drawn."""
         found = np.empty((self.count if count is None else count, *self.shape), np.float32)
-        buffer = Buffer(self.graphics)  # the card copies to it; without, a driver may fetch each number by itself
-        buffer.make_room(GL.GL_PIXEL_PACK_BUFFER, found.nbytes, GL.GL_STREAM_READ)
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
-        for at in range(len(found)):
+        for at, image in enumerate(found):
             self._attach(GL.GL_READ_FRAMEBUFFER, first + at)
             GL.glReadBuffer(GL.GL_COLOR_ATTACHMENT0)
-            offset = at * found[0].nbytes
-            GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, offset)
-        buffer.copy_to(GL.GL_PIXEL_PACK_BUFFER, found)
-        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
-        buffer.free()
+            GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
         return found
 
     def _attach(self, kind: Any, layer: int) -> None:
