@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -637,7 +636,7 @@ def emit_forms(
         parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
     if parts.stops:
         parts.body.insert(0, CodeLine("bool stopped = false;  // a loop met its limit"))
-    forms = [(language, copy.deepcopy(parts.frame), set(parts.helpers)) for language in languages]
+    forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
 
     def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:
         return replace(language.program(replace(parts, frame=frame, helpers=helpers)), numbers=numbers)

@@ -42,6 +42,14 @@ class Identifiers:
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = set(reserved)
+        self._counts: dict[str, int] = {}
+        """How many of a name were made, at least: smaller numbers are taken."""
+
+    def copy(self) -> Identifiers:
+        """The same, to which others can be added."""
+        made = Identifiers(self._taken)
+        made._counts.update(self._counts)
+        return made
 
     def take(self, name: str) -> None:
         """Takes an identifier, so that it is not given to anything else."""
@@ -49,11 +57,17 @@ class Identifiers:
 
     def new(self, name: str) -> str:
         """A new identifier for a name, with a number after it if it is taken."""
-        return self.unique(identifier(name))
+        base = identifier(name)
+        made = self.unique(base, first=self._counts.get(base, 1))
+        self._counts[base] = self._counts.get(base, 0) + 1
+        return made
 
-    def unique(self, base: str, others: Callable[[str], Iterable[str]] = lambda name: ()) -> str:
-        """The identifier itself, or with a number after it if it or one of its `others` is taken."""
-        made, count = base, 1
+    def unique(
+        self, base: str, others: Callable[[str], Iterable[str]] = lambda name: (), first: int = 1
+    ) -> str:
+        """The identifier itself, or with a number after it, from `first` on, if it or one of its `others` is taken."""
+        count = first
+        made = base if count == 1 else f"{base}_{count}"
         while not self._taken.isdisjoint((made, *others(made))):
             count += 1
             made = f"{base}_{count}"
@@ -72,6 +86,10 @@ class FrameBlock:
     uniforms: dict[Source, Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     """The comment after the declaration of a number, by its name."""
+
+    def copy(self) -> FrameBlock:
+        """The same, to which others can be added."""
+        return FrameBlock(self.names.copy(), dict(self.uniforms), dict(self.remarks))
 
     def read(self, source: Source, name: str, kind: Kind, origin: str = "") -> str:
         """The text that reads the number from this source."""
