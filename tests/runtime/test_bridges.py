@@ -13,16 +13,23 @@ from numpy.typing import NDArray
 
 from tests.support.gl import graphics
 from tests.support.performance import Performance
-from weft.backends.base import Env
+from weft.backends import hardware
+from weft.backends.base import Env, as_array
 from weft.backends.card import ShaderCode
 from weft.codegen.kernel import Unit
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker
 from weft.runtime.coordinator import pictures_of
-from weft.runtime.fallback import moves, settle
+from weft.runtime.events import EventLog, Reporter
+from weft.runtime.fallback import grow, moves, settle
+from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
+from weft.runtime.screens.screen import Screen, Shown
+from weft.runtime.session import Limits, Session
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 
 __all__ = ["graphics"]
 
@@ -42,8 +49,9 @@ REMEMBERS_MUCH = "".join(f"m{n}<v> = prev(m{n}@v) * 0.5 + me@x * 0.{n}\n" for n 
 class Stage:
     """A compiler and a loader, as the two processes of a performance have them."""
 
-    def __init__(self, bridges: bool = True) -> None:
-        self.setup = Setup("p.weft", asked="visual=gl", settings={"width": SIZE[0], "height": SIZE[1]}, bridges=bridges)
+    def __init__(self, bridges: bool = True, asked: str = "visual=gl", size: tuple[int, int] = SIZE) -> None:
+        self.size = size
+        self.setup = Setup("p.weft", asked=asked, settings={"width": size[0], "height": size[1]}, bridges=bridges)
         self.compiler = Compiler.of(self.setup)
         self.loader: ProgramLoader = self.setup.open()[1]
         self.loaded: LoadedProgram | None = None
@@ -52,7 +60,7 @@ class Stage:
     def save(self, text: str) -> None:
         compiled = self.compiler.compile(Saved(text.encode(), 0.0)).compiled
         assert compiled is not None
-        before, self.loaded = self.loaded, self.loader.prepare(compiled, SIZE, self.loaded)
+        before, self.loaded = self.loaded, self.loader.prepare(compiled, self.size, self.loaded)
         self.loader.take_over(self.loaded, before)
 
     def move(self, number: int = 1) -> list[bool]:
@@ -77,7 +85,7 @@ class Stage:
     def frames(self, count: int) -> list[NDArray[np.uint8]]:
         found = []
         for tick in range(self.ticks, self.ticks + count):
-            env = Env(*SIZE, tick=tick, abstime=tick / 60, dt=1 / 60, pictures=self.playing.pictures)
+            env = Env(*self.size, tick=tick, abstime=tick / 60, dt=1 / 60, pictures=self.playing.pictures)
             shown = pictures_of(self.playing.runner.run(env))[""]
             assert shown is not None
             found.append(np.array(shown.array))
@@ -141,7 +149,9 @@ def test_what_is_bridged_again_after_a_failure_is_made_ready_again() -> None:
 NOT_BRIDGED = {
     "a loop of any length": "spindle f(x) :: v { v = x\nfor i in (1 to x * 99) { v = v * 0.9 } }\ndisplay(f(me@x))\n",
     "a picture that takes long": "me<width> = 8000\nme<height> = 8000\ndisplay(noise(me@x * 9, me@y * 9, me@time))\n",
-    "much that is remembered": "me<width> = 2500\nme<height> = 1400\nn<v> = prev(n@v) + me@x\ndisplay(n@v)\n",
+    "much that is remembered": (
+        "me<width> = 2500\nme<height> = 1400\nn<v, w> = <prev(n@v) + me@x, prev(n@w) + me@y>\ndisplay(n@v * n@w)\n"
+    ),
 }
 
 
@@ -180,3 +190,89 @@ def test_without_a_stand_in_the_card_alone_draws(tmp_path: Path) -> None:
         performance.wait_for("frames")
         performance.save(COUNTING.format(0.3, " * 0.5 + me@y"))
         assert performance.wait_for("swap")["bridged"] == []
+
+
+# --- fewer pixels -----------------------------------------------------------------------------------------------------
+
+LARGE = (320, 180)
+HEAVY = (
+    "me<width> = 320\nme<height> = 180\nme<fps> = 240\nn = prev(n) + 1\n"
+    + "".join(f"c{n} = noise(me@x * {n + 2}, me@y * 3, me@time * 0.{n + 1})\n" for n in range(15))
+    + f"display(me@x, fract(n * 0.2), {' + '.join(f'c{n}' for n in range(15))} > 7)\n"
+)
+
+
+@pytest.fixture
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "cores", lambda: 1)
+
+
+@pytest.mark.usefixtures("one_core")
+@pytest.mark.parametrize("asked", ["visual=gl", "native"])
+def test_what_is_too_much_at_first_has_fewer_pixels(asked: str) -> None:
+    stage = Stage(asked=asked, size=LARGE)
+    stage.save(HEAVY)
+    assert (stage.draws, stage.playing.reduced) == ("native", ("visual/display",))
+    for number, found in enumerate(stage.frames(2), 1):
+        assert found.shape == (180, 320, 4)
+        assert np.array_equal(found[::2, ::2], found[1::2, 1::2])
+        assert np.array_equal(found[0, ::2, 0], np.floor((np.arange(160) + 0.5) / 160 * 255 + 0.5))
+        assert found[0, 0, 1] == 51 * number
+    (part,) = stage.playing.runner.parts
+    grow(stage.playing.runner, part, Env(*LARGE))
+    assert (stage.draws, stage.playing.reduced) == ("native", ())
+    (found,) = stage.frames(1)
+    assert np.array_equal(found[0, :, 0], np.floor((np.arange(320) + 0.5) / 320 * 255 + 0.5))
+    assert found[0, 0, 1] == 153, "what is remembered goes on"
+    if asked == "visual=gl":
+        assert stage.move() == [True]
+        assert stage.draws == "gl_visual"
+        assert stage.frames(1)[0][0, 0, 1] == pytest.approx(204, abs=1)
+
+
+@pytest.mark.usefixtures("one_core")
+def test_the_card_takes_over_from_fewer_pixels_with_all() -> None:
+    stage, alone = Stage(size=LARGE), Stage(bridges=False, size=LARGE)
+    for each in (stage, alone):
+        each.save(HEAVY)
+        each.frames(2)
+    assert stage.move() == [True]
+    assert (stage.draws, stage.playing.reduced) == ("gl_visual", ())
+    assert_alike(stage.frames(1), alone.frames(1))
+
+
+@pytest.mark.usefixtures("one_core")
+def test_images_that_are_remembered_keep_their_size() -> None:
+    stage = Stage(asked="native", size=LARGE)
+    stage.save(HEAVY.replace("display(me@x", "t<v> = max(prev(t@v) * 0.9, c1)\ndisplay(t@v"))
+    assert stage.playing.reduced == ()
+
+
+def test_a_moment_later_all_pixels_are_there(tmp_path: Path, one_core: None) -> None:
+    path = tmp_path / "patch.weft"
+    path.write_text(HEAVY)
+    setup = Setup(str(path), bridges=True, asked="native")
+    sound = Sound(setup, SoundOptions(is_silent=True))
+    session = Session(SetList([path]), Compiler.of(setup), Reporter(EventLog(None), lambda told: None), Inputs(), sound,
+                      limits=Limits(20.0, None))  # fmt: skip
+    screen = Counting(session)
+    session.begin()
+    session.run(screen)
+    assert screen.coarse > 0
+    assert not screen.is_coarse
+
+
+class Counting(Screen):
+    """Counts pictures of blocks of two by two pixels, and ends with the first of others."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.coarse, self.is_coarse = 0, True
+        self._session = session
+
+    def present(self, picture: Shown) -> None:
+        pixels = as_array(picture)
+        self.is_coarse = bool((pixels[::2, ::2] == pixels[1::2, 1::2]).all())
+        self.coarse += self.is_coarse
+        if not self.is_coarse:
+            self._session.stop("closed")

@@ -171,6 +171,7 @@ _OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt"}
 class Env:
     """What is the same for every subgraph in one tick: size of the picture, time, and the values from outside.
 
+    `level` is that of the picture that is drawn instead of the whole one: 1 has half of its width and height.
     `tick` counts frames from 0, `abstime` and `dt` are seconds. `inputs` has mouse, keys and parameters by the names
     that kernels read them by. `block` is what contexts that stream compute.
     `loop_stopped` is called with the name of a kernel whose loop met its limit, `warn` with what a device cannot do any
@@ -186,6 +187,7 @@ class Env:
     pictures: Mapping[str, Picture] = field(default_factory=dict)
     block: SampleBlock | None = None
     threads: int = 1
+    level: int = 0
     loop_stopped: Callable[[str], None] = lambda kernel: None
     warn: Callable[[Diagnostic], None] = lambda problem: None
 

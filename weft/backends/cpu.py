@@ -14,7 +14,7 @@ import numpy as np
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock, Values
 from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
-from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords
+from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
 from weft.backends.prologue import at_points, nowhere, tick
@@ -225,7 +225,7 @@ class CpuVisual(CpuBackend):
         self._centres: RecentlyUsed[tuple[int, int], Mapping[str, Value]] = RecentlyUsed(_SIZES)
 
     def shape(self, env: Env) -> tuple[int, int]:
-        return env.height, env.width
+        return shape_of_level((env.height, env.width), env.level)
 
     def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
         centres = self._centres.get_or_make(shape, lambda: picture_coords(shape[1], shape[0]))

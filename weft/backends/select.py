@@ -76,24 +76,50 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
 
 # Whether the CPU draws while the driver of a card makes a program.
 
-# The share of the time for a frame that it may take, and what an operation takes of the list of calls that is ready at
-# once, as a share of `cpu_operation`, which is that of a picture made of roots and sines: 0.04 to 0.15 ns on a core with
-# AVX-512, in generated patches.
+# The share of the time for a frame that it may take. What an operation takes in the list of calls that is ready at
+# once, as a share of `cpu_operation`, which is that of roots and sines: 0.04 to 0.15 ns in generated patches, on a core
+# with AVX-512.
 _SHARE, _FIRST_TIER = 0.5, 0.35
 
 # Seconds in which a byte of what is remembered goes to a card; it comes back sooner.
 _MOVED = 4e-10
 
 
-def can_bridge(unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS) -> bool:
-    """Whether a CPU with this number of cores draws a subgraph that sweeps a shape (height, width) while the program of
-    a card is made: if it takes half of the seconds of a `frame` at most, and what is remembered moves in less than
-    one."""
-    if unit.loops or unit.kernel.strands:
-        return False  # it may take any time, or read what the card has computed
+def seconds_at_first(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> float:
+    """What a frame of a subgraph that sweeps a shape (height, width) takes as a list of calls on a CPU with this number
+    of cores. It is infinite for what may take any time."""
+    if unit.loops:
+        return math.inf
+    return _FIRST_TIER * operations(unit.kernel, shape) * costs.cpu_operation / max(1, cores)
+
+
+def can_shrink(unit: Unit) -> bool:
+    """Whether a subgraph may be drawn with fewer pixels for a moment. Images that are remembered keep their size."""
+    return not any(slot.image and slot.outlives for slot in unit.kernel.slots)
+
+
+def bridging_level(
+    unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS
+) -> int | None:
+    """The level of its picture at which a CPU draws a subgraph while the program of a card is made: 0, the whole
+    picture, if that takes half of the seconds of a `frame` at most, and what is remembered moves in less than one; 1, a
+    quarter of the pixels, if that does. None if it does not draw it."""
+    if unit.kernel.strands:
+        return None  # it may read what the card has computed
     moved = sum(slot_bytes(slot, shape) for slot in unit.kernel.slots if slot.image and slot.outlives)
-    seconds = _FIRST_TIER * operations(unit.kernel, shape) * costs.cpu_operation / max(1, cores)
-    return seconds <= _SHARE * frame and moved * _MOVED <= frame
+    seconds = seconds_at_first(unit, shape, cores, costs)
+    if moved * _MOVED > frame:
+        return None
+    if seconds <= _SHARE * frame:
+        return 0
+    return 1 if can_shrink(unit) and seconds / 4 <= _SHARE * frame else None
+
+
+def starting_level(unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS) -> int:
+    """The level at which a CPU draws a subgraph while it is a list of calls: 1 if the whole picture takes longer than a
+    `frame`."""
+    is_late = frame < seconds_at_first(unit, shape, cores, costs) < math.inf
+    return int(is_late and can_shrink(unit))
 
 
 # How much memory subgraphs need, checked before any is allocated.

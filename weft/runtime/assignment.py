@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.backends.select import Choice, can_bridge, stays_on_cpu
+from weft.backends.select import Choice, bridging_level, starting_level, stays_on_cpu
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 
@@ -118,7 +118,14 @@ class BackendAssignment:
         choice, cores = left[0].choice, hardware.cores()
         if not choice.requested and stays_on_cpu(unit, shape, cores, choice.costs) is not None:
             return None
-        return on_cpu if can_bridge(unit, shape, frame, cores, choice.costs) else None
+        return on_cpu if bridging_level(unit, shape, frame, cores, choice.costs) is not None else None
+
+    def level(self, unit: Unit, shape: tuple[int, int], frame: float) -> int:
+        """The level of its picture at which the CPU draws a unit that sweeps a shape (height, width) at first."""
+        choice, cores = self.left(unit.subgraph.context)[0].choice, hardware.cores()
+        if unit.bridges:
+            return bridging_level(unit, shape, frame, cores, choice.costs) or 0
+        return starting_level(unit, shape, frame, cores, choice.costs)
 
     def named(self, context: str, name: str) -> BackendSlot | None:
         """The candidate of this name, as in `--backend`, unless it is lost."""

@@ -20,12 +20,13 @@ from weft.names import StrandRef, order_of_target, viewed
 @dataclass(frozen=True)
 class RunningSubgraph:
     """One subgraph of a running program, with the backend that runs it. If it `bridges`, it runs there only until the
-    device that should run it is ready."""
+    device that should run it is ready. `level` is that of its picture that it draws for a moment."""
 
     unit: Unit
     backend: Backend
     compiled: Compiled
     bridges: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,10 @@ class ProgramRunner:
     def sized(self, unit: Unit, env: Env) -> Env:
         """The environment of a unit, given that of the program."""
         width, height = size = self.size_of(unit, env.size)
-        return env if size == env.size else replace(env, width=width, height=height)
+        level = next((part.level for part in self.parts if part.unit is unit), 0)
+        if size == env.size and level == env.level:
+            return env
+        return replace(env, width=width, height=height, level=level)
 
     def values(self, wanted: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
         """The values of several exposed strands, each at its own coordinates, after a tick."""
@@ -227,7 +231,7 @@ class ProgramRunner:
             self.at = part
             if id(part.compiled) not in done:
                 done[id(part.compiled)] = self._execute(part, env)
-            results += _results(part, done[id(part.compiled)])
+            results += _results(part, self._whole(part, done[id(part.compiled)], env))
         return results
 
     def run_aside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
@@ -239,8 +243,16 @@ class ProgramRunner:
             values = done.get(id(part.compiled))
             if values is None:
                 values = part.backend.try_out(part.compiled, self._showing(part, env), self)
-            results += _results(part, values)
+            results += _results(part, self._whole(part, values, env))
         return results
+
+    def _whole(self, part: RunningSubgraph, values: Values | None, env: Env) -> Values | None:
+        """A picture in its full size, although it was drawn with fewer pixels."""
+        if not part.level or not isinstance(values, np.ndarray):
+            return values
+        height, width = self.size_of(part.unit, env.size)[::-1]
+        times = 1 << part.level
+        return values.repeat(times, 0)[:height].repeat(times, 1)[:, :width]
 
     def feeds(self, env: Env) -> dict[str, float]:
         """The values for subgraphs that are played elsewhere, by the names of the coordinates through which these read

@@ -490,6 +490,7 @@ class Reporter:
             "swap", hash=outcome.saved.hash, parse_ms=round(parsing, 3), graph_ms=round(graph, 3),
             compile_ms=round(kernels, 3), latency_ms=round(latency, 3), waited_ms=round(waited_ms, 3), stages=stages,
             recompiled=recompiled, kept=loaded.kept, cached=cached, tier=loaded.tier(), bridged=loaded.bridging,
+            reduced=loaded.reduced,
         )  # fmt: skip
         # What took no time leaves room for the rest.
         self._stages = (" · ".join(f"{name} {each:.0f}" for name, each in stages.items() if each >= 1) + " ms",)

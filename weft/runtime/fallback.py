@@ -116,7 +116,7 @@ def _translated(unit: Unit, known: Mapping[str, Unit]) -> Unit:
 
 
 def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) -> RunningSubgraph | None:
-    env = loaded.runner.sized(part.unit, Env(*loaded.size, pictures=loaded.pictures))
+    env = replace(loaded.runner.sized(part.unit, Env(*loaded.size, pictures=loaded.pictures)), level=0)
     for candidate in loader.candidates(part.unit, loaded.compiled):
         if candidate.choice.is_cpu:
             break
@@ -133,8 +133,9 @@ def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) 
 
 def settle(loader: ProgramLoader, move: Migration) -> bool:
     """Completes a move between two ticks, with the state up to now. False if it fails: then the bridge goes on."""
-    runner, old, new = move.loaded.runner, move.old, move.new
-    if all(part is not old for part in runner.all_parts):
+    runner, new = move.loaded.runner, move.new
+    old = next((part for part in runner.all_parts if part.bridges and part.unit is move.old.unit), None)
+    if old is None:
         return True
     if new is None:
         runner.replace(old, replace(old, bridges=False))
@@ -183,3 +184,14 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
     backends = [at.backend, *(part.backend for part in loaded.runner.all_parts)]
     on_cpu, context = CpuBackend, failure.context
     yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))
+
+
+# --- from fewer pixels to all ---------------------------------------------------------------------------------------
+
+
+def grow(runner: ProgramRunner, part: RunningSubgraph, env: Env) -> None:
+    """Has a part of a program draw all pixels of its picture, between two ticks."""
+    whole = replace(runner.sized(part.unit, env), level=0)
+    new = replace(part, compiled=part.backend.compile_subgraph(part.unit, whole, runner), level=0)
+    new.backend.adopt(new.compiled, [part.compiled])
+    runner.replace(part, new)

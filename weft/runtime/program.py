@@ -101,6 +101,11 @@ class LoadedProgram:
         return tuple(part.unit.subgraph.name for part in self.runner.all_parts if part.bridges)
 
     @property
+    def reduced(self) -> tuple[str, ...]:
+        """The names of the subgraphs that are drawn with fewer pixels for a moment."""
+        return tuple(part.unit.subgraph.name for part in self.runner.all_parts if part.level)
+
+    @property
     def stand_ins(self) -> frozenset[str]:
         """The hashes of the units that run below the first tier."""
         return frozenset(part.unit.hash for part in self.runner.parts if part.backend.tier(part.compiled) == 0)
@@ -130,7 +135,7 @@ class ProgramLoader:
     offline: bool = False
     """Whether programs are rendered, which is not in a hurry."""
     bridges: bool = False
-    """Whether the CPU draws until the driver of a card has made a program."""
+    """Whether the CPU draws until the driver of a card has made a program, with fewer pixels if it has to."""
     decoded: Mapping[str, str] = field(default_factory=dict)
     """The files of sounds that another process has decoded, by their names."""
     _assignment: BackendAssignment | None = None
@@ -219,7 +224,7 @@ class ProgramLoader:
 
     def _bridge(self, unit: Unit, compiled: CompiledProgram, awaited: Container[str]) -> BackendSlot | None:
         """What draws a unit until its device is ready; None if nothing has to."""
-        if not self.bridges or not compiled.contexts[unit.subgraph.context].sweeps_plane:
+        if not self.bridges or not _sweeps(unit, compiled):
             return None
         shape, frame = _shape(unit, compiled, compiled.size), 1 / compiled.settings["fps"]
         return self.assignment.bridge(unit, shape, frame, structure_hash(unit.kernel) in awaited)
@@ -303,7 +308,7 @@ class ProgramLoader:
             # A sound that reads a changed sound is new too, so that it fades from one to the other.
             reads_changed = streams and not set(changed).isdisjoint(unit.subgraph.depends_on)
             if old is not None and old.unit.hash == unit.hash and not reads_changed:
-                part = RunningSubgraph(unit, old.backend, old.compiled)
+                part = replace(old, unit=unit)
                 kept.append(name)
             else:
                 part = self._made(unit, compiled, runner.sized(unit, env), runner)
@@ -344,11 +349,11 @@ class ProgramLoader:
         if bridge is not None:
             backend = self._acting(bridge.backend)
             with suppress(WeftError):
-                return RunningSubgraph(unit, backend, backend.compile_subgraph(unit, env, runner), bridges=True)
+                return replace(self._at_first(unit, backend, compiled, env, runner), bridges=True)
         for candidate in self.candidates(unit, compiled):
             backend = self._acting(candidate.backend)
             try:
-                return RunningSubgraph(unit, backend, backend.compile_subgraph(candidate.coded(unit), env, runner))
+                return self._at_first(candidate.coded(unit), backend, compiled, env, runner)
             except DeviceLostError as failure:
                 first = first or failure
                 self.assignment.lose(backend, failure.reason)
@@ -362,6 +367,16 @@ class ProgramLoader:
                 self.assignment.pass_over(unit, candidate, reason)
         assert first is not None, "there is a candidate for every unit that can run"
         raise first
+
+    def _at_first(
+        self, unit: Unit, backend: Backend, program: CompiledProgram, env: Env, runner: ProgramRunner
+    ) -> RunningSubgraph:
+        """A unit of a program on a backend, perhaps with fewer pixels until it is fast there. Raises WeftError."""
+        made = RunningSubgraph(unit, backend, backend.compile_subgraph(unit, env, runner))
+        if not self.bridges or self.rehearses or backend.tier(made.compiled) != 1 or not _sweeps(unit, program):
+            return made
+        level = self.assignment.level(unit, _shape(unit, program, env.size), 1 / program.settings["fps"])
+        return replace(made, compiled=backend.compile_subgraph(unit, replace(env, level=level), runner), level=level)
 
     def placed(self, unit: Unit, compiled: CompiledProgram) -> tuple[Choice, str] | None:
         """What runs a unit, and why; None if nothing can."""
@@ -557,8 +572,12 @@ def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[
 
 def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
     """What a tick of a unit sweeps (height, width), given the size (width, height) of the picture."""
-    sweeps = compiled.contexts[unit.subgraph.context].sweeps_plane
-    return compiled.size_of(unit, size)[::-1] if sweeps else (1, 1)
+    return compiled.size_of(unit, size)[::-1] if _sweeps(unit, compiled) else (1, 1)
+
+
+def _sweeps(unit: Unit, compiled: CompiledProgram) -> bool:
+    """Whether a tick of a unit sweeps a picture."""
+    return compiled.contexts[unit.subgraph.context].sweeps_plane
 
 
 # Seconds for which a program has to play well before the previous one is dropped.

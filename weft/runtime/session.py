@@ -367,9 +367,11 @@ class Session:
                     # It cannot move, and is improved in place.
                     self._note_move(move.loaded)
             self.sound.improve(better.codes)
-            bridged = self.programs.running.bridging if self.programs.running is not None else ()
+            running = self.programs.running
+            bridged, reduced = (running.bridging, running.reduced) if running is not None else ((), ())
             self.reporter.events.emit(
-                "tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3), bridged=bridged
+                "tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3), bridged=bridged,
+                reduced=reduced,
             )
         self._add_afterthought()
 
@@ -689,7 +691,8 @@ class Session:
         took = sum(self._entered.took) if self._entered is not None else 0.0
         bridging = ", ".join(running.bridging) if running else ""
         bridged = f"the processor draws {bridging} until the card is ready" if bridging else ""
-        return f"{width}×{height} · compiled in {took:.0f} ms", runs, bridged
+        few = "a quarter of the pixels for a moment" if running and running.reduced else ""
+        return f"{width}×{height} · compiled in {took:.0f} ms", runs, bridged, few
 
     # --- sound ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,10 +10,13 @@ from weft.backends.base import Env, Values
 from weft.runtime.clock import Clock
 from weft.runtime.coordinator import TickResult
 from weft.runtime.events import Reporter
-from weft.runtime.fallback import recover, repair
+from weft.runtime.fallback import grow, recover, repair
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.sound.player import Sound
+
+# Seconds for which a picture may have fewer pixels.
+_FEW_PIXELS = 0.5
 
 
 @dataclass
@@ -30,6 +34,8 @@ class Ticker:
     """The programs that have moved to another device, until the session has taken note of it."""
     _last: dict[str, Values] = field(default_factory=dict)
     """The results of the last finished tick, by the names of the subgraphs."""
+    _reduced: tuple[LoadedProgram, float] | None = None
+    """The program that is drawn with fewer pixels, and since when."""
 
     def env(self, loaded: LoadedProgram) -> Env:
         """The environment of a program in the latest tick of the clock."""
@@ -44,6 +50,7 @@ class Ticker:
         """Runs a tick. If a device fails, its subgraphs move to another one in the same tick. Raises any error of the
         program itself."""
         self.repair(loaded, env)
+        self._grow(loaded, env)
         while True:
             try:
                 results = loaded.runner.run(env, done)
@@ -53,6 +60,19 @@ class Ticker:
                 return results
             except Exception as failure:
                 self.recover(loaded, failure, env, done)
+
+    def _grow(self, loaded: LoadedProgram, env: Env) -> None:
+        """Ends the drawing with fewer pixels: when what is fast is ready, and after half a second at the latest."""
+        reduced = [part for part in loaded.runner.all_parts if part.level]
+        if not reduced:
+            return
+        now = time.monotonic()
+        if self._reduced is None or self._reduced[0] is not loaded:
+            self._reduced = loaded, now
+        is_over = now - self._reduced[1] > _FEW_PIXELS
+        for part in reduced:
+            if is_over or (not part.bridges and part.backend.tier(part.compiled) != 1):
+                grow(loaded.runner, part, env)
 
     def repair(self, loaded: LoadedProgram, env: Env) -> None:
         """Moves a program off devices that were lost after it had been prepared."""
