@@ -9,7 +9,7 @@ MINUTES ?= 60
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test, test-all); PYTHON=… names the Python to build on.'
+	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
 run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
@@ -41,7 +41,7 @@ bench: $(VENV)/.ready ## measure every backend on this machine
 	$(VENV)/bin/weft bench $(ARGS)
 
 gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures
-	$(VENV)/bin/python scripts/gallery.py
+	$(VENV)/bin/python scripts/gallery.py $(ARGS)
 
 soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
 	@scripts/setup system run test

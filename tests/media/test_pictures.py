@@ -1,3 +1,5 @@
+"""Pictures from files: every format, damaged ones, and those that are too large."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The time of a performance: pauses, restarts, and a leader that it follows."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""Events reach whoever reads them, whole and in order, and keep nobody waiting; figures of frames."""
+
 from __future__ import annotations
 
 import json

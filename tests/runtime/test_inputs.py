@@ -1,3 +1,5 @@
+"""What the mouse, keys, gamepads and numbers that are sent are at a moment, and what is counted of them."""
+
 from __future__ import annotations
 
 import threading

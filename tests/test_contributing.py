@@ -1,0 +1,66 @@
+"""What CONTRIBUTING.md shows can be typed: its files are there, and its code fits the program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ADDITIONS = TEXT.partition("## How to add")[2]
+SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", ADDITIONS, re.MULTILINE | re.DOTALL))
+
+# Runs in a process of its own, which the additions are then part of.
+TRYING = '''
+import sys, weft.backends.cpu as cpu, weft.contexts as contexts, weft.ops.curves as curves, weft.sources as sources
+from weft.backends.base import Env
+from weft.backends.registry import load_registry
+(builtin,), (row, source), (context, runner), (device,), (command,) = eval(sys.stdin.read())
+(zigzag,) = eval(f"({builtin})", vars(curves))
+assert [zigzag.fold(x) for x in (0.0, 0.25, 0.5, -0.25)] == [1.0, 0.5, 0.0, 0.5]
+(spec,) = eval(f"({row})", vars(sources))
+made = {}
+exec(source, made)
+board = made["Checker"]().open((4.0,), False)
+assert board.at(0.0).shape == (4, 4, 4) and (board.at(0.0) != board.at(1.0)).any()
+exec(context, vars(contexts))
+exec(runner, vars(cpu))
+exec(device, {"__name__": "printer"})
+assert contexts.STROBE.name == "strobe" and {"cpu_strobe", "printer"} <= {*load_registry().names}
+exec(command, made)
+sys.exit(made["command"].main(["patches/gradient.weft"], standalone_mode=False))
+'''
+
+
+def code_of(title: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", SECTIONS[title], re.DOTALL)
+
+
+def test_the_code_of_each_addition_fits() -> None:
+    kinds = [code_of(f"A {kind}") for kind in ("builtin", "source", "context", "device", "command")]
+    done = subprocess.run(
+        [sys.executable, "-c", TRYING], input=repr(kinds), capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
+def test_the_files_that_an_addition_touches_are_there_or_have_its_name() -> None:
+    for title, text in SECTIONS.items():
+        cells = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE)
+        paths = [path for cell in cells for path in re.findall(r"`(.+?)`", cell)]
+        assert paths, title
+        own = {path for path in paths if not (ROOT / path).exists()}
+        assert all((ROOT / path).parent.is_dir() for path in own)
+        assert len({Path(path).stem.removeprefix("test_") for path in own}) <= 1, title
+
+
+def test_links_lead_somewhere() -> None:
+    pages = set(re.findall(r"\]\(([\w/.-]+)", TEXT))
+    assert [path for path in pages if not (ROOT / path).exists()] == []
+
+
+def test_the_first_line_of_a_test_says_what_it_is_about() -> None:
+    assert [path for path in (ROOT / "tests").rglob("test_*.py") if not path.read_text("utf-8").startswith('"""')] == []
