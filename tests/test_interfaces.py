@@ -14,7 +14,8 @@ import pytest
 import weft
 from tests.cli.conftest import RICH, Weft
 from tests.support.interfaces import events, fields, spelled, table
-from weft.cli import COMMANDS, console
+from weft.cli import COMMANDS
+from weft.codes import spec
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
 from weft.runtime.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
 
@@ -41,8 +42,8 @@ def test_commands_and_their_options() -> None:
 
 
 def test_exit_codes() -> None:
-    codes = {value for name, value in vars(console).items() if name.isupper() and type(value) is int}
-    assert {int(code) for code, _ in table("Exit codes")} == codes | {0}
+    codes = {value for name, value in vars(spec).items() if name.isupper() and type(value) is int}
+    assert {int(code) for code, _ in table("Exit codes")} == codes
 
 
 def test_environment_variables() -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.codes.spec import InternalError
+
 # The threads of a group, unless the kernel allows fewer.
 _GROUP = 256
 
 
-class AppleError(Exception):
+class AppleError(InternalError):
     """A call of Metal failed; the message is Metal's own."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from weft.codes.spec import InternalError
 from weft.errors import did_you_mean
 from weft.names import is_live, live_of, shown
 from weft.sources import FILM, ends_as
@@ -21,7 +22,7 @@ MAX_SIDE, MAX_AREA = 4096, 3840 * 2160
 """The most pixels in a row or column of a generated picture, and in all."""
 
 
-class AddressError(Exception):
+class AddressError(InternalError):
     """A text names no camera. `hint` says what would."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:

@@ -19,10 +19,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from weft.codes.spec import InternalError
+
 # --- what anybody may have put there ---
 
 
-class NotPlainError(OSError):
+class NotPlainError(InternalError, OSError):
     """Something that is no plain file; `strerror` says what it is."""
 
 

@@ -19,6 +19,9 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
+from weft.codes.spec import Severity
+from weft.codes.table import spec_of
+
 # --- text from outside, as a message shows it ---
 
 LONGEST_QUOTE: Final = 32
@@ -170,8 +173,6 @@ def fitting(message: str) -> str:
 MOST_SHOWN: Final = 50
 """The most diagnostics that are shown at once; the others are only counted."""
 
-Severity = Literal["error", "warning"]
-
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -312,6 +313,14 @@ class Diagnostic:
             last = span, f"{words}, and so on at {len(self.related) - LONGEST_CHAIN:,} more places"
             object.__setattr__(self, "related", (*first, last))
 
+    @staticmethod
+    def of(
+        code: str, message: str, span: Span | None = None, hint: str | None = None,
+        related: Iterable[tuple[Span, str]] = (), fix: tuple[Span, str] | None = None,
+    ) -> Diagnostic:  # fmt: skip
+        """A diagnostic with the severity of its code."""
+        return Diagnostic(spec_of(code).severity, code, message, span, hint, tuple(related), fix)
+
     def layout(self) -> Iterator[DiagnosticLine]:
         """The lines of the diagnostic, of visible characters: the message, related places, and the hint."""
         place = [_part("place", str(self.span))] if self.span else []
@@ -391,7 +400,7 @@ def error(
     related: Iterable[tuple[Span, str]] = (), fix: tuple[Span, str] | None = None,
 ) -> WeftError:  # fmt: skip
     """An exception with one error diagnostic, to be raised."""
-    return WeftError(Diagnostic("error", code, message, span, hint, tuple(related), fix))
+    return WeftError(Diagnostic.of(code, message, span, hint, related, fix))
 
 
 def fault(what: str, failure: BaseException) -> Diagnostic:
@@ -399,7 +408,7 @@ def fault(what: str, failure: BaseException) -> Diagnostic:
     if is_out_of_memory(failure):
         return out_of_memory(what, failure)
     words = f"{what} ({type(failure).__name__}: {failure})"
-    return Diagnostic("error", "internal", words, None, "this is a bug in weft")
+    return Diagnostic.of("internal", words, None, "this is a bug in weft")
 
 
 def is_out_of_memory(failure: BaseException) -> bool:
@@ -413,7 +422,7 @@ def out_of_memory(what: str, failure: BaseException) -> Diagnostic:
     asked = str(failure)
     words = f"{what}: it ran out of memory" + (f" ({asked[0].lower()}{asked[1:]})" if asked else "")
     hint = "remember fewer ticks, make the picture smaller, or end other programs"
-    return Diagnostic("error", "not-enough-memory", words, None, hint)
+    return Diagnostic.of("not-enough-memory", words, None, hint)
 
 
 def _in_the_text(found: Diagnostic) -> tuple[bool, bool, str, int, int, str, str]:
@@ -441,13 +450,11 @@ class Report:
                 self._seen.add(diagnostic)
                 self.diagnostics.append(diagnostic)
 
-    def error(
+    def tell(
         self, code: str, message: str, span: Span | None = None, hint: str | None = None, *related: tuple[Span, str]
     ) -> None:
-        self.add([Diagnostic("error", code, message, span, hint, related)])
-
-    def warn(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
-        self.add([Diagnostic("warning", code, message, span, hint)])
+        """Adds an error or a warning, as its code says."""
+        self.add([Diagnostic.of(code, message, span, hint, related)])
 
     def __contains__(self, found: Diagnostic) -> bool:
         return found in self._seen

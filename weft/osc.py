@@ -13,6 +13,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
+from weft.codes.spec import InternalError
+
 MOST_ARGUMENTS: Final = 64
 """The arguments of a message that are read; further ones are left out."""
 
@@ -32,7 +34,7 @@ class ReceivedMessage(NamedTuple):
     arguments: tuple[Argument, ...]
 
 
-class MalformedPacketError(ValueError):
+class MalformedPacketError(InternalError, ValueError):
     """Bytes that are neither a message nor a bundle."""
 
 

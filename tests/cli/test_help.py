@@ -139,6 +139,19 @@ def test_an_unknown_name(weft, wrong, right):
     assert done.stdout == ""
 
 
+def test_the_code_of_a_message_is_looked_up_as_it_is_shown(weft):
+    shown = weft("help", "cycle").stdout
+    assert shown.startswith("cycle   error, exit code 1\n")
+    assert "  Wrong:\n    trail = max(me@x, trail * 0.9)\n" in shown
+    assert "  Right:\n    trail = max(me@x, prev(trail) * 0.9)\n" in shown
+    assert weft("help", "[cycle]").stdout == shown
+    # A name of the language may be a code as well.
+    both = weft("help", "dot").stdout
+    assert "dot(a, b)   word for bundles" in both
+    assert "dot   error" in both
+    assert 'did you mean "unknown-strand"?' in weft("help", "unknown-strnd", code=2).stderr
+
+
 def test_a_command_shows_its_own_help(weft):
     assert weft("help", "check").stdout == weft("check", "--help").stdout
     assert weft("help", "help").stdout == weft("help", "--help").stdout

@@ -18,7 +18,8 @@ from tests.support.forks import at_terminal
 from tests.support.together import all_but
 from weft.__main__ import main as begin
 from weft.cli import COMMANDS
-from weft.cli.console import MISSING, exit_code_of, summary
+from weft.cli.console import exit_code_of, summary
+from weft.codes.spec import MISSING
 from weft.errors import Diagnostic
 
 

@@ -66,7 +66,7 @@ class DeviceLostError(WeftError):
     """A device that ran a context has failed for good, for a `reason`; its work can continue on another one."""
 
     def __init__(self, context: str, reason: str) -> None:
-        super().__init__(Diagnostic("error", "device-lost", f"{context} cannot go on: {reason}"))
+        super().__init__(Diagnostic.of("device-lost", f"{context} cannot go on: {reason}"))
         self.context = context
         self.reason = reason
 

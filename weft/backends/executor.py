@@ -23,6 +23,7 @@ from weft.backends.launch import (
     Floats, Launch, StateMemory, aligned_zeros, channels, check_picture, pack, shape_of_level
 )
 from weft.codegen.kernel import Kernel
+from weft.codes.spec import InternalError
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
@@ -300,7 +301,7 @@ NOTHING: Mapping[bool, object] = MappingProxyType({})
 """No translations."""
 
 
-class RefusedError(Exception):
+class RefusedError(InternalError):
     """An executor cannot compile a kernel. Says why."""
 
 

@@ -319,7 +319,7 @@ def backend() -> type[Backend]:
             except OSError as failure:
                 if not self._is_cut_off:
                     words = f"values do not reach {self._outlet.name}: {_reason(failure)}"
-                    env.warn(Diagnostic("warning", "haptic-lost", words))
+                    env.warn(Diagnostic.of("haptic-lost", words))
                 self._is_cut_off = True
 
     return Haptic

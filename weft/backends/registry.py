@@ -87,8 +87,8 @@ def load_registry() -> Registry:
             register_backend(load_backend(point))
         except Exception as failure:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
-            problems.append(Diagnostic("warning", "backend-not-loaded", words))
-    problems += [Diagnostic("warning", "source-not-loaded", words) for words in load_packages()]
+            problems.append(Diagnostic.of("backend-not-loaded", words))
+    problems += [Diagnostic.of("source-not-loaded", words) for words in load_packages()]
     others = {name: backend.context for name, backend in _registered.items() if name not in _MODULES}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
     contexts = ContextTable([*OWN_CONTEXTS, *brought])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from weft.cli.console import ERRORS, exit_code_of, output, say, show, summary, write_file
+from weft.cli.console import exit_code_of, output, say, show, summary, write_file
 from weft.cli.patch import ALLOW
+from weft.codes.spec import ERRORS
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, Span, WeftError, path_of
 from weft.media.sampled import header_if_whole

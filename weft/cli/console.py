@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from weft.codes.spec import DONE, ERRORS, InternalError
+from weft.codes.table import spec_of
 from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 from weft.syntax.scanner import ENDING
@@ -31,27 +33,10 @@ def call(*args: str | os.PathLike[str]) -> str:
     return " ".join([program, *(shlex.quote(str(arg)) for arg in args)])
 
 
-# The exit codes, which scripts rely on; see INTERFACES. An error of weft itself has a code of its own.
-ERRORS = 1
-USAGE = 2
-MISSING = 3
-INTERNAL = 70
-INTERRUPTED = 130
-
-# Diagnostics about FILE itself or a device, not about the contents of the patch.
-_MISSING_CODES = frozenset({
-    "unreadable-file", "backend-not-available", "device-lost", "not-enough-memory", "no-display", "no-monitor",
-    "no-sound-device", "no-camera", "no-terminal", "no-patch", "display-lost", "picture-too-large",
-    "sound-device-failed", "events-file", "osc-port", "osc-host",
-})
-
-# Diagnostics about words of the command line.
-_USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "unknown-name", "too-far"})
-
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
-class Missing(Exception):  # noqa: N818 -- named for its exit code
+class Missing(InternalError):  # noqa: N818 -- named for its exit code
     """FILE itself, a device or a package is missing; the message is one line for people."""
 
 
@@ -94,12 +79,10 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 
 def exit_code_of(diagnostics: Iterable[Diagnostic]) -> int:
     """The code of a command that ended with these diagnostics."""
-    errors = {d.code for d in diagnostics if d.severity == "error"}
-    if not errors:
-        return 0
-    if errors <= _USAGE_CODES:
-        return USAGE
-    return MISSING if errors <= _MISSING_CODES else ERRORS
+    found = {spec_of(d.code).exit_code for d in diagnostics if d.severity == "error"}
+    if not found:
+        return DONE
+    return found.pop() if len(found) == 1 else ERRORS
 
 
 def _painted(diagnostic: Diagnostic) -> str:

@@ -1,4 +1,5 @@
-"""`weft help`: what a name of the language means, how it is written, and an example.
+"""`weft help`: what a name of the language means, how it is written, and an example; and what the code of an error
+or a warning means.
 
 The topics are collected from the tables of the language: nothing is described here a second time.
 """
@@ -18,6 +19,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli import COMMANDS
+from weft.codes.spec import CodeSpec
+from weft.codes.table import CODES
 from weft.contexts import OWN_CONTEXTS, ContextSpec, context_table
 from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
@@ -223,6 +226,9 @@ def _call(name: str, params: Iterable[object]) -> str:
     return f"{name}({', '.join(map(str, params))})"
 
 
+# What joins the parts of a name that a shell takes as it is.
+_JOINTS = str.maketrans("", "", "@-")
+
 # Longer lines are hard to read even on a wide terminal.
 _WIDEST = 100
 
@@ -232,7 +238,8 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     topics = all_topics()
     known = {name: topic.meaning for topic in topics for name in (*topic.words, topic.name)}
     known |= {name: entry.summary for name, entry in COMMANDS.items()}
-    usable = sorted(name for name in known if name.startswith(incomplete) and name.replace("@", "").isidentifier())
+    known |= {code: row.meaning for code, row in CODES.items() if code not in known}
+    usable = sorted(name for name in known if name.startswith(incomplete) and name.translate(_JOINTS).isidentifier())
     usable += sorted(name for name in known if name.startswith(incomplete) and name.startswith("std."))
     hidden = "" if "@" in incomplete else "@"  # x finds me@x, and there are a hundred keys
     return [CompletionItem(name, help=known[name]) for name in usable if not hidden or hidden not in name]
@@ -246,7 +253,7 @@ def command(ctx: click.Context, name: str | None) -> None:
     """Say what NAME means, how it is written, and show an example; without NAME, list what there is.
 
     NAME is a builtin, an operator (in quotes), a coordinate, a source, an output statement, a pragma, a library or
-    a spindle of one, or a command.
+    a spindle of one, a command, or the code of an error or warning.
     """
     if name is None:
         parts = ["\n".join(_overview())]
@@ -258,8 +265,11 @@ def command(ctx: click.Context, name: str | None) -> None:
         assert isinstance(group, click.Group)
         if name in COMMANDS and (found := group.get_command(ctx, name)):
             parts.append(found.get_help(click.Context(found, info_name=name, parent=ctx.parent)))
+        # A message shows its code in brackets.
+        if (code := name.removeprefix("[").removesuffix("]")) in CODES:
+            parts.append("\n".join(entry_of_code(CODES[code])))
         if not parts:
-            hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS]) or "weft help lists all names"
+            hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS, *CODES]) or "weft help lists all names"
             raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
     click.echo("\n\n".join(parts), color=False if os.environ.get("NO_COLOR") else None)
 
@@ -280,6 +290,19 @@ def _entry(topic: Topic) -> Iterator[str]:
         if number:
             yield ""
         yield from ("    " + click.style(line, fg="cyan") for line in example.split("\n"))
+
+
+def entry_of_code(row: CodeSpec) -> Iterator[str]:
+    """What a code of an error or warning means, line by line."""
+    yield click.style(row.code, bold=True) + click.style(f"   {row.consequence}", dim=True)
+    yield from _wrapped(row.explanation, "  ", "  ")
+    yield ""
+    if row.arises:
+        yield from _wrapped(f"For example: {row.arises}", "  ", "  ")
+        return
+    for heading, text, colour in (("Wrong", row.wrong, "red"), ("Right", row.right, "cyan")):
+        yield f"  {heading}:"
+        yield from ("    " + click.style(line, fg=colour) for line in text.split("\n"))
 
 
 def _seen(topic: Topic) -> Topic:
@@ -318,6 +341,7 @@ def _overview() -> Iterator[str]:
     yield ""
     yield "Put signs in quotes:      weft help '<<'"
     yield "The options of a command: weft help run"
+    yield "The code of a message:    weft help cycle"
 
 
 def _wrapped(text: str, first: str, others: str) -> list[str]:

@@ -27,8 +27,9 @@ from weft.backends.hardware import cores
 from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
-from weft.cli.console import ERRORS, Missing, replacing_file, say, show
+from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
+from weft.codes.spec import ERRORS
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import new_file
 from weft.errors import installs

@@ -20,10 +20,11 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
-from weft.cli.console import INTERRUPTED, Missing, call, exit_code_of, say, show
+from weft.cli.console import Missing, call, exit_code_of, say, show
 from weft.cli.patch import (
     ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
+from weft.codes.spec import INTERRUPTED
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS

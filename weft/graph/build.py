@@ -513,7 +513,7 @@ class _GraphBuilder:
             self._failures += 1
             if self._failures == _MOST_FAILURES:
                 hint = "fix those above first: the rest was not checked"
-                self.report.error("too-many-errors", "there are too many mistakes", failure.diagnostics[0].span, hint)
+                self.report.tell("too-many-errors", "there are too many mistakes", failure.diagnostics[0].span, hint)
             for found in failure.diagnostics:
                 at_call = at_the_call(found, self.patch, within)
                 if at_call.span is not found.span or at_call is found:

@@ -209,4 +209,4 @@ def _takes_place(spindle: SpindleDefinition) -> bool:
 
 
 def _warned(call: Call, message: str, hint: str) -> Diagnostic:
-    return Diagnostic("warning", "false-friend", message, call.span, hint)
+    return Diagnostic.of("false-friend", message, call.span, hint)

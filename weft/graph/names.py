@@ -225,7 +225,7 @@ class _NameCollector:
         if earlier is not None and not self._overrides(statement, earlier):
             raise _twice("duplicate-spindle", f'there are two spindles "{name}"', span, earlier.name.span)
         if _is_shadowing(name):
-            self.report.warn("shadows-builtin", f'this spindle takes the place of the builtin "{name}"', span,
+            self.report.tell("shadows-builtin", f'this spindle takes the place of the builtin "{name}"', span,
                              "inside its own body, the name still means the builtin")  # fmt: skip
         if statement not in self._checked:
             self._check_body(statement)
@@ -238,7 +238,7 @@ class _NameCollector:
         if mine == theirs:
             return False
         own = earlier if mine else statement
-        self.report.warn("overrides-library", f'this spindle takes the place of the library\'s "{own.name.name}"',
+        self.report.tell("overrides-library", f'this spindle takes the place of the library\'s "{own.name.name}"',
                          own.name.span)  # fmt: skip
         return True
 
@@ -248,7 +248,7 @@ class _NameCollector:
         self._check_statements(spindle.body, outputs, assigned, frozenset())
         for output in spindle.outputs:
             if output.name not in assigned:
-                self.report.error("output-not-assigned", f'the output "{output.name}" is never assigned', output.span,
+                self.report.tell("output-not-assigned", f'the output "{output.name}" is never assigned', output.span,
                                   f"add a line {output.name} = …")  # fmt: skip
         self._check_out(spindle, outputs)
 
@@ -260,7 +260,7 @@ class _NameCollector:
         for other in (each for statement in spindle.body for each in walk(statement) if each is not whole):
             is_output = isinstance(other, Assignment) and other.name.name in outputs
             if is_output or isinstance(other, OutAssignment):
-                self.report.error("output-assigned-twice", "`out = …` assigns all outputs, so nothing else assigns one",
+                self.report.tell("output-assigned-twice", "`out = …` assigns all outputs, so nothing else assigns one",
                                   other.span, None, (whole.span, "all are assigned here"))  # fmt: skip
 
     def _check_statements(
@@ -276,13 +276,13 @@ class _NameCollector:
                 continue
             name = statement.name
             if name.name in RESERVED:
-                self.report.error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span)
+                self.report.tell("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span)
             if name.name in loop_names:
-                self.report.error("loop-variable-assigned", f'"{name.name}" counts the loop and cannot be assigned',
+                self.report.tell("loop-variable-assigned", f'"{name.name}" counts the loop and cannot be assigned',
                                   name.span)  # fmt: skip
             if isinstance(statement, Assignment) and statement.is_out and name.name not in outputs:
                 hint = did_you_mean(name.name, outputs) or f"it has {', '.join(sorted(outputs))}"
-                self.report.error("unknown-output", f'this spindle has no output "{name.name}"', name.span, hint)
+                self.report.tell("unknown-output", f'this spindle has no output "{name.name}"', name.span, hint)
             if isinstance(statement, Assignment):
                 assigned.add(name.name)
 
@@ -357,7 +357,7 @@ def _check_pragma(name: str, statement: Fade | Quantize, earlier: Fade | Quantiz
 
 
 def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None = None) -> WeftError:
-    return WeftError(Diagnostic("error", code, message, span, hint, ((earlier, "it is here already"),)))
+    return WeftError(Diagnostic.of(code, message, span, hint, ((earlier, "it is here already"),)))
 
 
 # --- shapes of instances: how many strands `name = e` has, and what they are called ---

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 
+from weft.codes.spec import InternalError
 from weft.errors import Span
 from weft.ops import STATE
 from weft.sources import SOURCES
@@ -26,7 +27,7 @@ _DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hol
 _KEEPING = frozenset({"image", "delay"})
 
 
-class StaleError(Exception):
+class StaleError(InternalError):
     """A number decides something that has been tuned before: what is kept was made for another value."""
 
 

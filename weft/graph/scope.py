@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from weft.codes.spec import InternalError
 from weft.errors import Span, WeftError, error
 from weft.graph.calls import PictureSize, is_heard, sizes_of, source_shape
 from weft.graph.domain import Coordinate
@@ -17,7 +18,7 @@ from weft.syntax.ast import Call, Expression, For, Map, Remap, SpindleDefinition
 # --- scopes ---
 
 
-class PoisonedError(Exception):
+class PoisonedError(InternalError):
     """A strand cannot be evaluated, for a reason that has been reported elsewhere."""
 
 

@@ -162,7 +162,9 @@ def _image(
     kept, *level = args
     if level:
         decides = "how large the image is"
-        number: float = yield _constant(e, level[0], scope, "level", (0, DEEPEST), decides, is_whole=True)
+        number: float = yield _constant(
+            e, level[0], scope, "level", (0, DEEPEST), decides, "level-out-of-range", is_whole=True
+        )
         image = replace(image, level=int(number))
     own = partial(e.value, kept, scope, e.env.own)
     if not e.has_image(image.key) and e.domain.may_keep(image):
@@ -209,12 +211,15 @@ def _constant_ticks(
     e: Evaluator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
 ) -> Task[float]:
     """A constant number of ticks; 1 where it is not known yet."""
-    return _constant(e, node, scope, name, (least, MAX_TICKS), "how much is remembered", is_whole)
+    return _constant(e, node, scope, name, (least, MAX_TICKS), "how much is remembered", "ticks-out-of-range", is_whole)
 
 
 def _constant(
-    e: Evaluator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, is_whole: bool
-) -> Task[float]:
+    e: Evaluator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, code: str,
+    is_whole: bool,
+) -> Task[float]:  # fmt: skip
+    """A constant number within limits, which `decides` something; 1 where it is not known yet. Raises WeftError with
+    the code for one that is not within them."""
     value: V = yield e.value(node, scope, e.env.own)
     number = e.domain.nominal(value)
     if e.domain.is_unknown(value):
@@ -224,8 +229,7 @@ def _constant(
     least, most = limits
     if not least <= number <= most or (is_whole and number != int(number)):
         kind = "a whole number " if is_whole else ""
-        what = "level" if name == "level" else "ticks"
-        raise error(f"{what}-out-of-range", f'"{name}" must be {kind}between {least} and {most:,}', node.span)
+        raise error(code, f'"{name}" must be {kind}between {least} and {most:,}', node.span)
     return number
 
 

@@ -47,6 +47,7 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from weft.codes.spec import InternalError
 from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.ir.constants import Known, Tunable, TunedValues, ask, bits, equals, value_of
@@ -110,7 +111,7 @@ class Expr:
         return f"%{self.index} = {self.op}({', '.join([repr(self.attr)] * (self.attr is not None) + shown)})"
 
 
-class MalformedError(Exception):
+class MalformedError(InternalError):
     """A structure breaks its own rules. The mistake is in weft, not in the patch."""
 
 

@@ -28,6 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from weft.child import BEAT, Child, Pulse
+from weft.codes.spec import InternalError
 from weft.disk import KeptWriter, is_kept, opened_kept
 from weft.errors import installs
 from weft.media.frames import shared_file
@@ -49,7 +50,7 @@ _KEPT = "packets 2"
 _PACKET = struct.Struct("<qqq?I")
 
 
-class EncodingError(Exception):
+class EncodingError(InternalError):
     """A film cannot be written as requested; the message is for people."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:

@@ -26,6 +26,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
 from weft.child import BEAT, Child, Pulse, run
+from weft.codes.spec import InternalError
 from weft.errors import installs
 from weft.media.midi import MidiMessage, decode, encode, is_meant
 
@@ -227,7 +228,7 @@ class Library(Protocol):
         """Opens an output, which has `send_message` and `close_port`."""
 
 
-class NoMidiError(Exception):
+class NoMidiError(InternalError):
     """The system has no interface for MIDI that answers."""
 
 

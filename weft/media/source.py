@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from weft.codes.spec import InternalError
 from weft.disk import NotPlainError, open_plain, why_not_plain
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Picture: TypeAlias = "NDArray[Any]"
 Arguments: TypeAlias = tuple[str | float, ...]
 
 
-class PictureError(Exception):
+class PictureError(InternalError):
     """A picture cannot be read. `reason` follows its name in messages ("there is no such file"); `hint` is optional."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from weft.cameras import camera_named, is_device
 from weft.codegen.kernel import Unit
 from weft.codegen.units import KeptUnit, compile_unit
+from weft.codes.spec import InternalError
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import CLOSE_NAME, LONGEST_WORD, Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import MOST_STEPS, TOO_LARGE, Budget
@@ -392,7 +393,7 @@ _MOST_LOST = 12
 _WRITTEN_NUMBER = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?|\d+\.")
 
 
-class UnplacedError(Exception):
+class UnplacedError(InternalError):
     """Only a build from nothing can tell what is wrong, and where."""
 
 
@@ -434,7 +435,7 @@ def analyse(
     unbound = frozenset(meaning.errors)
     for name, value in (settings or {}).items():
         if not SETTINGS[name].accepts(value):
-            meaning.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
+            meaning.tell("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
     if settings:
         patch = replace(patch, settings={**patch.settings, **settings})
     if room:
@@ -617,16 +618,16 @@ def check_media(
                 name, place = named
                 shown = f'"{place.value}"' if isinstance(place, Text) else place.span.text
                 if (denial := _denial(name, reach)) is not None:
-                    report.error("not-allowed", f"{shown} is not opened: {denial.reason}", place.span, denial.hint)
+                    report.tell("not-allowed", f"{shown} is not opened: {denial.reason}", place.span, denial.hint)
                     found[name] = NamedMedia(None, place.span)
                     continue
                 look = probe or (None if file_of(name) else header_of)
                 known = look(name) if look else UNSEEN
                 if isinstance(known, str):
-                    report.error("unreadable-source", f"{shown} cannot be read: {known}", place.span)
+                    report.tell("unreadable-source", f"{shown} cannot be read: {known}", place.span)
                 else:
                     for remark in known.remarks:
-                        report.warn(remark.code, remark.message, place.span, remark.hint)
+                        report.tell(remark.code, remark.message, place.span, remark.hint)
                 found[name] = NamedMedia(None if isinstance(known, str) else known, place.span)
     return found
 
@@ -647,11 +648,11 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
         place = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
         if kind == "v4l2" and not is_device(path):
             words = "a loopback camera is at /dev/video0, /dev/video1 and so on"
-            report.error("unknown-camera", f'"{path}" is no camera', place, words)
+            report.tell("unknown-camera", f'"{path}" is no camera', place, words)
         # Whichever text says it, its path is relative to the folder of the patch.
         denial = reach.denial_of_file(os.path.join(reach.own, path)) if kind == "pipe" else None
         if denial is not None:
-            report.error("not-allowed", f'"{path}" is not written to: {denial.reason}', place, denial.hint)
+            report.tell("not-allowed", f'"{path}" is not written to: {denial.reason}', place, denial.hint)
 
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:

@@ -36,6 +36,7 @@ from distributed import Client, WorkerPlugin
 
 from weft.backends.native import llvm
 from weft.backends.native.executor import ExactExecutor
+from weft.codes.spec import InternalError
 from weft.disk import open_plain, replacing
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.offline import hash_of
@@ -267,7 +268,7 @@ def _connected(address: str) -> Client:
         raise WorkerError(f"no scheduler answers at {address}") from problem
 
 
-class _NoAnswerError(Exception):
+class _NoAnswerError(InternalError):
     """Something has taken too long."""
 
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.codegen.native.graph import SOME_STEPS, cost_of
+from weft.codes.spec import InternalError
 from weft.contexts import ContextSpec
 from weft.ir.constants import Tunable, current
 from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, SlotPlane, StateSlot, depending_on_loop, topological
@@ -19,7 +20,7 @@ from weft.ops import OPS, OpSpec, ieee
 Value: TypeAlias = float | int | None
 
 
-class AllowanceSpentError(Exception):
+class AllowanceSpentError(InternalError):
     """The evaluation would exceed its allowance."""
 
 

@@ -34,7 +34,7 @@ def nothing_to_show(contexts: ContextTable, source: Source) -> Diagnostic:
     words = "this patch has no output statement, so there is nothing to show or play"
     end = len(source.text.rstrip())
     hint = f"for example {next(iter(contexts)).example}"
-    return Diagnostic("error", "no-output", words, Span(source, end, end), hint)
+    return Diagnostic.of("no-output", words, Span(source, end, end), hint)
 
 
 def places_of(patch: Patch) -> dict[str, Span]:
@@ -60,7 +60,7 @@ def not_numbers(labels: Iterable[str], places: Mapping[str, Span], where: str) -
             words = f"{', '.join(others)} and {last} of {_name(statement)} are not a number at any {where}"
             words = words.replace("so it", "so they")
         if statement:
-            found.append(Diagnostic("error", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT))
+            found.append(Diagnostic.of(NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT))
     return tuple(found)
 
 
@@ -74,7 +74,7 @@ def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
     words = f"a loop in {kernel} stops at its limit of steps"
     first, *others = places or (None,)
     related = tuple((span, "or this one") for span in others if span is not None)
-    return Diagnostic("warning", "loop-stopped", words, first, "the rest of its steps is left out", related)
+    return Diagnostic.of("loop-stopped", words, first, "the rest of its steps is left out", related)
 
 
 def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
@@ -95,7 +95,7 @@ def moves_in_jerks(place: Span | None, after: str) -> Diagnostic:
     """The warning about what single precision makes of a long time: it moves in jerks `after` so long."""
     words = f"after {after} this moves in jerks: what is made of the time has too few digits left in a picture"
     hint = "use a time that begins again, as me@time % 600 does, or count turns with phasor(speed)"
-    return Diagnostic("warning", "long-time", words, place, hint)
+    return Diagnostic.of("long-time", words, place, hint)
 
 
 NOT_FINITE: Final = "not-finite"
@@ -111,7 +111,7 @@ def memory_lost(keys: Sequence[str], since: float, place: Span | None, hint: str
     names = names_of(keys)
     are, it = ("are", "what they remember") if len(names) > 1 else ("is", "what it remembers")
     words = f"{listed(names)} {are} not finite since {_seconds(since)}: {it} grows without end, or is no number"
-    return Diagnostic("warning", NOT_FINITE, words, place, hint or _SHRINK)
+    return Diagnostic.of(NOT_FINITE, words, place, hint or _SHRINK)
 
 
 def names_of(keys: Iterable[str]) -> list[str]:
@@ -159,7 +159,7 @@ def infinite(label: str, time: float, has_grown: bool, places: Mapping[str, Span
     if has_grown:
         words = f"{what} grows without end: it is infinite from {_seconds(time)} on, and silent"
         hint = _SHRINK
-    return Diagnostic("warning", NOT_FINITE, words, places.get(statement), hint)
+    return Diagnostic.of(NOT_FINITE, words, places.get(statement), hint)
 
 
 # The steps that a loop is assumed to make.
@@ -199,7 +199,7 @@ def late(
     """The warning about frames that are late: so many a second instead of the `aimed` ones. For `costs` see
     `costliest`."""
     words = f"frames are late: {fps:.0f} a second instead of {aimed:.0f}{_most(costs)}"
-    return Diagnostic("warning", "late", words, place, f"a smaller picture helps most: {_smaller(size)}")
+    return Diagnostic.of("late", words, place, f"a smaller picture helps most: {_smaller(size)}")
 
 
 def slow(
@@ -212,7 +212,7 @@ def slow(
     words = f"this would draw about {rate} frames a second instead of {aimed:.0f} on {where}{_most(costs)}"
     fewer = "then a smaller radius of a blur, fewer octaves of noise, fewer samples, or a lower me<fps>"
     hint = f"a smaller picture helps most: {_smaller(size)}; {fewer}"
-    return Diagnostic("warning", "slow", words, place, hint)
+    return Diagnostic.of("slow", words, place, hint)
 
 
 def _most(costs: tuple[str, float] | None) -> str:
@@ -231,12 +231,12 @@ def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagn
         f"this sound is too loud at {_percent(share)} of its samples, which are clipped: first at {_seconds(time)}, "
         f"and by {decibels:.1f} dB at most"
     )
-    return Diagnostic("warning", "clipped", words, place, hint)
+    return Diagnostic.of("clipped", words, place, hint)
 
 
 def silent(place: Span | None) -> Diagnostic:
     """The warning about a sound that is never heard."""
-    return Diagnostic("warning", "silent", "this sound is silent from beginning to end", place)
+    return Diagnostic.of("silent", "this sound is silent from beginning to end", place)
 
 
 def _percent(share: float) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weft.codes.spec import InternalError
 from weft.contexts import OWN_CONTEXTS
 from weft.errors import Report, Source
 from weft.runtime.compiling.compiler import Saved
@@ -36,7 +37,7 @@ _BEFORE = 9
 _BOUNDS = frozenset(";{}")
 
 
-class NotTurnedError(Exception):
+class NotTurnedError(InternalError):
     """A number that cannot be turned. The message is the reason."""
 
 

@@ -255,7 +255,7 @@ class Offline:
         loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
         if any(is_microphone(name) for unit in self._program.elsewhere for name, _ in unit.kernel.coords):
             words = "the microphone is silent here: it is heard in a performance only"
-            found.append(Diagnostic("warning", "microphone-silent", words))
+            found.append(Diagnostic.of("microphone-silent", words))
         found += [loop_of(self._program.compiled.units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
         for label, (count, missing, first) in self._planes.items():

@@ -446,7 +446,7 @@ class ProgramLoader:
             else:
                 continue
             words = f"{label} is left out: {reason}"
-            missing[subgraph.name] = Diagnostic("warning", "context-not-available", words, None, hint)
+            missing[subgraph.name] = Diagnostic.of("context-not-available", words, None, hint)
         return missing
 
     def _no_backend(self, context: str) -> tuple[str, str | None]:
@@ -518,7 +518,7 @@ def reading(name: str) -> Iterator[None]:
         words = f"{shown(name)} cannot be read: {failure.reason}"
         camera = camera_named(name)
         code = "no-camera" if camera is not None and camera.watches else "unreadable-source"
-        raise UnopenedError(Diagnostic("error", code, words, hint=failure.hint), name) from failure
+        raise UnopenedError(Diagnostic.of(code, words, hint=failure.hint), name) from failure
 
 
 def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:

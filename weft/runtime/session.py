@@ -722,7 +722,7 @@ class Session:
 
     def _sound_failed(self, event: SoundEvent) -> None:
         """Goes back from a program whose sound fails to the previous one, as for one whose picture fails."""
-        problems = (Diagnostic("error", event.code, event.words),)
+        problems = (Diagnostic.of(event.code, event.words),)
         withdrawn = self._transitions.withdraw(event.number)
         if withdrawn is not None:
             self._refuse(withdrawn, problems)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from weft.codes.spec import InternalError
 from weft.errors import Report, Source
 from weft.runtime.files import FileState, read_text
 from weft.runtime.parameters import ParameterSpec
@@ -23,7 +24,7 @@ _EXACT = 1 / 2000
 _MOST_DECIMALS = 20
 
 
-class NotWrittenError(Exception):
+class NotWrittenError(InternalError):
     """Why values cannot be written, in words for the player."""
 
 

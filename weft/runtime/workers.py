@@ -20,6 +20,7 @@ import numpy as np
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.child import BEAT, Child, Pulse
+from weft.codes.spec import InternalError
 from weft.disk import new_file
 from weft.errors import Diagnostic, WeftError, is_out_of_memory, out_of_memory
 from weft.media.encoding import EncodingError, FilmParts, FilmSpec, SoundTrack, write_segment
@@ -37,7 +38,7 @@ _MOST_FRAMES = 32
 _PATIENCE = 60.0
 
 
-class WorkerError(Exception):
+class WorkerError(InternalError):
     """Frames cannot be written; the message is for people."""
 
 

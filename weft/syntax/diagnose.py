@@ -114,7 +114,7 @@ class ParseFailure:
         self, code: str, message: str, hint: str | None = None, place: Span | None = None, *related: tuple[Span, str]
     ) -> Diagnostic:
         """An error at `place`, by default at the token that does not fit."""
-        return Diagnostic("error", code, message, place or self.place, hint, related)
+        return Diagnostic.of(code, message, place or self.place, hint, related)
 
     def missing(self, what: str, code: str, hint: str | None = None) -> Diagnostic:
         """Something that has to follow the last token that fits, or stand between it and the next."""
@@ -180,7 +180,7 @@ def _open_frames(kinds: str, start: int, stop: int) -> list[OpenConstruct]:
 
 # --- mistakes in expressions: missing and misplaced values, operators and brackets ---
 
-_MISSING_WORD: Final = {"if": "then", "then": "else"}
+_MISSING_WORD: Final = {"if": ("then", "missing-then"), "then": ("else", "missing-else")}
 
 
 def _pragma(failure: ParseFailure) -> Diagnostic | None:
@@ -244,14 +244,14 @@ def _unopened_angle(failure: ParseFailure) -> Diagnostic | None:
 
 def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
     """`if a then b`, `if a then b els c`"""
-    word = _MISSING_WORD.get(failure.inside)
-    if word is None or failure.needs_operand:
+    if failure.inside not in _MISSING_WORD or failure.needs_operand:
         return None
+    word, code = _MISSING_WORD[failure.inside]
     if failure.found == NAME:
         hint = did_you_mean(failure.text, [word])
-        return failure.error(f"missing-{word}", f"`{word}` is missing here", hint) if hint else None
+        return failure.error(code, f"`{word}` is missing here", hint) if hint else None
     ends_here = failure.is_cut_off or failure.found in (*OPENING, ",", ":", "{", "T", "E", ">", GLUED)
-    return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
+    return failure.missing(f"`{word}`", code, CHOICE_FORM) if ends_here else None
 
 
 def _bare_angle(failure: ParseFailure) -> Diagnostic | None:

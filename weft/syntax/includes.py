@@ -61,25 +61,25 @@ class _Loader:
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
             shown = steps_of([os.path.basename(p) for p in cycle])
-            self.report.error("include-cycle", f"files include each other in a circle: {shown}", span)
+            self.report.tell("include-cycle", f"files include each other in a circle: {shown}", span)
         elif identity in self.seen:
             pass
         elif not full.lower().endswith(ENDING):
             # Do not read it: the errors would quote a file that is not a patch.
             hint = f"the name of a file to include ends in {ENDING}"
-            self.report.error("include-not-a-patch", f'"{path}" is not a patch', span, hint)
+            self.report.tell("include-not-a-patch", f'"{path}" is not a patch', span, hint)
         elif (denial := self.reach.denial_of_file(full)) is not None:
-            self.report.error("not-allowed", f'"{path}" is not included: {denial.reason}', span, denial.hint)
+            self.report.tell("not-allowed", f'"{path}" is not included: {denial.reason}', span, denial.hint)
         elif len(self.chain) > MAX_INCLUDES:
             message = f"files include each other more than {MAX_INCLUDES} deep here"
-            self.report.error("too-deep", message, span, "let one file include all the others")
+            self.report.tell("too-deep", message, span, "let one file include all the others")
         else:
             self.files.append(full)
             try:
                 program = self.parse(Source(full, self.read(full)), self.report, self.statements)
             except UnreadableError as failure:
                 hint = "paths are relative to the file that includes"
-                self.report.error("include-unreadable", f'"{path}" cannot be read: {failure}', span, hint)
+                self.report.tell("include-unreadable", f'"{path}" cannot be read: {failure}', span, hint)
             else:
                 return self.with_included(program, identity)
         return []
@@ -88,7 +88,7 @@ class _Loader:
         known = libraries()
         if library not in known:
             hint = did_you_mean(library, known) or (f"libraries: {', '.join(known)}" if known else None)
-            self.report.error("unknown-library", f'there is no library "{library}"', span, hint)
+            self.report.tell("unknown-library", f'there is no library "{library}"', span, hint)
             return []
         identity = f"<{library}>"
         if identity in self.seen:
@@ -175,7 +175,7 @@ def open_source(path: str) -> Source:
     try:
         return Source(path, read_stream(int(stream[1] or 0)) if stream else read_text(path))
     except UnreadableError as failure:
-        raise WeftError(Diagnostic("error", "unreadable-file", f"{path} cannot be read: {failure}")) from failure
+        raise WeftError(Diagnostic.of("unreadable-file", f"{path} cannot be read: {failure}")) from failure
 
 
 def stdin_source() -> Source:
@@ -184,4 +184,4 @@ def stdin_source() -> Source:
         return Source("<stdin>", read_stream(0))
     except UnreadableError as failure:
         message = f"the standard input cannot be read: {failure}"
-        raise WeftError(Diagnostic("error", "unreadable-file", message)) from failure
+        raise WeftError(Diagnostic.of("unreadable-file", message)) from failure

@@ -53,11 +53,11 @@ def _stray_openings(tokens: Tokens, report: Report) -> set[int]:
         if index - 1 in found:
             pass  # reported
         elif before in _BEFORE_STATEMENT:
-            report.error("bad-start", "a statement cannot start with `{`", place, STATEMENT_FORM)
+            report.tell("bad-start", "a statement cannot start with `{`", place, STATEMENT_FORM)
         elif before in OPERAND_ENDS:
-            report.error("misplaced-block", "only spindles and loops have a block", place)
+            report.tell("misplaced-block", "only spindles and loops have a block", place)
         else:
-            report.error("misplaced-bracket", "an expression cannot start with `{`", place, BUNDLE_FORM)
+            report.tell("misplaced-bracket", "an expression cannot start with `{`", place, BUNDLE_FORM)
         found.add(index)
         inside = _INSIDE.match(kinds, index + 1)
         if inside and not any(tokens.fresh[index + 1 : inside.end()]):
@@ -75,7 +75,7 @@ def _stray_closings(tokens: Tokens, known: set[int], report: Report) -> set[int]
         is_amid = not tokens.fresh[index] and not tokens.fresh[index + 1] and kinds[index + 1] not in _AFTER_BLOCK
         if kinds[index] == "}" and is_amid and len(found) < surplus:
             found.add(index)
-            report.error("stray-bracket", "this `}` has no `{` before it", tokens.span(index))
+            report.tell("stray-bracket", "this `}` has no `{` before it", tokens.span(index))
     return found
 
 
@@ -139,7 +139,7 @@ class _Matcher:
             if depth > MAX_DEPTH:
                 hint = "give the inner parts names of their own"
                 message = f"brackets and `if`s nest deeper than {MAX_DEPTH} here"
-                self._report.error("too-deep", message, self._tokens.span(index), hint)
+                self._report.tell("too-deep", message, self._tokens.span(index), hint)
                 return None
         broken = sorted({*self._tokens.broken, *self._unmatched})
         return replace(self._tokens, partners=self._partners, broken=broken, depth=self._depth)
@@ -222,14 +222,14 @@ class _Matcher:
         message = f"`{_CLOSING[opened.kind]}` is missing here"
         is_loop = opened.index > 0 and self._tokens.kinds[opened.index - 1] == "F"
         hint = LOOP_FORM if is_loop else None
-        self._report.error("unclosed-bracket", message, self._tokens.after(last - 1), hint, related)
+        self._report.tell("unclosed-bracket", message, self._tokens.after(last - 1), hint, related)
 
     def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
         self._add_unmatched(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
             related = (self._tokens.span(opened.index), f"this `{opened.kind}` waits for `{_CLOSING[opened.kind]}`")
-            self._report.error("mismatched-bracket", message, self._tokens.span(index), None, related)
+            self._report.tell("mismatched-bracket", message, self._tokens.span(index), None, related)
         opened.is_explained = True
 
     def _report_stray(self, index: int, wanted: str) -> None:
@@ -237,7 +237,7 @@ class _Matcher:
         self._add_unmatched(index)
         if not is_explained:
             message = f"this `{self._tokens.text(index)}` has no `{wanted}` before it"
-            self._report.error("stray-bracket", message, self._tokens.span(index))
+            self._report.tell("stray-bracket", message, self._tokens.span(index))
 
 
 # --- statement boundaries ---
@@ -324,7 +324,7 @@ class _LineLayout:
                 continue
             found[stop] = "{"
             if self._is_good_head(start, stop):  # otherwise the head has another error
-                report.error("missing-block", "`{` is missing here", self._tokens.after(stop - 1))
+                report.tell("missing-block", "`{` is missing here", self._tokens.after(stop - 1))
         return found
 
     def _is_good_head(self, start: int, stop: int) -> bool:

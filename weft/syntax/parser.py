@@ -300,7 +300,7 @@ class _FirstErrors(Report):
             return self.diagnostics
         *first, last = self
         hint = f"fix those above first: at most {MAX_ERRORS} are reported at once"
-        return [*first, Diagnostic("error", "too-many-errors", "there are more errors from here on", last.span, hint)]
+        return [*first, Diagnostic.of("too-many-errors", "there are more errors from here on", last.span, hint)]
 
 
 @contextmanager
@@ -416,11 +416,11 @@ class _Parser:
         if form == "spindle":
             if self._blocks:
                 message = "a spindle cannot be defined in another spindle or in a loop"
-                self._report.error("nested-spindle", message, tokens.span(0))
+                self._report.tell("nested-spindle", message, tokens.span(0))
             self._open_block(build.spindle(item), item, bool(self._blocks))
         elif form == "loop":
             if not self._blocks:
-                self._report.error("misplaced-loop", "a loop is allowed only in a spindle", tokens.span(0),
+                self._report.tell("misplaced-loop", "a loop is allowed only in a spindle", tokens.span(0),
                                    "a bundle has a member for each step: a = <i * 0.1 for i in (0 to 3)>")  # fmt: skip
             self._open_block(build.loop(item), item, not self._blocks)
         elif self._blocks:
@@ -456,15 +456,15 @@ class _Parser:
             case "piped":
                 found = build.piped(item, self._names)
             case "setting":
-                self._report.error("misplaced-setting", "a setting is not allowed in a spindle", tokens.span(0, 3))
+                self._report.tell("misplaced-setting", "a setting is not allowed in a spindle", tokens.span(0, 3))
             case _:
-                self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0))
+                self._report.tell("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0))
         if isinstance(found, OutputStatement) and found.name in self._names:
             hint = "give the spindle an output, and use that in the patch"
-            self._report.error("misplaced-output", f"`{found.name}` is not allowed in a spindle", found.head, hint)
+            self._report.tell("misplaced-output", f"`{found.name}` is not allowed in a spindle", found.head, hint)
         elif isinstance(found, OutputStatement):
             hint = f"give it a name: a = {found.name}(…)"
-            self._report.error("not-a-statement", "this value is not used", found.span, hint)
+            self._report.tell("not-a-statement", "this value is not used", found.span, hint)
         elif found:
             body.append(found)
 
@@ -473,7 +473,7 @@ class _Parser:
         if isinstance(head, SpindleDefinition):
             return build.out_assignment(item, head.outputs)
         hint = "assign each output by its name, or write out = … after the loop"
-        self._report.error("misplaced-out", "`out = …` stands outside of loops", build.place, hint)
+        self._report.tell("misplaced-out", "`out = …` stands outside of loops", build.place, hint)
         return None
 
     def _open_block(self, head: SpindleDefinition | For, item: Node, is_misplaced: bool) -> None:

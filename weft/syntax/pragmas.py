@@ -36,20 +36,20 @@ class _Parts:
         (low, low_span), (high, high_span), _ = self.numbers
         if low >= high:
             message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
-            self.report.error("empty-range", message, low_span.to(high_span))
+            self.report.tell("empty-range", message, low_span.to(high_span))
             return None
         is_raw = len(self.names) == 3
         if is_raw and self.names[2].name != "raw":
             word = self.names[2]
             message = f"{word.name} means nothing here"
-            self.report.error("malformed-pragma", message, word.span, "raw is what may follow")
+            self.report.tell("malformed-pragma", message, word.span, "raw is what may follow")
             return None
         return self._parameter("slider", (self._within(2, low, high),), self.texts, low, high, is_raw)
 
     def toggle(self) -> ast.Pragma | None:
         start, span = self.numbers[0]
         if start not in (0, 1):
-            self.report.error("bad-toggle", "a toggle starts at 0 or 1", span)
+            self.report.tell("bad-toggle", "a toggle starts at 0 or 1", span)
             return None
         return self._parameter("toggle", (start,), self.texts)
 
@@ -60,11 +60,11 @@ class _Parts:
         label = self.texts[-1:] if len(texts) > self.commas else ()
         options = tuple(texts[: len(texts) - len(label)])
         if len(options) < 2:
-            self.report.error("bad-menu", "a menu offers two texts or more", self.span, 'such as 0, "sine", "saw"')
+            self.report.tell("bad-menu", "a menu offers two texts or more", self.span, 'such as 0, "sine", "saw"')
             return None
         if start % 1 or not 0 <= start < len(options):
             message = f"this menu starts at one of 0 to {len(options) - 1}: the numbers of its texts"
-            self.report.error("bad-menu", message, span)
+            self.report.tell("bad-menu", message, span)
             return None
         return self._parameter("menu", (start,), label, 0.0, len(options) - 1.0, True, options)
 
@@ -82,21 +82,21 @@ class _Parts:
         (colour, span), *label = self.texts
         start = _channels(colour)
         if start is None:
-            self.report.error("bad-colour", "a colour is # and six hexadecimal digits", span, 'such as "#ff8800"')
+            self.report.tell("bad-colour", "a colour is # and six hexadecimal digits", span, 'such as "#ff8800"')
             return None
         return self._parameter("color", start, label)
 
     def fade(self) -> ast.Pragma | None:
         seconds, span = self.numbers[0]
         if seconds < 0:
-            self.report.error("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
+            self.report.tell("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
             return None
         return ast.Fade(seconds, self.span)
 
     def quantize(self) -> ast.Pragma | None:
         beats, span = self.numbers[0]
         if beats <= 0:
-            self.report.error("bad-quantize", "the number of beats must be above 0", span)
+            self.report.tell("bad-quantize", "the number of beats must be above 0", span)
             return None
         return ast.Quantize(beats, self.span)
 
@@ -116,7 +116,7 @@ class _Parts:
         clamped = min(max(value, low), high)
         if clamped != value:
             message = f"{value:g} is outside {low:g} … {high:g}: this starts at {clamped:g}"
-            self.report.warn("start-out-of-range", message, span)
+            self.report.tell("start-out-of-range", message, span)
         return clamped
 
 
@@ -189,11 +189,11 @@ def read_pragma(tokens: Tokens, stop: int, report: Report) -> ast.Pragma | None:
         hint = did_you_mean(word, [f"#{name}" for name in PRAGMAS])
         hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in PRAGMAS)
         hint = COMMENT_FORM if word == "#" else hint
-        report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(0), hint)
+        report.tell("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(0), hint)
         return None
     if not re.fullmatch(form.kinds + ";*p", tokens.kinds[1:stop]):
         place = tokens.span(min(1, stop - 2), stop - 2)
-        report.error("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
+        report.tell("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
         return None
     names, numbers, texts = [], [], []
     for index in range(stop - 1):

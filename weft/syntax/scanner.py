@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from weft.codes.spec import InternalError
 from weft.disk import read_plain
 from weft.errors import LONGEST_QUOTE, Report, Source, Span
 from weft.ops import BINARY
@@ -44,7 +45,7 @@ MAX_CHARACTERS: Final = 250_000
 MAX_BYTES: Final = 4 * MAX_CHARACTERS
 
 
-class UnreadableError(Exception):
+class UnreadableError(InternalError):
     """A file that cannot be read as a patch; the message says why, to be shown after its name."""
 
 
@@ -287,16 +288,16 @@ def scan(source: Source, report: Report, part: tuple[int, int] | None = None) ->
     if length > MAX_CHARACTERS:
         message = f"this file has {length:,} characters; weft reads at most {MAX_CHARACTERS:,}"
         hint = "move parts of it into files of their own and #include them"
-        report.error("too-long", message, Span(source, 0, 0), hint)
+        report.tell("too-long", message, Span(source, 0, 0), hint)
         return None
     first, last = part or (0, length)
     if found := _NOT_TEXT.search(source.text, first, last):
         place = Span(source, found.start(), found.end())
         if place.text == "\ufffd":
-            report.error("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
+            report.tell("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
         else:
             character = describe_character(place.text)
-            report.error("not-text", f"this is not a text file: it holds the character {character}", place)
+            report.tell("not-text", f"this is not a text file: it holds the character {character}", place)
         return None
     return _Scanner(source, report).run(first, last)
 
@@ -354,7 +355,7 @@ class _Scanner:
         self._add(kind, start, end)
 
     def _error(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> None:
-        self._report.error(code, message, Span(self._source, start, end), hint)
+        self._report.tell(code, message, Span(self._source, start, end), hint)
 
     # --- lines and comments ---
 

@@ -74,7 +74,7 @@ class OperandRow:
         if level < COMPARISON_LEVEL and self._pending and self._pending[-1].level > level:
             message = f"`{symbol}` cannot follow `{self._pending[-1].symbol}`, which binds tighter"
             hint = f"put it in parentheses: ({symbol} …)"
-            self._report.error("not-needs-parentheses", message, self._tokens.span(index), hint)
+            self._report.tell("not-needs-parentheses", message, self._tokens.span(index), hint)
         self._pending.append(_PendingOperator(symbol, level, index, index + 1, is_prefix=True))
 
     def choice(self, condition: Expression, then: Expression, index: int) -> None:
@@ -131,7 +131,7 @@ class OperandRow:
         if len(hint) > LONGEST_HINT or "\n" in hint:
             hint = "a < b and b < c"
         place = self._tokens.span(second.first, second.stop - 1)
-        self._report.error("chained-comparison", "comparisons do not chain", place, f"write {hint}")
+        self._report.tell("chained-comparison", "comparisons do not chain", place, f"write {hint}")
 
 
 # --- expressions; the recursion follows brackets and `if`s only ---
@@ -278,7 +278,7 @@ class _ExpressionBuilder:
     def _refuse_nested(self, items: Iterable[Operand]) -> None:
         for item in items:
             if isinstance(item.value, Bundle | Comprehension):
-                self._report.error("nested-bundle", "a bundle cannot contain a bundle", item.span,
+                self._report.tell("nested-bundle", "a bundle cannot contain a bundle", item.span,
                                    "join(a, b) makes one bundle of several")  # fmt: skip
 
     def _piped(self, node: Node) -> PipeTarget:
@@ -295,7 +295,7 @@ class _ExpressionBuilder:
             return PipeTarget(lambda piped: self._with_postfixes(Operand(start(piped), span), postfixes).value, rest)
         operand = self._simple(node.start, node.end) if node.expr_name == "literal" else self._chain(node)
         if not _first_call(operand.value):
-            self._report.error("pipe-needs-a-call", "`|>` hands its left side to a call", operand.span,
+            self._report.tell("pipe-needs-a-call", "`|>` hands its left side to a call", operand.span,
                                "write e |> f(), which is f(e)")  # fmt: skip
         return PipeTarget(partial(_with_first, operand.value), operand.span)
 
@@ -333,7 +333,7 @@ class _ExpressionBuilder:
         for label in (argument.label for argument in given if argument.label):
             if first := labels.get(label.name):
                 message = f"`{shorten(label.name)}` is given twice"
-                self._report.error("duplicate-label", message, label.span, None, (first.span, "it is given here first"))
+                self._report.tell("duplicate-label", message, label.span, None, (first.span, "it is given here first"))
             labels.setdefault(label.name, label)
         return tuple(
             Argument(a.label.name if a.label else None, a.value.value, a.span, a.label.span if a.label else None)
@@ -346,23 +346,23 @@ class _ExpressionBuilder:
             if argument.label is None:
                 message = "an argument without a label cannot follow one that has a label"
                 hint = "label it as well, or move it to the front"
-                self._report.error("unlabelled-argument", message, argument.span, hint)
+                self._report.tell("unlabelled-argument", message, argument.span, hint)
 
     def _maps(self, given: list[_GivenArgument]) -> Iterator[Map]:
         for argument in given:
             label, (target, place), mapped = argument
             if mapped is None:
                 message = "this has no `~`, but another argument of the same list has one"
-                self._report.error("mixed-maps", message, argument.span, "write all as maps (me@x ~ …), or none")
+                self._report.tell("mixed-maps", message, argument.span, "write all as maps (me@x ~ …), or none")
             elif label:
-                self._report.error("labelled-map", "a map takes no label", label.span)
+                self._report.tell("labelled-map", "a map takes no label", label.span)
             elif isinstance(target, Access) and isinstance(target.base, Name):
                 yield Map(target, mapped.value, argument.span)
             elif isinstance(target, Name):
                 yield Map(Access(Name("me", place), target.id, place, place), mapped.value, argument.span)
             else:
                 message = "the left side of `~` is a coordinate, such as me@x"
-                self._report.error("bad-map-target", message, place)
+                self._report.tell("bad-map-target", message, place)
 
     def _ident(self, index: int) -> Ident:
         return Ident(self._tokens.text(index), self._tokens.span(index))
@@ -399,13 +399,16 @@ def _separated(first: Node, others: Node) -> Iterator[Node]:
 MAX_COUNT: Final = 64
 
 
+_DUPLICATES: Final = {"output": "duplicate-output", "parameter": "duplicate-parameter"}
+
+
 def has_duplicates(names: Sequence[Ident], what: Literal["output", "parameter"], report: Report) -> bool:
     """Whether a name stands twice in a list; if so, that is reported."""
     seen: dict[str, Ident] = {}
     for name in names:
         if first := seen.get(name.name):
             message = f"the {what} `{shorten(name.name)}` appears twice in this list"
-            report.error(f"duplicate-{what}", message, name.span, None, (first.span, "the first one is here"))
+            report.tell(_DUPLICATES[what], message, name.span, None, (first.span, "the first one is here"))
         seen.setdefault(name.name, name)
     return len(seen) < len(names)
 
@@ -422,13 +425,13 @@ class StatementBuilder(_ExpressionBuilder):
             return None
         if op != "=":
             message = f"`{op}` works only in a spindle; out here a name has one value"
-            self._report.error("misplaced-assignment", message, self._tokens.span(becomes.start))
+            self._report.tell("misplaced-assignment", message, self._tokens.span(becomes.start))
             return None
         form = part.children[0].children[0] if part.children else None
         if form is not None and form.expr_name == "access":
             hint = f"write {shorten(self._tokens.text(name.start))}<{shorten(self._tokens.text(form.end - 1))}> = …"
             place = self._tokens.span(name.start, form.end - 1)
-            self._report.error("cannot-set", "an output is bound in angle brackets", place, hint)
+            self._report.tell("cannot-set", "an output is bound in angle brackets", place, hint)
             return None
         idents = self._outputs(form) if form is not None else None
         expression = self._row(value).value
@@ -440,7 +443,7 @@ class StatementBuilder(_ExpressionBuilder):
         return self._tokens.span(0)
 
     def report_misplaced_out(self) -> None:
-        self._report.error("misplaced-out", "`out` is used only in a spindle", self.place, "leave it out")
+        self._report.tell("misplaced-out", "`out` is used only in a spindle", self.place, "leave it out")
 
     def out_assignment(self, node: Node, outputs: tuple[Ident, ...]) -> OutAssignment:
         """`out = expression`, in a spindle with these outputs."""
@@ -453,13 +456,13 @@ class StatementBuilder(_ExpressionBuilder):
         if form is not None and form.expr_name == "outputs":
             place = self._tokens.span(form.start, form.end - 1)
             hint = "a local may name a bundle: c = <1, 2, 3>, and then c[0]"
-            self._report.error("outputs-in-spindle", "in a spindle, a name takes no output list", place, hint)
+            self._report.tell("outputs-in-spindle", "in a spindle, a name takes no output list", place, hint)
             return None
         op = self._tokens.text(becomes.start)
         word = self._tokens.text(0) if intro.children else None
         if word and op != "=":
             place = self._tokens.span(becomes.start)
-            self._report.error("misplaced-assignment", f"`{word}` goes with `=`, not `{op}`", place)
+            self._report.tell("misplaced-assignment", f"`{word}` goes with `=`, not `{op}`", place)
             return None
         expression = self._row(value).value
         member = self._ident(form.end - 1) if form is not None else None
@@ -471,7 +474,7 @@ class StatementBuilder(_ExpressionBuilder):
         place = self._tokens.span(value.start, value.end - 1)
         number = literal_number(self._row(value).value)
         if number is None:
-            self._report.error("setting-not-a-number", "a setting takes a plain number", place, "such as me<bpm> = 120")
+            self._report.tell("setting-not-a-number", "a setting takes a plain number", place, "such as me<bpm> = 120")
             return None
         return Setting(self._ident(2), number, place, self._span(node))
 
@@ -483,7 +486,7 @@ class StatementBuilder(_ExpressionBuilder):
             return self._call_binding(node, bound.children[0])
         if count.children:
             hint = f"such as {self._tokens.span(0, count.end - 1).text}(…)::name<a, b>"
-            self._report.error("unbound-multi-call", "a multi-call is bound with `::`", self._span(node), hint)
+            self._report.tell("unbound-multi-call", "a multi-call is bound with `::`", self._span(node), hint)
             return None
         if len(forms) > 1 or forms[0].expr_name != "arguments":
             self._report_loose_chain(node, forms)
@@ -491,7 +494,7 @@ class StatementBuilder(_ExpressionBuilder):
         given = list(self._given(forms[0]))
         if mapped := next((argument for argument in given if argument.mapped), None):
             message = "an output statement takes no maps; map the strand instead"
-            self._report.error("misplaced-map", message, mapped.span, f"as in display({REMAP_FORM})")
+            self._report.tell("misplaced-map", message, mapped.span, f"as in display({REMAP_FORM})")
         # Labels name the outputs, so they may stand anywhere.
         head = self._tokens.span(0)
         return OutputStatement(head.text, self._arguments(given), self._span(node), head)
@@ -504,10 +507,10 @@ class StatementBuilder(_ExpressionBuilder):
             call = _first_call(expression)
             if call is not None and call.name in statements:
                 hint = f"write {call.name}({shorten(call.args[0].value.span.text)})"
-                self._report.error("piped-output", f"`{call.name}` is a statement and cannot be piped into",
+                self._report.tell("piped-output", f"`{call.name}` is a statement and cannot be piped into",
                                    call.callee.span, hint)  # fmt: skip
             else:
-                self._report.error("not-a-statement", "this value is not used", self._span(node), USE_FORM)
+                self._report.tell("not-a-statement", "this value is not used", self._span(node), USE_FORM)
             return None
         _, name, output_list = bound.children[0].children
         outputs = self._outputs(output_list)
@@ -535,7 +538,7 @@ class StatementBuilder(_ExpressionBuilder):
         for parameter in dropwhile(lambda each: each.default is None, parameters):
             if parameter.default is None:
                 message = f"`{shorten(parameter.name)}` has no default, and stands after one that has"
-                self._report.error("default-before-parameter", message, parameter.ident.span,
+                self._report.tell("default-before-parameter", message, parameter.ident.span,
                                    "move it to the front, or give it a default as well")  # fmt: skip
 
     def loop(self, node: Node) -> For:
@@ -553,7 +556,7 @@ class StatementBuilder(_ExpressionBuilder):
         if postfixes.children[-1].children[0].expr_name == "index":
             hint = f"write {self._tokens.text(name.start)}<{outputs[0].name}> = …"
             place = self._tokens.span(bound.start)
-            self._report.error("misplaced-binding", "`::` binds a call or a remap, not an element", place, hint)
+            self._report.tell("misplaced-binding", "`::` binds a call or a remap, not an element", place, hint)
             return None
         number, count_span = None, None
         if count.children:
@@ -567,11 +570,11 @@ class StatementBuilder(_ExpressionBuilder):
     def _count(self, first: int, place: Span, postfixes: Node) -> int | None:
         """The 3 of `f<3>(x)::name<a, b, c>`."""
         if [postfix.children[0].expr_name for postfix in postfixes.children] != ["arguments"]:
-            self._report.error("bad-multi-call", "a multi-call takes one list of arguments and nothing after it", place)
+            self._report.tell("bad-multi-call", "a multi-call takes one list of arguments and nothing after it", place)
             return None
         value = float(self._tokens.text(first)) if self._tokens.kinds[first] == NUMBER else 0.0
         if not (value.is_integer() and 1 <= value <= MAX_COUNT):
-            self._report.error("bad-count", f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}", place)
+            self._report.tell("bad-count", f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}", place)
             return None
         return int(value)
 
@@ -579,9 +582,9 @@ class StatementBuilder(_ExpressionBuilder):
         continuation = next((form.start for form in forms[1:] if self._tokens.fresh[form.start]), None)
         if continuation:
             message = f"a line that starts with `{self._tokens.text(continuation)}` continues the line above"
-            self._report.error("continued-line", message, self._tokens.span(continuation), STATEMENT_FORM)
+            self._report.tell("continued-line", message, self._tokens.span(continuation), STATEMENT_FORM)
         else:
-            self._report.error("not-a-statement", "this value is not used", self._span(node), USE_FORM)
+            self._report.tell("not-a-statement", "this value is not used", self._span(node), USE_FORM)
 
     def _outputs(self, node: Node) -> tuple[Ident, ...]:
         """The names of `<a, b>`, or of `a` alone."""

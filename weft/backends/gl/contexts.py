@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from weft.codes.spec import InternalError
+
 _PLATFORM_SURFACELESS = 0x31DD
 _PLATFORM_DEVICE = 0x313F
 _DESKTOP_OPENGL = 0x30A2
@@ -24,7 +26,7 @@ VERSIONS = ((4, 5), (4, 3), (4, 1), (3, 3))
 _MOST_DEVICES = 16
 
 
-class GraphicsError(Exception):
+class GraphicsError(InternalError):
     """Graphics are not available, or were lost. Carries the reason, in plain words."""
 
 

@@ -26,6 +26,7 @@ from weft.backends.vm import Machine
 from weft.codegen import msl
 from weft.codegen.clike.shader import BufferUse, Shader
 from weft.codegen.kernel import Kernel, Unit
+from weft.codes.spec import InternalError
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
 from weft.names import StrandRef
@@ -36,7 +37,7 @@ from weft.names import StrandRef
 _REMEDY = "pip install pyobjc-framework-Metal pyobjc-framework-Quartz"
 
 
-class MetalError(Exception):
+class MetalError(InternalError):
     """Metal is not available, or failed. Carries the reason, in plain words."""
 
 

@@ -22,6 +22,7 @@ from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.partition import states
 from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
+from weft.codes.spec import InternalError
 from weft.graph.components import components
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.media.frames import floats
@@ -34,7 +35,7 @@ TYPES: Mapping[ValueType, type[np.generic]] = {"float": np.float64, "bool": np.b
 """The numpy types of values."""
 
 
-class OneByOneError(Exception):
+class OneByOneError(InternalError):
     """A part of a kernel has to be computed one element at a time."""
 
 

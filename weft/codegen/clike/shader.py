@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.native.target import Head, PictureWord
 from weft.codegen.values import Scalar
+from weft.codes.spec import InternalError
 from weft.ir.expr import SlotPlane
 
 Kind: TypeAlias = Literal["float", "bool", "u32", "int"]
@@ -195,5 +196,5 @@ def plain(text: str) -> str:
     return text.translate(_SPELLED).encode("ascii", "replace").decode("ascii")
 
 
-class UnsuitableError(ValueError):
+class UnsuitableError(InternalError, ValueError):
     """A kernel cannot become a program of this kind. Carries the reason, for users."""

@@ -295,7 +295,7 @@ class _SoundTrial:
         if not self._is_slow:
             return ()
         words = f"this sound takes {self._share:.1f} times as long to compute as it lasts, so it would stutter"
-        return (Diagnostic("error", "too-slow", words, place, "fewer voices, or shorter loops"),)
+        return (Diagnostic.of("too-slow", words, place, "fewer voices, or shorter loops"),)
 
     def steady(self, place: Span | None) -> tuple[Diagnostic, ...]:
         """A warning at this place if the sound stays on one side of zero for a second, if that can be found out in
@@ -315,7 +315,7 @@ class _SoundTrial:
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
-        return (Diagnostic("warning", "steady-sound", words, place, "subtract its constant part"),)
+        return (Diagnostic.of("steady-sound", words, place, "subtract its constant part"),)
 
 
 def _substance(compiled: CompiledProgram) -> object:
@@ -349,10 +349,10 @@ def _too_much(
     hint = f"{smaller}; or remember fewer images"
     if first > _SLOWEST:
         words = f"its first frames would take about {first:.0f} seconds, and each later one {later:.1f}: {what}"
-        return (Diagnostic("error", "too-slow", words, place, hint),)
+        return (Diagnostic.of("too-slow", words, place, hint),)
     if later > _SLOW:
         words = f"a core draws about {1 / later:.1f} frames a second of this: {what}"
-        return (Diagnostic("warning", "slow", words, place, hint),)
+        return (Diagnostic.of("slow", words, place, hint),)
     return ()
 
 
@@ -392,7 +392,7 @@ def _too_slow(
     if expected < slowest:
         return ()
     words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
-    return (Diagnostic("error", "too-slow", words, place, "make the picture smaller, or loops shorter"),)
+    return (Diagnostic.of("too-slow", words, place, "make the picture smaller, or loops shorter"),)
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------
@@ -525,7 +525,7 @@ class Compiler:
             return CompileResult(compiled, made.warnings, reader.files, places, stages)
         except UnreadableError as failure:
             words = f"{name} cannot be read: {failure}"
-            return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
+            return CompileResult(None, (Diagnostic.of("unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
 

@@ -29,6 +29,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from weft.backends.hardware import cores, current_core, give_way, keep_off, threads_of
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
+from weft.codes.spec import InternalError
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
@@ -50,7 +51,7 @@ _START_COSTS, _MOST_COSTS = 1.0, 3.0
 _NO_PROCESS = "ended"
 
 
-class CompilerDiedError(Exception):
+class CompilerDiedError(InternalError):
     """The process ended in the middle of a text, or could not be started. The message is the reason, in words that
     follow "the compile process"."""
 

@@ -489,7 +489,7 @@ class CompileWorker:
         except CompilerDiedError as failure:
             words = f"the compile process failed twice: it {failure}"
             hint = "is the machine out of memory? else this is a bug in weft"
-            return LoadResult(saved, None, (Diagnostic("error", "internal", words, None, hint),))
+            return LoadResult(saved, None, (Diagnostic.of("internal", words, None, hint),))
         except Exception as failure:
             # After any failure, the performance goes on with what it has.
             return LoadResult(saved, None, (fault("weft failed on this text", failure),))

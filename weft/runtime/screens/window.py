@@ -148,7 +148,7 @@ class Window(Screen):
         known = ", ".join(f"{i} ({name})" for i, name in enumerate(self.display.monitors()))
         words = f"there is no monitor {number}" + f" (there is {known})" * bool(known)
         hint = "its window opens on another one, and goes there as soon as it is connected"
-        return Diagnostic("warning", "no-monitor", words, hint=hint)
+        return Diagnostic.of("no-monitor", words, hint=hint)
 
     @property
     def _monitor(self) -> Any:

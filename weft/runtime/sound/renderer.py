@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.beats import INPUTS
+from weft.codes.spec import InternalError
 from weft.media.hearing import HeardMemory
 from weft.names import heard_of
 from weft.runtime.compiled import CompiledProgram
@@ -70,7 +71,7 @@ class SoundEvent:
     seconds: float = 0.0
 
 
-class ProgramFailure(Exception):  # noqa: N818 -- named like the event that reports it
+class ProgramFailure(InternalError):  # noqa: N818 -- named like the event that reports it
     """The failure of one program; the cause says why."""
 
     def __init__(self, number: int) -> None:

@@ -402,7 +402,7 @@ class SoundServer:
                 self._progress = (self._blocks.count, now)
             if not self._stream.is_active or now - self._progress[1] >= _STALLED:
                 words = f'the sound device "{self._stream.device.name}" does not answer any more'
-                self._lose(Diagnostic("error", "sound-device-lost", words))
+                self._lose(Diagnostic.of("sound-device-lost", words))
 
     def _opened_devices(self) -> Devices:
         """The devices, for another stream. Raises WeftError."""
