@@ -47,7 +47,7 @@ def _library(name: str, text: str) -> Iterator[str]:
     title, *about = text[: text.index("\n\n")].split("\n")
     yield from ("", f"## {title.removeprefix('// ').removesuffix('.')}", "", *_about(about))
     yield from ("| spindle | |", "| --- | --- |")
-    yield from map(_row, library_docs()[name])
+    yield from map(_row, library_docs(name))
 
 
 def _about(comment: list[str]) -> Iterator[str]:

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from weft.cli import COMMANDS, main
-from weft.cli.help import KINDS, all_names, all_topics, find
+from weft.cli.help import KINDS, _of_library, all_names, all_topics, find
 from weft.contexts import ContextTable, context_table
 from weft.errors import Report, Source
+from weft.graph.bodies import library_docs
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY
 from weft.runtime.forecast import check
 from weft.sources import SOURCES
 from weft.syntax.ast import OutputStatement
-from weft.syntax.includes import libraries
+from weft.syntax.includes import libraries, spindles_of
 from weft.syntax.parser import parse
 from weft.syntax.pragmas import PRAGMAS
 from weft.syntax.scanner import KEYWORDS
@@ -66,8 +67,23 @@ def test_all_that_the_language_knows_is_found() -> None:
     names |= {f"me@{name}" for name in ALL_FIELDS} | set(ALL_FIELDS)
     names |= {f"mouse@{name}" for name in MOUSE} | {f"key@{name}" for name in KEYS} | {"me", "mouse", "key"}
     names |= {f"#{name}" for name in PRAGMAS} | set(PRAGMAS) | {*libraries()}
-    assert names <= set(all_names(all_topics()))
+    assert names <= set(all_names())
     assert [name for name in names if not find(name)] == []
+
+
+def test_all_names_are_those_of_the_topics() -> None:
+    topics = all_topics()
+    assert {*all_names()} == {topic.name for topic in topics} | {word for topic in topics for word in topic.words}
+    assert len({*all_names()}) == len(all_names())
+
+
+def test_only_libraries_that_have_a_name_are_read() -> None:
+    assert sum(name == "blur" for library in libraries() for name in spindles_of(library)) == 1
+    for asked, count in [("sin", 0), ("blur", 1), ("std.picture.blur", 1), ("std.picture", 1), ("blurr", 0)]:
+        library_docs.cache_clear()
+        _of_library.cache_clear()
+        assert bool(find(asked)) == (asked != "blurr")
+        assert library_docs.cache_info().currsize == count, asked
 
 
 def test_a_name_is_shown_with_all_that_it_is(weft):

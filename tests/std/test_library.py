@@ -55,7 +55,7 @@ def test_all_libraries_together_are_taken_in_without_a_warning() -> None:
 
 
 def test_names_are_unique_and_no_builtins() -> None:
-    names = [doc.name for docs in library_docs().values() for doc in docs]
+    names = [doc.name for library in LIBRARIES for doc in library_docs(library)]
     assert names == [name for _, name in SPINDLES]
     assert len(set(names)) == len(names)
     assert not {*BUILTINS, *CONSTANTS, *STATE, *SOURCES} & set(names)
@@ -96,7 +96,7 @@ def test_each_spindle_is_tested() -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_each_spindle_is_documented(library: str) -> None:
-    for doc in library_docs()[library]:
+    for doc in library_docs(library):
         assert tuple(doc.parameter_texts) == doc.parameters, doc.name
         assert all(doc.parameter_texts.values()), doc.name
         assert doc.returns, doc.name
@@ -113,7 +113,7 @@ EXAMPLES = [case for turn in range(3) for case in SPINDLES[turn::3]]
     ("library", "name"), all_but(len(SPINDLES[::3]), EXAMPLES), ids=[f"{where}.{name}" for where, name in EXAMPLES]
 )
 def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(library: str, name: str) -> None:
-    ((example,),) = (doc.examples for doc in library_docs()[library] if doc.name == name)
+    ((example,),) = (doc.examples for doc in library_docs(library) if doc.name == name)
     assert f"{name}(" in example
     if "audio(" in example:
         heard = sound(library, example, 0.5, rate=4000)
@@ -216,7 +216,7 @@ def calls(doc: SpindleDoc) -> tuple[str, str] | None:
 
 @pytest.mark.parametrize("library", all_but(3, dict.fromkeys(["std.coord", "std.map", "std.picture", *LIBRARIES])))
 def test_what_is_left_out_is_the_default(library: str) -> None:
-    pairs = [found for doc in library_docs()[library] if (found := calls(doc)) is not None]
+    pairs = [found for doc in library_docs(library) if (found := calls(doc)) is not None]
     assert pairs or library == "std.blend"
     # The library's defaults read its own names, and so does a patch that uses the same libraries.
     short, long = (", ".join(pair[i] for pair in pairs) for i in (0, 1))

@@ -40,12 +40,10 @@ def main() -> None:
     for module in wanted:
         with suppress(Exception):  # without its library, PyOpenGL raises errors of many kinds
             importlib.import_module(module)
-    # What every command line needs, or every name that is looked up, and what is the same in all of them.
-    from weft.graph.bodies import library_docs
+    # What every command line needs, and is the same in all of them.
     from weft.syntax.parser import grammar
 
     grammar()
-    library_docs()
     # The other threads are those of numpy's BLAS, which has prepared for forks.
     warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
     gc.collect()

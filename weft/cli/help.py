@@ -10,9 +10,9 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 import click
@@ -28,6 +28,7 @@ from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
 from weft.sources import SOURCES, SourceParam, SourceSpec, load_packages
+from weft.syntax.includes import libraries, spindles_of
 from weft.syntax.parser import FORMS
 
 Facts = tuple[tuple[str, str], ...]
@@ -68,10 +69,13 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """The kinds of topics in the order of the overview, each with its heading there."""
 
+# The word that finds all libraries.
+_LIBRARIES = "std"
+
 
 def find(name: str) -> list[Topic]:
-    """The topics of a name, none if it is unknown. A name in a table is found without reading the libraries."""
-    for topics in (_tabled(), _found_late()):
+    """The topics of a name, none if it is unknown. Only libraries that have it are read, if it is in no table."""
+    for topics in (_tabled(), _added(), _shipped(partial(_has, name=name))):
         found = [topic for topic in topics if name == topic.name or name in topic.words]
         if found:
             return [topic for topic in found if topic.name == name] or found
@@ -80,12 +84,16 @@ def find(name: str) -> list[Topic]:
 
 def all_topics() -> list[Topic]:
     """All topics, kind by kind."""
-    return sorted([*_tabled(), *_found_late()], key=lambda topic: list(KINDS).index(topic.kind))
+    return sorted([*_tabled(), *_added(), *_shipped()], key=lambda topic: list(KINDS).index(topic.kind))
 
 
-def all_names(topics: list[Topic]) -> list[str]:
+def all_names() -> list[str]:
     """Every name by which a topic is found, the usual ones first."""
-    return list(dict.fromkeys([topic.name for topic in topics] + [word for topic in topics for word in topic.words]))
+    topics = [*_tabled(), *_added()]
+    spindles = [(library, name) for library in libraries() for name in spindles_of(library)]
+    usual = [*(topic.name for topic in topics), *libraries(), *(f"{library}.{name}" for library, name in spindles)]
+    others = [*(word for topic in topics for word in topic.words), _LIBRARIES, *(name for _, name in spindles)]
+    return list(dict.fromkeys(usual + others))
 
 
 def _tabled() -> Iterator[Topic]:
@@ -108,11 +116,28 @@ def _tabled() -> Iterator[Topic]:
     yield from _pragmas()
 
 
-def _found_late() -> Iterator[Topic]:
-    """The topics that take longer to find: contexts that packages add, and the libraries."""
+def _added() -> Iterator[Topic]:
+    """The contexts that packages add, which takes longer to find."""
     own = {spec.name for spec in OWN_CONTEXTS}
     yield from (_of_context(spec) for spec in context_table() if spec.name not in own)
-    yield from _libraries()
+
+
+def _shipped(is_wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Topic]:
+    """The libraries that are wanted, by their names, and their spindles: to read one takes longer than all else."""
+    for library in filter(is_wanted, libraries()):
+        yield from _of_library(library)
+
+
+def _has(library: str, name: str) -> bool:
+    """Whether a library is called so, or has a spindle of this name."""
+    return name in (_LIBRARIES, library) or name.removeprefix(f"{library}.") in spindles_of(library)
+
+
+def _offers(library: str, beginning: str) -> bool:
+    """Whether the name of a library or of one of its spindles begins so."""
+    return f"{library}.".startswith(beginning) or any(
+        name.startswith(beginning) or f"{library}.{name}".startswith(beginning) for name in spindles_of(library)
+    )
 
 
 def _of_operation(row: OpSpec) -> Topic:
@@ -196,29 +221,27 @@ def _pragmas() -> Iterator[Topic]:
 
 
 @cache
-def _libraries() -> list[Topic]:
-    found = []
+def _of_library(library: str) -> list[Topic]:
+    """A library, and after it its spindles."""
     from weft.graph.bodies import library_docs
     from weft.syntax.docs import opening_line
-    from weft.syntax.includes import libraries
 
-    for library, spindles in library_docs().items():
-        use = f"#use {library}"
-        contents = tuple((_call(doc.name, doc.heads), doc.headline) for doc in spindles)
-        examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)
-        about = opening_line(libraries()[library]).removesuffix(".")
-        found.append(Topic("library", library, (use,), about, examples, ("std",), contents))
-        for doc in spindles:
-            facts = [
-                (name, doc.parameter_texts[name] + "; a bundle is taken as a whole" * ("<…>" in head))
-                for name, head in zip(doc.parameters, doc.heads, strict=True) if name in doc.parameter_texts
-            ]  # fmt: skip
-            facts += [("gives", doc.returns)] if doc.returns else []
-            facts += [("needs", use)]
-            examples = tuple(f"{use}\n{example}" for example in doc.examples)
-            shown, words = (doc.signature,), (doc.name,)
-            name = f"{library}.{doc.name}"
-            found.append(Topic("library spindle", name, shown, doc.summary, examples, words, tuple(facts)))
+    use, spindles = f"#use {library}", library_docs(library)
+    contents = tuple((_call(doc.name, doc.heads), doc.headline) for doc in spindles)
+    examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)
+    about = opening_line(libraries()[library]).removesuffix(".")
+    found = [Topic("library", library, (use,), about, examples, (_LIBRARIES,), contents)]
+    for doc in spindles:
+        facts = [
+            (name, doc.parameter_texts[name] + "; a bundle is taken as a whole" * ("<…>" in head))
+            for name, head in zip(doc.parameters, doc.heads, strict=True) if name in doc.parameter_texts
+        ]  # fmt: skip
+        facts += [("gives", doc.returns)] if doc.returns else []
+        facts += [("needs", use)]
+        examples = tuple(f"{use}\n{example}" for example in doc.examples)
+        shown, words = (doc.signature,), (doc.name,)
+        name = f"{library}.{doc.name}"
+        found.append(Topic("library spindle", name, shown, doc.summary, examples, words, tuple(facts)))
     return found
 
 
@@ -235,7 +258,7 @@ _WIDEST = 100
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Names that can be typed, without those whose signs mean something to a shell."""
-    topics = all_topics()
+    topics = [*_tabled(), *_added(), *_shipped(partial(_offers, beginning=incomplete))]
     known = {name: topic.meaning for topic in topics for name in (*topic.words, topic.name)}
     known |= {name: entry.summary for name, entry in COMMANDS.items()}
     known |= {code: row.meaning for code, row in CODES.items() if code not in known}
@@ -269,7 +292,7 @@ def command(ctx: click.Context, name: str | None) -> None:
         if (code := name.removeprefix("[").removesuffix("]")) in CODES:
             parts.append("\n".join(entry_of_code(CODES[code])))
         if not parts:
-            hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS, *CODES]) or "weft help lists all names"
+            hint = did_you_mean(name, [*all_names(), *COMMANDS, *CODES]) or "weft help lists all names"
             raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
     click.echo("\n\n".join(parts), color=False if os.environ.get("NO_COLOR") else None)
 
@@ -329,13 +352,14 @@ def _facts(topic: Topic) -> Iterator[str]:
 
 def _overview() -> Iterator[str]:
     """All names, kind by kind."""
-    topics = [_seen(topic) for topic in all_topics()]
+    topics = [_seen(topic) for topic in (*_tabled(), *_added())]
     headings = max(map(len, KINDS.values()))
     yield "weft help NAME says what a name means, with an example: weft help smoothstep"
     yield ""
     for kind, heading in KINDS.items():
         names = list(dict.fromkeys(topic.name for topic in topics if topic.kind == kind))
-        if names and kind != "library spindle":  # each library lists its own
+        names += libraries() if kind == "library" else ()  # each lists its own spindles
+        if names:
             names = [name.removeprefix("me@") if kind in ("coordinate", "setting") else name for name in names]
             yield from _wrapped("  ".join(names), f"{heading:{headings}}  ", " " * (headings + 2))
     yield ""

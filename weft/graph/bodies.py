@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from types import MappingProxyType
 from typing import NamedTuple
 
 from weft.errors import Report, Source
@@ -330,9 +329,9 @@ _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
 
 
 @cache
-def library_docs() -> Mapping[str, tuple[SpindleDoc, ...]]:
-    """The spindles of each library that ships with weft, without those that begin with `_`."""
-    return MappingProxyType({library: spindle_docs(Source(library, text)) for library, text in libraries().items()})
+def library_docs(library: str) -> tuple[SpindleDoc, ...]:
+    """The spindles of a library that ships with weft, without those that begin with `_`."""
+    return spindle_docs(Source(library, libraries()[library]))
 
 
 def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
