@@ -80,34 +80,35 @@ PICTURES = (
 """A slanting edge, a bright pixel, noise of many values and of two, bright borders, and stripes."""
 
 
-def gaussian(values: Values, deviation: float, axis: int) -> Values:
-    """The sum over all pixels along an axis, with those beyond the edge as at the edge."""
-    reach, count = math.ceil(5 * deviation), values.shape[axis]
-    around = np.pad(values, [(reach, reach) if each == axis else (0, 0) for each in range(2)], mode="edge")
-    weights = bell(deviation, reach)
-    parts = (np.take(around, range(at, at + count), axis) * weight for at, weight in enumerate(weights))
-    return np.asarray(sum(parts))
+def spread(count: int, deviation: float) -> Values:
+    """What each pixel in a row of so many gets from each, by a Gaussian; those beyond the edge are as at the edge."""
+    reach, matrix = math.ceil(5 * deviation), np.zeros((count, count))
+    for offset, weight in zip(range(-reach, reach + 1), bell(deviation, reach), strict=True):
+        matrix[range(count), np.clip(np.arange(count) + offset, 0, count - 1)] += weight
+    return matrix
 
 
-@pytest.mark.parametrize("machine", ["native", "vector", "gl"])
 @pytest.mark.parametrize(
-    ("size", "pixels"),
-    [*(((320, 257), pixels) for pixels in (0.4, 2.6, 8.99, 9, 13.7, 80.3)), ((37, 23), 1.9), ((37, 23), 14)],
+    ("size", "pixels", "machines"),
+    [
+        *(((320, 257), pixels, "native") for pixels in (0.4, 8.99, 13.7, 80.3)),
+        ((320, 257), 2.6, "all"), ((320, 257), 9, "all"), ((37, 23), 1.9, "all"), ((37, 23), 14, "all"),
+    ],
 )
 def test_a_blur_is_a_gaussian_at_all_radii(
-    size: tuple[int, int], pixels: float, machine: str, request: pytest.FixtureRequest
+    size: tuple[int, int], pixels: float, machines: str, request: pytest.FixtureRequest
 ) -> None:
     """Within 2 of 255 levels."""
-    if machine == "gl":
-        executor: Executor = GlExecutor(request.getfixturevalue("graphics"))
-    else:
-        executor = NativeExecutor() if machine == "native" else VectorExecutor()
-    for start in range(0, len(PICTURES), 4):
-        pictures = f"pictures = <{', '.join(PICTURES[start : start + 4])}>\n"
-        sharp = shown(f"{pictures}display(pictures)", size, executor=executor)
-        soft = shown(f"{pictures}display(pictures |> blur({pixels} / me@height))", size, executor=executor)
-        expected = [gaussian(gaussian(picture, pixels, 0), pixels, 1) for picture in sharp]
-        np.testing.assert_allclose(soft, expected, atol=1.9 / 255)
+    across, down = (spread(count, pixels) for count in size)
+    makers: list[Callable[[], Executor]] = [NativeExecutor]
+    if machines == "all":
+        makers += [VectorExecutor, lambda: GlExecutor(request.getfixturevalue("graphics"))]
+    for executor in (make() for make in makers):
+        for start in range(0, len(PICTURES), 4):
+            pictures = f"pictures = <{', '.join(PICTURES[start : start + 4])}>\n"
+            sharp = shown(f"{pictures}display(pictures)", size, executor=executor)
+            soft = shown(f"{pictures}display(pictures |> blur({pixels} / me@height))", size, executor=executor)
+            np.testing.assert_allclose(soft, down @ sharp @ across.T, atol=1.9 / 255)
 
 
 @pytest.mark.parametrize("radius", ["0 / 0", "-0.02", "1 / 0", "-1 / 0", "1e30", "1e-30", "0"])

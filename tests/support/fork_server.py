@@ -21,7 +21,7 @@ import termios
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -34,20 +34,7 @@ _MOST = 1 << 20
 def main() -> None:
     """Serves requests until nobody can make one."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    needed, wanted = (argument.split(",") for argument in sys.argv[2:])
-    for module in needed:
-        importlib.import_module(module)
-    for module in wanted:
-        with suppress(Exception):  # without its library, PyOpenGL raises errors of many kinds
-            importlib.import_module(module)
-    # What every command line needs, and is the same in all of them.
-    from weft.syntax.parser import grammar
-
-    grammar()
-    # The other threads are those of numpy's BLAS, which has prepared for forks.
-    warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
-    gc.collect()
-    gc.freeze()
+    prepare(*(argument.split(",") for argument in sys.argv[2:]))
     server = os.getpid()
     running: dict[int, tuple[int, socket.socket]] = {}
     while True:
@@ -72,6 +59,23 @@ def main() -> None:
             running[os.pidfd_open(process)] = process, reports
 
 
+def prepare(needed: Iterable[str], wanted: Iterable[str]) -> None:
+    """Imports modules that there have to be, and those that may be missing, and makes what every command line needs and
+    is the same in all of them."""
+    for module in needed:
+        importlib.import_module(module)
+    for module in wanted:
+        with suppress(Exception):  # without its library, PyOpenGL raises errors of many kinds
+            importlib.import_module(module)
+    from weft.syntax.parser import grammar
+
+    grammar()
+    # The other threads are those of numpy's BLAS, which has prepared for forks.
+    warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
+    gc.collect()
+    gc.freeze()
+
+
 def _ended(number: int, process: int, reports: socket.socket) -> None:
     os.close(number)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -86,7 +90,7 @@ def _know_graphics() -> None:
     probe.devices()
 
 
-class _ForkedChild(Child):
+class ForkedChild(Child):
     """The process that a command starts ahead of its own imports, when there is no other thread: a fork as well. Those
     that take its place are started by the commands' modules, and are new processes."""
 
@@ -149,7 +153,7 @@ def _run(given: dict[str, Any], streams: list[int], server: int) -> NoReturn:
     from weft import child
     from weft.__main__ import main
 
-    child.Child = _ForkedChild  # type: ignore[misc]
+    child.Child = ForkedChild  # type: ignore[misc]
     code = main()
     if given["ends_as_python"]:
         sys.exit(code)

@@ -29,10 +29,10 @@ _SERVER = Path(__file__).with_name("fork_server.py")
 FORKED = ("check", "compile", "completion", "devices", "eval", "examples", "graph", "help", "new", "render")
 
 # What commands import when they need it, where it is installed.
-_WHEN_NEEDED = (
+WHEN_NEEDED = (
     "importlib.metadata", "pyaudio", "soundfile", "weft.backends.gl.backend",
     "weft.runtime.screens.display", "weft.runtime.screens.window", "weft.runtime.screens.terminal",
-    "weft.backends.gl.drawing", "llvmlite.binding",
+    "weft.backends.gl.drawing", "llvmlite.binding", "weft.media.letters", "PIL.GifImagePlugin", "PIL.JpegImagePlugin",
 )  # fmt: skip
 
 # Variables that are read when Python starts, or a library.
@@ -148,7 +148,7 @@ class Forks:
 def forks(environment: Mapping[str, str] = _AT_FIRST) -> Iterator[Forks]:
     """Forks of a process that has imported all commands, in an environment."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # which keeps a request in one piece
-    modules = [",".join(command.module for command in COMMANDS.values()), ",".join(_WHEN_NEEDED)]
+    modules = [",".join(command.module for command in COMMANDS.values()), ",".join(WHEN_NEEDED)]
     command = [sys.executable, str(_SERVER), str(theirs.fileno()), *modules]
     # In a session of its own, since Ctrl-C is for the tests.
     with ours, subprocess.Popen(
