@@ -53,21 +53,36 @@ def beginnings(samples, rate):
     return edges[np.diff(edges, prepend=-rate) > 0.7 * rate] / rate
 
 
+def is_undisturbed(path):
+    """Whether there is a second of a film in which the machine did not stand still."""
+    return any(np.abs(np.diff(beginnings(*sound_of(path))) - 1) <= 2 * HEARD)
+
+
+def until_undisturbed(record, path):
+    """Records a film, again if there is no such second in it."""
+    for _ in range(3):
+        path.unlink(missing_ok=True)
+        record(path.name)
+        if is_undisturbed(path):
+            return
+
+
 def check_sync(path):
     """Demands that each new picture of a film is shown with the sound of the same second, as exactly as frames allow.
     This does not depend on how fast they were drawn. A machine that stands still for a moment makes the sound skip or
     leaves a gap in it, and with it the pictures: seconds are counted from the last beginning, and one of them has to be
-    undisturbed."""
+    undisturbed. Of the second before the first beginning nobody knows how long it was."""
     times, shown, fps = frames_of(path)
     assert fps == pytest.approx(FPS, rel=0.01)
     assert np.diff(times) == pytest.approx(1 / FPS, abs=0.0011)
     samples, rate = sound_of(path)
     began = beginnings(samples, rate)
     assert len(began) >= 2
-    assert np.abs(np.diff(began) - 1).min() <= 2 * HEARD
+    assert is_undisturbed(path)
     is_new = np.abs(np.diff(shown, prepend=shown[0])) > READ
     # Brightness near black and white may be a second off.
     is_new &= (shown > 0.05) & (shown < 0.95)
+    is_new &= times - shown > began[0] - 0.25
     nearest = np.abs(began[:, np.newaxis] - (times - shown)).argmin(axis=0)
     late = ((began[nearest] + shown - times + 0.5) % 1 - 0.5)[is_new] * FPS
     # A second in which the sound skips is shorter or longer by that, and its later pictures are with what follows.
@@ -107,6 +122,13 @@ class Show:
             assert self.process.poll() is None
             time.sleep(0.02)
 
+    def until_written(self, film):
+        """Waits until something is in a film, however long its encoder takes to start."""
+        path = self.events.parent / film
+        while not (path.exists() and path.stat().st_size):
+            assert self.process.poll() is None
+            time.sleep(0.02)
+
     def _seconds(self, what):
         return [event for event in events_of(self.events) if event["event"] == what]
 
@@ -127,11 +149,16 @@ def is_recording(state):
 def recorded(tmp_path_factory):
     weft = Weft(tmp_path_factory.mktemp("recorded"))
     weft.file("a.weft", PATCH)
-    # Whenever its sound begins.
-    show = Show(weft.folder, "--record", "out.mp4")
-    show.until(is_recording("started"))
-    show.until_played(4, "audio")
-    weft.said = show.end()
+
+    def record(name):
+        (weft.folder / "events.jsonl").unlink(missing_ok=True)
+        # Whenever its sound begins.
+        show = Show(weft.folder, "--record", name)
+        show.until(is_recording("started"))
+        show.until_played(4, "audio")
+        weft.said = show.end()
+
+    until_undisturbed(record, weft.folder / "out.mp4")
     return weft
 
 
@@ -149,8 +176,9 @@ def test_a_film_has_the_pictures_with_their_sound(recorded):
 @pytest.mark.long
 @pytest.mark.parametrize("ending", ["mkv", "mov", "webm"])
 def test_other_files_are_the_same(recorded, ending):
-    recorded("run", "a.weft", "--headless", "--record", f"out.{ending}", "--duration", "4")
-    check_sync(recorded.folder / f"out.{ending}")
+    path = recorded.folder / f"out.{ending}"
+    until_undisturbed(lambda name: recorded("run", "a.weft", "--headless", "--record", name, "--duration", "4"), path)
+    check_sync(path)
 
 
 # The sound is as loud as the picture is bright, where neither jumps.
@@ -242,7 +270,7 @@ def test_a_save_that_changes_the_size_begins_the_next_film(tmp_path):
     show.until_played(1)
     (tmp_path / "a.weft").write_text(PATCH.replace("64", "48"))
     show.until(is_recording("stopped"))
-    show.until_played(2)
+    show.until_written("size-001.part.mp4")
     assert show.end().count("weft: recorded size") == 2
     for name, width in ("size.mp4", 64), ("size-001.mp4", 48):
         with av.open(str(tmp_path / name)) as film:
