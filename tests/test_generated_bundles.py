@@ -24,7 +24,7 @@ from weft.errors import WeftError
 from weft.ops import WORDS
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 120, 20)
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 80, 20)
 
 
 # Spindles are also checked for arguments about which nothing is known, not even names that come from them.

@@ -18,7 +18,7 @@ from tests.support.together import all_but
 
 CHUNK = 25
 ASKED = int(os.environ.get("WEFT_PARITY", "0")) // 20
-FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 100)
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 75)
 
 
 @pytest.fixture(scope="session")

@@ -66,10 +66,10 @@ SOUND_EXECUTORS: Mapping[str, Callable[[], Executor]] = {
 
 CHUNK = 100
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 1000)
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 600)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {"native": COUNT, "second tier": ASKED or 200, "quick": ASKED or 300, "vector": ASKED or 300}
+COUNTS = {"native": COUNT, "second tier": ASKED or 100, "quick": ASKED or 200, "vector": ASKED or 300}
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:
@@ -85,7 +85,7 @@ CHUNKS = [
 ]
 
 # Sounds: each sample is computed by the reference one after another, so there are fewer.
-SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 660
+SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 480
 SOUND_COUNTS = dict.fromkeys(SOUND_EXECUTORS, ASKED // 4 or 120) | {"native": SOUND_COUNT}
 SOUND_CHUNKS = [
     pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of(start))
@@ -97,7 +97,7 @@ SOUND_CHUNKS = [
 # What computes many samples at once, and how many sounds must be computed so: numpy cannot if a loop has memory in it,
 # or ends that vary.
 AT_ONCE = dict.fromkeys(SOUND_EXECUTORS, (SeriesExecutable,)) | {"vector": (VectorSeries, VectorExecutable)}
-TELLING_SHARE = 0.75 if ASKED else 500 / SOUND_COUNT
+TELLING_SHARE = 0.75
 """How many sounds must have both loops and memory."""
 AT_ONCE_SHARE = dict.fromkeys(SOUND_EXECUTORS, 0.9) | {"vector": 0.1}
 

@@ -24,7 +24,7 @@ from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.program import Setup
 
 ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
-FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 200)
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 100)
 CHUNK = 50
 
 # The programs that are generated.

@@ -31,7 +31,7 @@ __all__ = ["graphics"]
 
 pytestmark = pytest.mark.skipif(llvm.problem() is not None, reason="there is no machine code here")
 
-PROGRAMS, CHUNK = 150, 50
+PROGRAMS, CHUNK = 100, 50
 SHAPE = (8, 12)
 
 # Long enough to be worth it: a hundred terms that change with the frame alone.

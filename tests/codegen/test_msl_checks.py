@@ -25,7 +25,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import Build, build
 
-PROGRAMS, CHUNK = 300, 50
+PROGRAMS, CHUNK = 200, 50
 
 RICH = """\
 trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)

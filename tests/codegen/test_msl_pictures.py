@@ -28,7 +28,7 @@ from weft.runtime.build import build
 __all__ = ["device"]
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
-FIRST, COUNT, CHUNK = (1_000_000, ASKED, 25) if ASKED else (0, 150, 25)
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 25) if ASKED else (0, 100, 25)
 
 
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))

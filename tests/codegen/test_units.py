@@ -40,15 +40,18 @@ def are_tuned(before: Build, after: Build) -> bool:
 
 
 PATCHES = programs("patches")
-# A few of them, and all in a long run.
-SOME = [pytest.param(path, marks=[] if at % 9 == 4 else pytest.mark.long) for at, path in enumerate(PATCHES)]
+# A few of them with one edit after another, and all with one in a long run.
+SOME = [
+    pytest.param(path, 1 + (at % 9 == 4), marks=[] if at % 9 == 4 else pytest.mark.long, id=path.stem)
+    for at, path in enumerate(PATCHES)
+]
 
 
-@pytest.mark.parametrize("path", SOME, ids=lambda path: path.stem)
-def test_kernels_with_other_constants_are_those_of_a_build_from_nothing(path: Path) -> None:
+@pytest.mark.parametrize(("path", "count"), SOME)
+def test_kernels_with_other_constants_are_those_of_a_build_from_nothing(path: Path, count: int) -> None:
     chance, text, kept = random.Random(path.stem), PATCHES[path], KeptBuild()
     last = built(text, kept, path)
-    for _ in range(2):
+    for _ in range(count):
         if not (numbers := list(_NUMBER.finditer(text))):
             return
         found = chance.choice(numbers)

@@ -111,7 +111,7 @@ def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
         if unit.subgraph.context != "visual" or made.stages or not suits_tiles(made) or not emitter.emit(made, True):
             continue
         served = 0
-        for _ in range(15):
+        for _ in range(8):
             made = with_another_constant(made, chance)
             again = emitter.emit_again(made, True)
             served += again is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mutations import programs
+from tests.support.shown import built as patch_built
 from weft.backends.card import ProgramWriter
 from weft.backends.gl.backend import GlVisual
 from weft.backends.metal.backend import MetalVisual
@@ -21,17 +22,14 @@ from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.media.sampled import header_of
-from weft.runtime.build import Build, KeptBuild, build
+from weft.runtime.build import KeptBuild, build
 
 PATCHES = programs("patches")
 
 
-def built(path: Path, text: str) -> Build:
-    return build(Source(str(path), text), ContextTable(OWN_CONTEXTS), probe=header_of, kept=KeptBuild())
-
-
 def unit_of(text: str) -> Unit:
-    (unit,) = built(Path("p.weft"), text).units
+    made = build(Source("p.weft", text), ContextTable(OWN_CONTEXTS), probe=header_of, kept=KeptBuild())
+    (unit,) = made.units
     return unit
 
 
@@ -58,7 +56,7 @@ def backend(request: pytest.FixtureRequest) -> GlVisual | MetalVisual:
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
 def test_a_known_program_with_other_numbers_is_what_would_be_written(path: Path) -> None:
     chance, write = random.Random(path.stem), GlVisual.dialect.over_picture
-    kernels = [unit.kernel for unit in built(path, PATCHES[path]).units if unit.subgraph.context == "visual"]
+    kernels = [unit.kernel for unit in patch_built(path).units if unit.subgraph.context == "visual"]
     for kernel in kernels:
         numbered = NumberedKernel.of(kernel)
         known = write(kernel, False, numbered)
