@@ -221,7 +221,7 @@ def test_a_loop_that_is_stopped_is_told(weft):
                            "a<v> = s(me@x)\n")  # fmt: skip
     done = weft("eval", "long.weft", "a")
     assert done.stdout == "4096\n"
-    assert "long.weft:3:13: warning: a loop in a stops at its limit of steps [loop-stopped]\n" in done.stderr
+    assert "long.weft:3:13: warning: this loop stops at its limit of steps [loop-stopped]\n" in done.stderr
     assert " 3 |   for i in (1 to n * 1e9) {\n   |             ^^^^^^^^^^^^\n" in done.stderr
     assert weft("eval", "long.weft", "a", "--at", "x=0.1", "--at", "x=0.2").stderr == done.stderr
 

@@ -334,8 +334,9 @@ def test_what_is_remarkable_about_a_picture_is_told_once_at_the_end(small, out):
     where = "the pixels, first at 0 s" if out == "a.npy" else "any pixel, so it would be black"
     share = "100 % of " if out == "a.npy" else ""
     assert done.stderr.split("\n\n") == [
-        ("odd.weft:4:13: warning: a loop in visual/display stops at its limit of steps [loop-stopped]\n"
-        " 4 |   for i in (1 to n) { v += i }\n   |             ^^^^^^\n     hint: the rest of its steps is left out"),
+        ("odd.weft:4:13: warning: this loop stops at its limit of steps [loop-stopped]\n"
+        " 4 |   for i in (1 to n) { v += i }\n   |             ^^^^^^\n     hint: the rest of its steps is left out: "
+         "bring its end down"),
         (f"odd.weft:6:1: warning: g of display is not a number at {share}{where} [not-a-number]\n"
         " 6 | display(long(me@x * 20000) * 0.001, sqrt(me@x - 2), 1)\n   | ^^^^^^^\n"
         "     hint: look for 0/0, or a root or logarithm of a negative number"),

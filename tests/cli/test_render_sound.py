@@ -192,7 +192,7 @@ def test_wrong_usage(sounding, args):
          "mono of audio is infinite, first at 0.25 s, and silent where it is [not-finite]"),
         (("spindle long(n) :: v {\n  v = 0\n  for i in (1 to n) { v += 1 / n }\n}\n"
          "audio(long(1e5 * (mouse@x + me@time)) * 0.1)"),
-         "p.weft:4:13: warning: a loop in audio/audio stops at its limit of steps [loop-stopped]"),
+         "p.weft:4:13: warning: this loop stops at its limit of steps [loop-stopped]"),
     ],
 )  # fmt: skip
 def test_what_is_remarkable_about_a_sound_is_told(sounding, text, words):

@@ -11,6 +11,7 @@ from typing import TypeVar
 from weft.contexts import AUDIO, ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
+from weft.graph.calls import text_as_number
 from weft.graph.components import components, reachable
 from weft.graph.domain import OWN, PLANE, Coordinates, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator
@@ -99,7 +100,7 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
     args = args[1:] if sink.spec.addressed else args
     for arg in args:
         if isinstance(arg.value, Text):
-            raise error("text-as-number", "text cannot be used as a number", arg.value.span)
+            raise text_as_number(arg.value)
     if not args:
         raise error("missing-argument", f"{sink.statement.name} needs at least one strand", sink.statement.span,
                     f"for example {sink.spec.example}")  # fmt: skip

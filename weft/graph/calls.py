@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from weft.cameras import AddressError, camera_of
-from weft.errors import Span, did_you_mean, error
+from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile, is_file
 from weft.ops import WORDS
@@ -192,6 +192,15 @@ def _camera(text: Text) -> str:
     except AddressError as problem:
         raise error("unknown-camera", f'"{text.value}": {problem.reason}', text.span, problem.hint) from None
     return media_path(text) if found.kind == "file" else text.value
+
+
+def text_as_number(text: Text) -> WeftError:
+    """The error for a text in the place of a strand."""
+    try:
+        hint = f"without quotes, this is the number {float(text.value):g}"
+    except ValueError:
+        hint = "text goes where a name, a path or an address is asked for"
+    return error("text-as-number", "text cannot be used as a number", text.span, hint)
 
 
 def check_address(text: Text) -> None:

@@ -19,7 +19,7 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.calls import (
     PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
-    media_path, sound_of_film, source_text
+    media_path, sound_of_film, source_text, text_as_number
 )
 from weft.graph.components import reachable
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
@@ -269,7 +269,7 @@ class Elaborator(Generic[V]):
         if isinstance(node, Index):
             return self._indexed(node, scope, at)
         if isinstance(node, Text):
-            raise error("text-as-number", "text cannot be used as a number", node.span)
+            raise text_as_number(node)
         return self._pick(self.resolver.group(node, scope), node, scope, at)
 
     def _value_later(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:

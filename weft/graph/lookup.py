@@ -291,6 +291,8 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     """The error for an access to an output that does not exist."""
     listed = (*BASES, *FIELDS) if owner == "me" else known
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
+    if tuple(listed) == ("val",):  # nobody has given it this name
+        shown = f"it is one strand: leave `@{node.output}` out"
     what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
     hint = CLOCKS.get(node.output) if owner == "me" else None
     return error("unknown-output", what, node.output_span, hint or did_you_mean(node.output, known) or shown)
@@ -312,7 +314,7 @@ def no_member(group: StrandGroup | None, node: Access) -> WeftError:
         return no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
     if group is None or len(group) == 1:
         return error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
-                     did_you_mean(node.output, [COUNT]) or "outputs belong to instances and calls: name@output")
+                     did_you_mean(node.output, [COUNT]) or f"leave `@{node.output}` out")
     letters = ", ".join(f"@{letter}" for letter in POSITIONS[0][: len(group)])
     return error("unknown-output", f'this is {strands(group)} without names, and has no "{node.output}"',
                  node.output_span, f"they are [0] to [{len(group) - 1}], or {letters}")  # fmt: skip

@@ -59,7 +59,7 @@ class FilmNames:
             raise error("film-time-varies", words, span, "a loop over up to 16 constant steps may read several times")
         if (film, time) not in self._names:
             if sum(other.path == film.path for other, _ in self._names) == _MOST_TIMES:
-                raise error("too-many-times", f"a film can be read at {_MOST_TIMES} times at once", span,
+                raise error("too-many-times", f"a film can be read at {_MOST_TIMES} times at once at most", span,
                             "cache(f, 60)::c<r, g, b> remembers its last pictures")  # fmt: skip
             self._names[film, time] = film.at(f"{digest(time):016x}")
         return self._names[film, time]
@@ -479,8 +479,9 @@ class ExprDomain:
             return None
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
             raise error(
-                "cannot-read-across", f"{ref} is evaluated in {owner.name}, which keeps no earlier values", span,
-                f"it can be read over {' and '.join(owner.read_over) or 'nothing'} only",
+                "cannot-read-across",
+                f"{ref.short} is computed in {owner.name}, and what it was earlier is not kept", span,
+                f"delay({ref.short}, ticks, max) remembers it",
             )  # fmt: skip
         return self.pool.make("strand", tuple(at.base(name) for name in owner.read_over), ref, span)
 

@@ -71,10 +71,10 @@ def _name(statement: str) -> str:
 
 def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
     """The warning about a loop of a kernel that reached its limit: one of those at these places."""
-    words = f"a loop in {kernel} stops at its limit of steps"
+    words = "this loop stops at its limit of steps" if places else f"a loop in {kernel} stops at its limit of steps"
     first, *others = places or (None,)
     related = tuple((span, "or this one") for span in others if span is not None)
-    return Diagnostic.of("loop-stopped", words, first, "the rest of its steps is left out", related)
+    return Diagnostic.of("loop-stopped", words, first, "the rest of its steps is left out: bring its end down", related)
 
 
 def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:

@@ -336,9 +336,10 @@ def _misplaced(failure: ParseFailure) -> Diagnostic | None:
     precedes_name = kinds.startswith(NAME, failure.at + 1)
     match failure.found:
         case "," if failure.inside == "[":
-            return failure.error("stray-comma", "an index is one value")
+            return failure.error("stray-comma", "an index is one value", "the members one by one: a[0], a[1]")
         case ":" if failure.inside == "(":
-            return failure.error("bad-label", "a label is a single name", "such as clamp(x, lo: 0)")
+            place = failure.tokens.span(failure.at - 1, failure.at)
+            return failure.error("bad-label", "a label is a single name", "such as clamp(x, lo: 0)", place)
         case ":" if failure.before == ")" and precedes_name:
             return failure.error("single-colon", "a call is bound with `::`")
         case "d" if "=" in kinds[failure.start : failure.at]:

@@ -61,7 +61,8 @@ class _Loader:
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
             shown = steps_of([os.path.basename(p) for p in cycle])
-            self.report.tell("include-cycle", f"files include each other in a circle: {shown}", span)
+            self.report.tell("include-cycle", f"files include each other in a circle: {shown}", span,
+                             "what both need goes in a third file")  # fmt: skip
         elif identity in self.seen:
             pass
         elif not full.lower().endswith(ENDING):

@@ -252,6 +252,8 @@ FORMS: Mapping[str, FormSpec] = {row.name: row for row in _ROWS}
 # --- from text to items, and from items to a program ---
 
 OUTPUT_STATEMENTS: Final = frozenset(ContextTable().statements)
+_OUTSIDE: Final = "put it on a line of its own, outside of the braces"
+
 MAX_ERRORS: Final = 50
 FRAMES_PER_LEVEL: Final = 60
 # Python's own limit leaves room for this depth; ordinary patches nest less.
@@ -416,7 +418,7 @@ class _Parser:
         if form == "spindle":
             if self._blocks:
                 message = "a spindle cannot be defined in another spindle or in a loop"
-                self._report.tell("nested-spindle", message, tokens.span(0))
+                self._report.tell("nested-spindle", message, tokens.span(0), _OUTSIDE)
             self._open_block(build.spindle(item), item, bool(self._blocks))
         elif form == "loop":
             if not self._blocks:
@@ -456,9 +458,10 @@ class _Parser:
             case "piped":
                 found = build.piped(item, self._names)
             case "setting":
-                self._report.tell("misplaced-setting", "a setting is not allowed in a spindle", tokens.span(0, 3))
+                message = "a setting is not allowed in a spindle"
+                self._report.tell("misplaced-setting", message, tokens.span(0, 3), _OUTSIDE)
             case _:
-                self._report.tell("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0))
+                self._report.tell("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0), _OUTSIDE)
         if isinstance(found, OutputStatement) and found.name in self._names:
             hint = "give the spindle an output, and use that in the patch"
             self._report.tell("misplaced-output", f"`{found.name}` is not allowed in a spindle", found.head, hint)

@@ -355,7 +355,7 @@ class _ExpressionBuilder:
                 message = "this has no `~`, but another argument of the same list has one"
                 self._report.tell("mixed-maps", message, argument.span, "write all as maps (me@x ~ …), or none")
             elif label:
-                self._report.tell("labelled-map", "a map takes no label", label.span)
+                self._report.tell("labelled-map", "a map takes no label", label.span, f"leave `{label.name}:` out")
             elif isinstance(target, Access) and isinstance(target.base, Name):
                 yield Map(target, mapped.value, argument.span)
             elif isinstance(target, Name):
@@ -486,7 +486,7 @@ class StatementBuilder(_ExpressionBuilder):
             return self._call_binding(node, bound.children[0])
         if count.children:
             hint = f"such as {self._tokens.span(0, count.end - 1).text}(…)::name<a, b>"
-            self._report.tell("unbound-multi-call", "a multi-call is bound with `::`", self._span(node), hint)
+            self._report.tell("unbound-multi-call", "several calls at once are bound with `::`", self._span(node), hint)
             return None
         if len(forms) > 1 or forms[0].expr_name != "arguments":
             self._report_loose_chain(node, forms)
@@ -569,12 +569,15 @@ class StatementBuilder(_ExpressionBuilder):
 
     def _count(self, first: int, place: Span, postfixes: Node) -> int | None:
         """The 3 of `f<3>(x)::name<a, b, c>`."""
-        if [postfix.children[0].expr_name for postfix in postfixes.children] != ["arguments"]:
-            self._report.tell("bad-multi-call", "a multi-call takes one list of arguments and nothing after it", place)
+        first_list, *others = postfixes.children
+        if others or first_list.children[0].expr_name != "arguments":
+            place = self._tokens.span((others or [first_list])[0].start, postfixes.end - 1)
+            message = "several calls at once take one list of arguments, and nothing after it"
+            self._report.tell("bad-multi-call", message, place, "name them all, and read them by their names")
             return None
         value = float(self._tokens.text(first)) if self._tokens.kinds[first] == NUMBER else 0.0
         if not (value.is_integer() and 1 <= value <= MAX_COUNT):
-            self._report.tell("bad-count", f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}", place)
+            self._report.tell("bad-count", f"the number of calls is a whole number from 1 to {MAX_COUNT}", place)
             return None
         return int(value)
 
