@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codes.spec import DONE, CodeSpec
+from weft.codes.spec import CodeSpec
 
 MEANING: Sequence[CodeSpec] = (
     CodeSpec(
@@ -145,7 +145,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="display(noise(3, 0.1))",
         right="display(noise(me@x * 3, me@y * 3, me@time * 0.1))",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "film-elsewhere",
@@ -205,7 +204,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="display(fract(abs(me@x - me@time)))",
         right="display(fract(me@x - me@time))",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "loop-stopped",
@@ -214,7 +212,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="spindle sums(n) :: v { for i in (1 to n) { v += 1 / i } }\ndisplay(sums(me@px * 100) * 0.1)",
         right="spindle sums(n) :: v { for i in (1 to n) { v += 1 / i } }\ndisplay(sums(me@px) * 0.1)",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "loop-too-long",
@@ -259,7 +256,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong='text("春")::t<v>\ndisplay(t)',
         right='text("spring")::t<v>\ndisplay(t)',
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "needs-a-constant",
@@ -361,7 +357,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="loud = prev(loud) * 2 + 1\ndisplay(loud)",
         right="loud = prev(loud) * 0.9 + 0.1\ndisplay(loud)",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "output-assigned-twice",
@@ -382,7 +377,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="display(midi_note())",
         right="display(midi_note()@velocity)",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "overrides-library",
@@ -391,7 +385,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="#use std.picture\nspindle vignette(img) :: v { v = img }\ndisplay(vignette(me@x))",
         right="#use std.picture\nspindle darker(img) :: v { v = img * 0.5 }\ndisplay(darker(me@x))",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "pattern-out-of-range",
@@ -460,7 +453,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong="spindle noise(x) :: v { v = sin(x * 9) }\ndisplay(noise(me@x))",
         right="spindle rough(x) :: v { v = sin(x * 9) }\ndisplay(rough(me@x))",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "state-in-varying-loop",
@@ -476,7 +468,6 @@ MEANING: Sequence[CodeSpec] = (
         wrong='load("moving.webp")::img<r, g, b>\ndisplay(img)',
         right='load("film.mp4")::f<r, g, b>\ndisplay(f)',
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "text-as-number",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codes.spec import DONE, MISSING, USAGE, CodeSpec
+from weft.codes.spec import MISSING, USAGE, CodeSpec
 
 PLAYING: Sequence[CodeSpec] = (
     CodeSpec(
@@ -25,7 +25,6 @@ PLAYING: Sequence[CodeSpec] = (
         "A package that brings a backend cannot be loaded: update it, or remove it; everything else works.",
         arises="A package with the entry point `weft.backends` raises an error when it is imported.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "clipped",
@@ -33,7 +32,6 @@ PLAYING: Sequence[CodeSpec] = (
         "it softer, or put a limiter at its end.",
         arises="weft render of a sound that goes above 1 or below -1.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "context-not-available",
@@ -44,7 +42,6 @@ PLAYING: Sequence[CodeSpec] = (
             "installed."
         ),
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "device-lost",
@@ -78,7 +75,6 @@ PLAYING: Sequence[CodeSpec] = (
         "goes on.",
         arises="The device or the program at the other end of haptic(…) ends while a patch plays.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "haptic-outlet",
@@ -97,14 +93,12 @@ PLAYING: Sequence[CodeSpec] = (
         "that takes most of the time.",
         arises="A patch plays that is too heavy for this machine, or other programs take its time.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "microphone-silent",
         "A render has no microphone, so mic() is silent in it: record what you want to hear to a file, and load that.",
         arises="weft render of a patch with mic().",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "no-camera",
@@ -130,7 +124,6 @@ PLAYING: Sequence[CodeSpec] = (
         "connected.",
         arises="weft run --monitor 2 with one monitor.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "no-patch",
@@ -206,7 +199,6 @@ PLAYING: Sequence[CodeSpec] = (
         "Not a single sample of the sound differs from 0: see whether what starts it comes, or whether a factor is 0.",
         arises="weft render of a sound that never sounds.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "slow",
@@ -214,7 +206,6 @@ PLAYING: Sequence[CodeSpec] = (
         "fewer steps of loops; the message names the costliest statement.",
         arises="weft check, or a save, of a patch that is too heavy for this machine.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "sound-device-busy",
@@ -250,7 +241,6 @@ PLAYING: Sequence[CodeSpec] = (
         "A package that brings a source cannot be loaded: update it, or remove it; everything else works.",
         arises="A package with the entry point `weft.sources` raises an error when it is imported.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "steady-sound",
@@ -258,7 +248,6 @@ PLAYING: Sequence[CodeSpec] = (
         "suffer: take the constant part away.",
         arises="A sound such as audio(0.8), or a slow value that was meant for a picture.",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "too-far",

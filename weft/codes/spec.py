@@ -20,8 +20,8 @@ Severity = Literal["error", "warning"]
 class CodeSpec(NamedTuple):
     """A code, and what it tells somebody who performs: `meaning` says why it is said, and what to do. `wrong` is a text
     about which it is said, `right` the same without the mistake; where a short text alone cannot bring it about,
-    `arises` says what does. A command that ends with errors of this code has its `exit_code`. `mild` says when an error
-    is only a warning, if it may be one."""
+    `arises` says what does. A command that ends with errors of this code has its `exit_code`; a warning changes none.
+    `mild` says when an error is only a warning, if it may be one."""
 
     code: str
     meaning: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codes.spec import DONE, CodeSpec
+from weft.codes.spec import CodeSpec
 
 TEXT: Sequence[CodeSpec] = (
     CodeSpec(
@@ -508,7 +508,6 @@ TEXT: Sequence[CodeSpec] = (
         wrong="#slider size<v> = 0, 1, 2\ndisplay(size)",
         right="#slider size<v> = 0, 2, 2\ndisplay(size)",
         severity="warning",
-        exit_code=DONE,
     ),
     CodeSpec(
         "stray-bracket",
