@@ -5,30 +5,36 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import click
 import pytest
 
 import weft
-from tests.cli.conftest import RICH, Weft
-from tests.support.interfaces import events, fields, spelled, table
-from weft.cli import COMMANDS
+from tests.cli.conftest import RICH
+from tests.support.interfaces import check_json, events, fields, spelled, table
+from weft.cli import COMMANDS, main
 from weft.codes import spec
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
 from weft.runtime.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
 
 ROOT = Path(weft.__file__).parent
-TREES = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))]
-CALLS = [node for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.Call)]
-TEXTS = {n.value for tree in TREES for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-
-# Fields that no text of the program names are those of dataclasses.
-ANNOTATED = [node.target for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
-NAMES = {target.id for target in ANNOTATED if isinstance(target, ast.Name)}
 WITH_JSON = ("check", "eval", "graph", "devices", "bench")
-KEYWORDS = {keyword.arg for call in CALLS for keyword in call.keywords}
+
+
+@cache
+def sources() -> tuple[str, ...]:
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py")))
+
+
+@cache
+def words() -> frozenset[str]:
+    """All words of the program: what is a field of JSON or of an event stands there as a name or as a text."""
+    return frozenset(word for text in sources() for word in re.findall(r"\w+", text))
 
 
 def test_commands_and_their_options() -> None:
@@ -48,14 +54,15 @@ def test_exit_codes() -> None:
 
 def test_environment_variables() -> None:
     documented = {name for row in table("Environment variables") for name in spelled(row[0])}
-    assert {text for text in TEXTS if re.fullmatch(r"_?WEFT_[A-Z]+", text)} == {n for n in documented if "WEFT" in n}
-    assert documented <= TEXTS
+    own = {name for text in sources() for name in re.findall(r'"(_?WEFT_[A-Z]+)"', text)}
+    assert own == {name for name in documented if "WEFT" in name}
+    assert documented <= words()
 
 
 def test_events_are_those_that_the_program_emits() -> None:
     emitted: dict[str, set[str]] = {}
-    for call in CALLS:
-        match call:
+    for node in chain.from_iterable(ast.walk(ast.parse(text)) for text in sources() if ".emit(" in text):
+        match node:
             case ast.Call(func=ast.Attribute(attr="emit"), args=[ast.Constant(value=name)], keywords=keywords):
                 emitted.setdefault(name, set()).update(each.arg for each in keywords if each.arg is not None)
     assert emitted.keys() == events().keys()
@@ -66,7 +73,7 @@ def test_events_are_those_that_the_program_emits() -> None:
 def test_nothing_is_promised_that_the_program_does_not_know(title: str) -> None:
     promised = {f for each in events().values() for f in each} if title == "Events" else fields(title)
     named = {part for name in promised for part in re.split(r"\[\]\.?|\.", name) if part}
-    assert named - TEXTS - NAMES - KEYWORDS == set()
+    assert named - words() == set()
 
 
 def test_keys() -> None:
@@ -86,11 +93,15 @@ def test_every_command_with_json_has_its_table() -> None:
     assert {name for name, c in commands.items() if any("--json" in each.opts for each in c.params)} == {*WITH_JSON}
 
 
-def test_the_graph_of_a_patch_has_no_more_than_the_page_lists(tmp_path: Path) -> None:
-    weft_in_folder = Weft(tmp_path)
-    weft_in_folder.file("rich.weft", RICH + "i = image(trail@v)\ndisplay(i(me@x ~ 0), to: \"other\")\n")
-    found = weft_in_folder.json("graph", "rich.weft")
+def test_the_graph_of_a_patch_has_no_more_than_the_page_lists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch = tmp_path / "rich.weft"
+    patch.write_text(RICH + 'i = image(trail@v)\ndisplay(i(me@x ~ 0), to: "other")\n')
+    assert main(["graph", str(patch), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
     assert all(found.values())
+    check_json("graph", found)
 
 
 def test_what_pip_is_told_to_install_is_there() -> None:
@@ -98,7 +109,7 @@ def test_what_pip_is_told_to_install_is_there() -> None:
     project = ROOT.parent
     extras = re.findall(r"^(\w+) = \[", (project / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     pages = [project / "README.md", *(project / "docs").rglob("*.md")]
-    texts = [path.read_text(encoding="utf-8") for path in pages] + [ast.unparse(tree) for tree in TREES]
-    told = {name for text in texts for name in re.findall(r"weft-live\[(\w+)\]|installs\('(\w+)'\)", text)}
+    told_in = [*(path.read_text(encoding="utf-8") for path in pages), *sources()]
+    told = {name for text in told_in for name in re.findall(r"weft-live\[(\w+)\]|installs\(['\"](\w+)['\"]\)", text)}
     assert {name for pair in told for name in pair if name} <= {*extras}
-    assert not [text for text in texts if re.search(r"pip install '?weft\[", text)]
+    assert not [text for text in told_in if re.search(r"pip install '?weft\[", text)]
