@@ -130,8 +130,8 @@ def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path)
         assert compiler.prepare(is_long=True)
         return objects(compiler)
 
-    before = compile_some(range(12))
-    assert_level(before, compile_some(range(12, 36)))
+    before = compile_some(range(20))
+    assert_level(before, compile_some(range(20, 44)))
 
 
 def _compile(compiler: Compiler, text: str) -> None:
