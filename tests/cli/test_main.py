@@ -8,8 +8,10 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +73,27 @@ def test_no_colour_where_there_is_no_terminal(weft):
     assert "\x1b" not in weft("check", "broken.weft", code=1).stderr
 
 
+def shown_at_terminal(args: Sequence[str], folder: Path) -> str:
+    """What a command shows at a terminal, without colours and what a progress bar moves by."""
+    master, slave = os.openpty()
+    process = at_terminal(args, folder, slave)
+    os.close(slave)
+    written = bytearray()
+    with suppress(OSError):  # what a terminal says at its end
+        while data := os.read(master, 65536):
+            written += data
+    process.wait(60)
+    os.close(master)
+    return re.sub(r"\x1b\[([0-9;]*m|\?25[lh]|2K|1A)|\r", "", written.decode())
+
+
+def test_a_terminal_leads_to_the_help_about_the_first_error(weft):
+    weft.file("two.weft", "#slider size<v> = 0, 1, 2\ntrail = trail * 0.9\ndisplay(trail)\n")
+    last = shown_at_terminal(["check", "two.weft"], weft.folder).splitlines()[-1]
+    assert re.fullmatch(r"1 error, 1 warning; .*weft help cycle says more", last)
+    assert weft("check", "two.weft", code=1).stderr.splitlines()[-1] == "1 error, 1 warning"
+
+
 HOSTILE = "e\x1b[2J\x9b31m\u202e\r\u200bx\n.weft"
 
 
@@ -94,17 +117,7 @@ HOSTILE = "e\x1b[2J\x9b31m\u202e\r\u200bx\n.weft"
 def test_nothing_hostile_reaches_a_terminal(weft, args):
     own = "spindle sin(\u202e)" if args[0] == "check" else "spindle sin(x) :: v { v = x }"
     weft.file(HOSTILE, f'a<v> = me@x\ndisplay(a@v) // \u202e\ndisplay(me@y, to: "t\u202e\x9b")\n{own}\n')
-    master, slave = os.openpty()
-    process = at_terminal(args, weft.folder, slave)
-    os.close(slave)
-    written = bytearray()
-    with suppress(OSError):  # what a terminal says at its end
-        while data := os.read(master, 65536):
-            written += data
-    process.wait(60)
-    os.close(master)
-    # Colours, and what a progress bar moves by.
-    text = re.sub(r"\x1b\[([0-9;]*m|\?25[lh]|2K|1A)|\r", "", written.decode())
+    text = shown_at_terminal(args, weft.folder)
     assert "Traceback" not in text
     assert {letter for letter in text if not letter.isprintable()} <= {"\n", "\t"}
     assert "\\x1b" in text

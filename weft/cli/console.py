@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from weft.codes.spec import DONE, ERRORS, InternalError
-from weft.codes.table import spec_of
+from weft.codes.table import CODES, spec_of
 from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 from weft.syntax.scanner import ENDING
@@ -54,8 +54,8 @@ def output(text: str, end: str = "\n") -> None:
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
-    """Prints diagnostics for people, the foremost if they are many, and a line that counts them; nothing if there are
-    none."""
+    """Prints diagnostics for people, the foremost if they are many, and a line that counts them and leads to the help;
+    nothing if there are none."""
     found = list(diagnostics)
     if not found:
         return
@@ -67,7 +67,13 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     shown, left_out = foremost(found)
     click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
     only = f"; {len(shown)} of them are shown, and weft check --json lists all" if left_out else ""
-    click.echo(f"\n{summary(found)}{only}", err=True)
+    click.echo(f"\n{summary(found)}{only}{_more(shown)}", err=True)
+
+
+def _more(shown: Sequence[Diagnostic]) -> str:
+    """Where somebody at a terminal reads more about the first error, or the first warning if there is none."""
+    first = min(shown, key=lambda d: d.severity != "error").code
+    return f"; {call('help', first)} says more" if sys.stderr.isatty() and first in CODES else ""
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:

@@ -9,8 +9,8 @@ from weft.codes.spec import CodeSpec
 MEANING: Sequence[CodeSpec] = (
     CodeSpec(
         "analysis-in-loop",
-        "What listens to a sound (fft, onset, pitch, …) runs once, so it cannot stand in a loop: bind it before the "
-        "loop, and use the result there.",
+        "What listens to a sound (fft, onset, pitch, …) runs once, so it cannot be in a loop: bind it before the "
+        "loop, and use its result inside.",
         wrong=(
             "spindle lights(s) :: v {\n  for i in (1 to 3) { v += rms(s) * i }\n}\n"
             "display(lights(sin(me@time * 440)))"
@@ -22,51 +22,51 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "argument-out-of-range",
-        "This number decides how the source is made, so it has to be a whole number within the limits that the "
-        "message names.",
+        "This number decides how the source is prepared: it has to be a whole number within the limits in the "
+        "message.",
         wrong="fft(sin(me@time * 440), bands: 0)::f<low>\ndisplay(f@low)",
         right="fft(sin(me@time * 440), bands: 32)::f<low>\ndisplay(f@low)",
     ),
     CodeSpec(
         "axis-name",
-        "`k` says how long ago, in every cache, so no output of a cache can be called so: choose another name.",
+        "In every cache, `k` is how long ago, so no output can have that name: choose another one.",
         wrong="wave = sin(me@x * 9 + me@time)\ncache(wave, 30)::c<k>\ndisplay(c@k)",
         right="wave = sin(me@x * 9 + me@time)\ncache(wave, 30)::c<v>\ndisplay(c@v(c@k ~ 10))",
     ),
     CodeSpec(
         "bound-in-two-files",
-        "Two files give the same name a value, and weft cannot know which you mean: rename one of the two.",
+        "Two files give this name a value, and weft cannot tell which one you mean: rename one of them.",
         wrong='#include "shapes.weft"   // which has a ring of its own\nring = me@x\ndisplay(ring)',
         right='#include "shapes.weft"   // which has a ring of its own\nband = me@x\ndisplay(ring * band)',
     ),
     CodeSpec(
         "cache-needs-a-name",
-        "What a cache remembers is read by its name and by its axis, as in c@v(c@k ~ 5): give it a name behind `::`.",
+        "A cache is read by its name and its axis, as in c@v(c@k ~ 5): give it a name after `::`.",
         wrong="wave = sin(me@x * 9 + me@time)\ndisplay(cache(wave, 30))",
         right="wave = sin(me@x * 9 + me@time)\ncache(wave, 30)::c<v>\ndisplay(c@v(c@k ~ 10))",
     ),
     CodeSpec(
         "call-without-arguments",
-        "This name is something that is called, so it needs parentheses with what it works on.",
+        "This is the name of something to call: add parentheses with what it works on.",
         wrong="display(noise)",
         right="display(noise(me@x * 9))",
     ),
     CodeSpec(
         "cannot-read-across",
-        "What another part of the patch computes is known as it is now, and not at another time or place: move the "
-        "map to where it is computed, or remember it with delay(…) or cache(…).",
+        "This strand is computed elsewhere in the patch, which hands over only its current value: remember it with "
+        "delay(…) or cache(…).",
         wrong="trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)\ncompute(trail(me@time ~ me@time - 1))",
         right="trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)\ncompute(delay(trail, 60, 60))",
     ),
     CodeSpec(
         "comprehension-steps",
-        "A bundle has 1 to 64 members, and both numbers count: (1 to 8) makes eight.",
+        "A bundle has 1 to 64 members, and both ends count: (1 to 8) makes eight.",
         wrong="rings = <sin(me@x * i) for i in (1 to 100)>\ndisplay(sum(rings) / 100)",
         right="rings = <sin(me@x * i) for i in (1 to 10)>\ndisplay(sum(rings) / 10)",
     ),
     CodeSpec(
         "copies-out-of-range",
-        "A call can be made for at most 64 members at once: use fewer, or a loop within the spindle.",
+        "One call can be made for at most 64 members: use fewer, or a loop inside the spindle.",
         wrong=(
             "spindle wave(f) :: v { v = sin(f * me@x) }\n"
             "many = join(<i for i in (1 to 40)>, <i for i in (41 to 80)>)\ndisplay(sum(wave(many)) / 80)"
@@ -78,51 +78,51 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "count-as-level",
-        "A count of events only ever grows, so what is computed of it stays above 0: take the count alone as the "
-        "trigger, and use the level afterwards.",
+        "A count only ever grows, so what is computed from it stays above 0: use the count itself as the trigger, and "
+        "apply the level afterwards.",
         wrong='#use std.control\nkick = osc("/kick")@count\ndisplay(rise(kick * 0.5))',
         right='#use std.control\nkick = osc("/kick")@count\ndisplay(rise(kick) * 0.5)',
     ),
     CodeSpec(
         "count-mismatch",
-        "The numbers of strands do not fit: bundles in one expression have as many members each, and a list of names "
-        "as many as there are values.",
+        "The numbers of strands do not match: bundles in one expression need equally many members, and a list needs "
+        "as many names as there are values.",
         wrong="display(<me@x, me@y> + <0.1, 0.2, 0.3>)",
         right="display(<me@x, me@y, 0> + <0.1, 0.2, 0.3>)",
     ),
     CodeSpec(
         "cycle",
-        "A strand needs its own value to find its value, which has no beginning: prev(…) takes the one of a tick ago.",
+        "A strand needs its own value before it has one: prev(…) takes the value of one tick ago.",
         wrong="trail = max(me@x, trail * 0.9)\ndisplay(trail)",
         right="trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)",
     ),
     CodeSpec(
         "double-map",
-        "Two maps of a list move the same coordinate: combine them into one.",
+        "Two maps in one list move the same coordinate: combine them into one.",
         wrong="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ me@x * 2, me@px ~ me@px + 10))",
         right="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ me@x * 2 + 0.1))",
     ),
     CodeSpec(
         "duplicate-argument",
-        "Each parameter of a call gets one value: this one has its value by its place in the list already.",
+        "Each parameter of a call gets one value, and this one already has a value by position.",
         wrong="display(clamp(me@x, 0.2, lo: 0.4))",
         right="display(clamp(me@x, 0.2, hi: 0.4))",
     ),
     CodeSpec(
         "duplicate-binding",
-        "A name has one value for the whole patch: rename one of the two, or take one of them away.",
+        "A name has one value for the whole patch: rename one of the two, or take one out.",
         wrong="wave = sin(me@x * 9)\nwave = cos(me@x * 9)\ndisplay(wave)",
         right="wave = sin(me@x * 9)\nother = cos(me@x * 9)\ndisplay(wave + other)",
     ),
     CodeSpec(
         "duplicate-pragma",
-        "This is said twice, and only one can hold: take one of the two away.",
+        "This is said twice, and only one can hold: take one of them out.",
         wrong="#fade 1\n#fade 2\ndisplay(me@x)",
         right="#fade 2\ndisplay(me@x)",
     ),
     CodeSpec(
         "duplicate-setting",
-        "A setting has one value for the whole patch: take one of the two lines away.",
+        "A setting has one value for the whole patch: take one of the two lines out.",
         wrong="me<bpm> = 120\nme<bpm> = 140\ndisplay(me@beatphase)",
         right="me<bpm> = 140\ndisplay(me@beatphase)",
     ),
@@ -140,28 +140,28 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "false-friend",
-        "This works, but it means something else here than in the tool that many know it from; the hint says what you "
-        "may have meant.",
+        "This works, but means something else here than in the tool that you may know it from: the hint says what you "
+        "may want instead.",
         wrong="display(noise(3, 0.1))",
         right="display(noise(me@x * 3, me@y * 3, me@time * 0.1))",
         severity="warning",
     ),
     CodeSpec(
         "film-elsewhere",
-        "A film is a picture, so a sound cannot play it: its own sound is bound as ::s<l, r>.",
+        "A film is a picture, so a sound cannot play it: its sound is bound as ::s<l, r>.",
         wrong='audio(load("film.mp4")@r * 0.1)',
         right='load("film.mp4")::f<r>\naudio(sin(me@time * 440) * f@r)',
     ),
     CodeSpec(
         "film-time-varies",
-        "A film shows one of its pictures in each frame, so its time cannot change from pixel to pixel: remember its "
-        "pictures with cache(…), and choose among those.",
+        "A film shows one picture per frame, so its time cannot change from pixel to pixel: remember its pictures "
+        "with cache(…), and choose among those.",
         wrong='load("film.mp4")::f<r>\ndisplay(f@r(me@time ~ me@time - me@x))',
         right='load("film.mp4")::f<r>\ncache(f, 60)::c<r>\ndisplay(c@r(c@k ~ me@x * 59))',
     ),
     CodeSpec(
         "group-in-loop",
-        "What a call is bound to within a loop belongs to one step, so it cannot take a name from outside: give it a "
+        "What a call is bound to inside a loop belongs to one step, so it cannot have a name from outside: choose a "
         "new one.",
         wrong=(
             "spindle both(x) :: <a, b> {\n  out a = x\n  out b = x * 2\n}\nspindle sums(x) :: v {\n  p = 0\n"
@@ -174,7 +174,7 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "incomplete-name",
-        "`mouse` and `key` are many values at once: say which one, as in mouse@x or key@space.",
+        "`mouse` and `key` hold many values: say which one, as in mouse@x or key@space.",
         wrong="display(mouse)",
         right="display(mouse@x)",
     ),
@@ -186,8 +186,8 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "label-in-remap",
-        "A strand in the place of a call is remapped, and takes its coordinates by their order: for a certain one, "
-        "write a map with `~`.",
+        "Called like this, a strand is remapped by position, and takes no labels: to move one coordinate, write a map "
+        "with `~`.",
         wrong="wave = sin(me@x * 9)\ndisplay(wave(x: 1 - me@x))",
         right="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ 1 - me@x))",
     ),
@@ -207,8 +207,8 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "loop-stopped",
-        "The ends of this loop vary, and it takes more steps than it may (4096, or 65,536 with those within it), so "
-        "the rest is left out: bring its end down.",
+        "The ends of this loop vary, and it takes more steps than it may (4096, or 65,536 with inner loops), so the "
+        "rest is left out: bring its end down.",
         wrong="spindle sums(n) :: v { for i in (1 to n) { v += 1 / i } }\ndisplay(sums(me@px * 100) * 0.1)",
         right="spindle sums(n) :: v { for i in (1 to n) { v += 1 / i } }\ndisplay(sums(me@px) * 0.1)",
         severity="warning",
@@ -221,7 +221,7 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "loop-variable-assigned",
-        "The name that counts the steps goes on by itself: use another name for what you compute.",
+        "The loop itself counts with this name: use another name for what you compute.",
         wrong=(
             "spindle sums(x) :: v {\n  for i in (1 to 3) {\n    i = i * 2\n    v += sin(x * i)\n  }\n}\n"
             "display(sums(me@x))"
@@ -233,47 +233,47 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "map-reaches-state",
-        "Memory goes on from tick to tick and cannot be looked up at another time: delay(…) and cache(…) read what "
-        "was earlier.",
+        "Memory moves on tick by tick, and cannot be looked up at another time: delay(…) and cache(…) read earlier "
+        "values.",
         wrong="trail = prev(me@x) + me@time\ndisplay(trail(me@time ~ me@time - 1))",
         right="display(delay(me@x + me@time, 60, 60))",
     ),
     CodeSpec(
         "missing-argument",
-        "The call needs more than stands in its parentheses: the hint shows all that it takes.",
+        "The call needs more arguments than it has: the hint shows all of them.",
         wrong="display(mix(me@x, me@y))",
         right="display(mix(me@x, me@y, 0.5))",
     ),
     CodeSpec(
         "missing-label",
-        "This statement takes its numbers by their names, so that none is mistaken for another.",
+        "This statement takes its numbers by name, so that none is mistaken for another.",
         wrong="midi(60)",
         right="midi(note: 60, gate: mouse@down)",
     ),
     CodeSpec(
         "missing-letters",
-        "The font has no picture for some of these letters, and shows boxes instead: name a font that has them.",
+        "The font has no shape for some of these letters, and shows boxes instead: name a font that has them.",
         wrong='text("春")::t<v>\ndisplay(t)',
         right='text("spring")::t<v>\ndisplay(t)',
         severity="warning",
     ),
     CodeSpec(
         "needs-a-constant",
-        "This decides what is opened or prepared before anything is computed, so it is a plain number or text, and "
-        "not the result of something.",
+        "This decides what is opened or prepared before anything is computed, so it is a plain number or text, not "
+        "the result of something.",
         wrong="fft(sin(me@time * 440), bands: 2 + mouse@x)::f<low>\ndisplay(f@low)",
         right="fft(sin(me@time * 440), bands: 32)::f<low>\ndisplay(f@low * mouse@x)",
     ),
     CodeSpec(
         "needs-a-number",
-        "This is prepared before anything is computed, so it is a plain number: what changes belongs in a map, or in "
-        "the arithmetic around it.",
+        "This is prepared before anything is computed, so it is a plain number: what changes goes in a map, or in the "
+        "arithmetic around it.",
         wrong='pattern("0 3 7", per: mouse@x)::p<value>\ndisplay(p@value / 12)',
         right='pattern("0 3 7", per: 4)::p<value>\ndisplay(p@value / 12)',
     ),
     CodeSpec(
         "needs-a-path",
-        "A picture for another program needs a place that both know: a path behind `pipe:` or `v4l2:`.",
+        "A picture for another program needs a place that both know: a path after `pipe:` or `v4l2:`.",
         wrong='display(me@x, to: "pipe:")',
         right='display(me@x, to: "pipe:picture.raw")',
     ),
@@ -285,14 +285,13 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "needs-a-string",
-        "A path, a name or an address is a text in double quotes.",
+        "A path, a name or an address is text in double quotes.",
         wrong="load(picture)::img<r, g, b>\ndisplay(img)",
         right='load("picture.png")::img<r, g, b>\ndisplay(img)',
     ),
     CodeSpec(
         "no-count",
-        "Only what happens is counted: keys, buttons, and what others send; the number of members of a bundle is "
-        "count(b).",
+        "Only events are counted: keys, buttons, and what others send; the number of members of a bundle is count(b).",
         wrong="wave = sin(me@x * 9)\ndisplay(wave@count)",
         right="display(key@space@count * 0.1)",
     ),
@@ -305,7 +304,7 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "no-outputs",
-        "This is one strand, so there is nothing to pick from it: leave `@` and what follows away.",
+        "This is one strand, so there is nothing to pick from it: leave `@` and the name after it out.",
         wrong="display((me@x * 9)@r)",
         right="display(me@x * 9)",
     ),
@@ -317,42 +316,42 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "not-a-coordinate",
-        "A map moves a coordinate: x, y, the time and what comes from them, or the axis of a cache; all else is the "
-        "same everywhere.",
+        "A map moves a coordinate: x, y, the time and what derives from them, or the axis of a cache; everything else "
+        "is the same everywhere.",
         wrong="wave = sin(me@x * 9) * mouse@x\ndisplay(wave(mouse@x ~ 0.5))",
         right="wave = sin(me@x * 9) * mouse@x\ndisplay(wave(me@x ~ 0.5))",
     ),
     CodeSpec(
         "not-a-number",
-        "Some values are no numbers, as in 0/0 or the root of something negative, and are shown as black or silence: "
-        "keep the operation away from there, as with max(x, 0).",
+        "Values that are not numbers, as from 0/0 or the root of something negative, show as black or silence: keep "
+        "the operation away from there, as with max(x, 0).",
         wrong="display(sqrt(me@x - 2))",
         right="display(sqrt(max(me@x - 2, 0)))",
-        mild="where only some values are no numbers",
+        mild="where only some of the values are not numbers",
     ),
     CodeSpec(
         "not-allowed",
-        "What a patch opens lies below its own folder, so that a stranger's patch cannot read your files: move the "
+        "A patch opens only what is below its own folder, so that a stranger's patch cannot read your files: move the "
         "file there, or allow its folder with --allow if you trust the patch.",
         wrong='load("/srv/picture.png")::img<r, g, b>\ndisplay(img)',
         right='load("picture.png")::img<r, g, b>\ndisplay(img)',
     ),
     CodeSpec(
         "not-an-address",
-        'An address of OSC begins with / and has no blanks or signs of patterns: "/fader/1".',
+        'An address of OSC starts with /, and has no blanks and none of the signs of patterns: "/fader/1".',
         wrong='display(osc("fader 1"))',
         right='display(osc("/fader/1"))',
     ),
     CodeSpec(
         "not-constant",
         "This decides how much is computed or remembered, so it has to be known before the first frame: a number, or "
-        "what is made of numbers and settings.",
+        "something made of numbers and settings.",
         wrong="display(delay(me@x, 10, mouse@x * 60))",
         right="display(delay(me@x, mouse@x * 60, 60))",
     ),
     CodeSpec(
         "not-finite",
-        "This grows without end, as feedback does that adds more than it takes away: multiply what comes back by less "
+        "This grows without end, like feedback that adds more than it takes away: multiply what comes back by less "
         "than 1.",
         wrong="loud = prev(loud) * 2 + 1\ndisplay(loud)",
         right="loud = prev(loud) * 0.9 + 0.1\ndisplay(loud)",
@@ -360,13 +359,14 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "output-assigned-twice",
-        "`out = …` gives all outputs their values, so nothing else can give one of them another: choose one way.",
+        "`out = …` gives all outputs their values, so nothing else can give one of them another value: choose one "
+        "way.",
         wrong="spindle pair(x) :: <a, b> {\n  out = <x, x * 2>\n  out a = x\n}\ndisplay(pair(me@x)@a)",
         right="spindle pair(x) :: <a, b> {\n  out a = x\n  out b = x * 2\n}\ndisplay(pair(me@x)@a)",
     ),
     CodeSpec(
         "output-not-assigned",
-        "The head of the spindle promises this output, and its body never gives it a value.",
+        "The head of the spindle promises this output, but its body never gives it a value.",
         wrong="spindle pair(x) :: <a, b> { out a = x }\ndisplay(pair(me@x)@a)",
         right="spindle pair(x) :: <a, b> {\n  out a = x\n  out b = x * 2\n}\ndisplay(pair(me@x)@a)",
     ),
@@ -380,8 +380,8 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "overrides-library",
-        "The patch has a spindle of the same name as a library that it uses, and its own holds: rename it if you want "
-        "the library's.",
+        "The patch has a spindle with the name of one in a library that it uses, and the patch's own holds: rename it "
+        "if you want the library's.",
         wrong="#use std.picture\nspindle vignette(img) :: v { v = img }\ndisplay(vignette(me@x))",
         right="#use std.picture\nspindle darker(img) :: v { v = img * 0.5 }\ndisplay(darker(me@x))",
         severity="warning",
@@ -394,21 +394,20 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "pattern-syntax",
-        "The mark shows where the text of the pattern stops making sense; `weft help pattern` shows how one is "
-        "written.",
+        "The mark shows where the text of the pattern stops making sense: `weft help pattern` shows how to write one.",
         wrong='pattern("bd [sn hh")::p<bd>\ndisplay(p@bd)',
         right='pattern("bd [sn hh]")::p<bd>\ndisplay(p@bd)',
     ),
     CodeSpec(
         "pattern-too-large",
-        "A voice has at most 256 events, and comes again after at most 1024 cycles: make several patterns of it.",
+        "A voice has at most 256 events, and repeats after at most 1024 cycles: make several patterns of it.",
         wrong='pattern("bd*300")::p<bd>\ndisplay(p@bd)',
         right='pattern("bd*30")::p<bd>\ndisplay(p@bd)',
     ),
     CodeSpec(
         "program-too-large",
-        "The marked part makes so much work that a save would take seconds: use fewer steps, or bind what is repeated "
-        "to a name.",
+        "The marked part makes so much work that a save would take seconds: use fewer steps, or give a name to what "
+        "is repeated.",
         arises=(
             "A text whose loops, calls and remaps within each other take more than 1,200,000 steps to compile, "
             "such as 900 times 900 steps with a prev(…) in them."
@@ -441,14 +440,14 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "several-strands",
-        "Here is room for one strand, and this is a bundle of several: take one with [0] or `@`, or make one of them "
-        "with sum(…) or length(…).",
+        "There is room for one strand here, and this is a bundle: take one with [0] or `@`, or make one of them with "
+        "sum(…) or length(…).",
         wrong="tint = <1, 0.5, 0>\ncompute(tint, 1)",
         right="tint = <1, 0.5, 0>\ncompute(tint[0], 1)",
     ),
     CodeSpec(
         "shadows-builtin",
-        "A spindle of the patch has the name of something that weft has already, and takes its place: rename it if "
+        "A spindle of the patch has the name of something that weft already has, and takes its place: rename it if "
         "you did not mean that.",
         wrong="spindle noise(x) :: v { v = sin(x * 9) }\ndisplay(noise(me@x))",
         right="spindle rough(x) :: v { v = sin(x * 9) }\ndisplay(rough(me@x))",
@@ -456,22 +455,22 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "state-in-varying-loop",
-        "Memory needs a place of its own for each step, so a loop with memory in it has the same number of steps "
-        "always.",
+        "Each step of a loop needs a memory of its own, so a loop with memory in it always has the same number of "
+        "steps.",
         wrong="spindle echo(x, n) :: v { for i in (1 to n) { v += prev(x * i) } }\ndisplay(echo(me@x, mouse@x * 5))",
         right="spindle echo(x) :: v { for i in (1 to 5) { v += prev(x * i) } }\ndisplay(echo(me@x))",
     ),
     CodeSpec(
         "still-picture",
-        "The file moves, but of this kind weft shows the first picture only: save it as a film, as .webm, or as a "
-        ".gif.",
+        "The file moves, but weft shows only the first picture of this kind of file: save it as a film (.webm), or as "
+        "a .gif.",
         wrong='load("moving.webp")::img<r, g, b>\ndisplay(img)',
         right='load("film.mp4")::f<r, g, b>\ndisplay(f)',
         severity="warning",
     ),
     CodeSpec(
         "text-as-number",
-        "Text in quotes is no number: it belongs to what takes names, paths or addresses.",
+        "Text in quotes is not a number: it is for names, paths and addresses.",
         wrong='display(me@x * "2")',
         right="display(me@x * 2)",
     ),
@@ -483,19 +482,19 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "too-many-arguments",
-        "The call takes fewer arguments than stand in its parentheses: the hint shows all that it takes.",
+        "The call takes fewer arguments than it has: the hint shows all that it takes.",
         wrong="display(sin(me@x, 9))",
         right="display(sin(me@x * 9))",
     ),
     CodeSpec(
         "too-many-outputs",
-        "The list has more names than there are values for them: take the last names away.",
+        "The list has more names than there are values: take the last names out.",
         wrong="spindle wave(x) :: v { v = sin(x * 9) }\nwave(me@x)::w<a, b>\ndisplay(w@a)",
         right="spindle wave(x) :: v { v = sin(x * 9) }\nwave(me@x)::w<a>\ndisplay(w@a)",
     ),
     CodeSpec(
         "too-many-times",
-        "A film can be read at a few times at once only: remember its last pictures with cache(…), and read those.",
+        "A film can be read at 16 times at once: remember its last pictures with cache(…), and read those.",
         wrong=(
             'load("film.mp4")::f<r>\nechoes = <f@r(me@time ~ me@time - i) for i in (1 to 40)>\n'
             "display(sum(echoes) / 40)"
@@ -507,28 +506,28 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "unknown-alignment",
-        'Lines of letters stand at the "left", in the "center" or at the "right".',
+        'Lines of letters are aligned "left", "center" or "right".',
         wrong='text("hello", align: "middle")::t<v>\ndisplay(t)',
         right='text("hello", align: "center")::t<v>\ndisplay(t)',
     ),
     CodeSpec(
         "unknown-argument",
-        "The call has no parameter of this name: the hint, or `weft help` with the name of the call, shows those that "
-        "it has.",
+        "The call has no parameter with this name: the hint, or `weft help` and the name of the call, shows those "
+        "that it has.",
         wrong="display(clamp(me@x, low: 0.2))",
         right="display(clamp(me@x, lo: 0.2))",
     ),
     CodeSpec(
         "unknown-call",
-        "Nothing that can be called has this name: see how it is written, or whether its library is missing at the "
-        "top (`#use`).",
+        "Nothing that can be called has this name: check the spelling, and whether its library is used at the top "
+        "(`#use`).",
         wrong="display(vignette(me@x))",
         right="#use std.picture\ndisplay(vignette(me@x))",
     ),
     CodeSpec(
         "unknown-camera",
-        "A camera is a number, a path of a device or one of the pictures that FFmpeg makes: `weft help camera` shows "
-        "the forms.",
+        "A camera is a number, the path of a device, or one of the test pictures that FFmpeg makes: `weft help "
+        "camera` shows the forms.",
         wrong='camera("webcam")::c<r, g, b>\ndisplay(c)',
         right="camera(0)::c<r, g, b>\ndisplay(c)",
     ),
@@ -540,47 +539,46 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "unknown-media",
-        "The end of the name says what kind of file it is, and weft does not know this one: the hint lists those that "
-        "it reads.",
+        "The ending of the name says what kind of file it is, and weft does not know this one: the hint lists those "
+        "that it reads.",
         wrong='load("picture.psd")::img<r, g, b>\ndisplay(img)',
         right='load("picture.png")::img<r, g, b>\ndisplay(img)',
     ),
     CodeSpec(
         "unknown-output",
-        "There is something of this name, but it has no such output: the hint shows those that it has.",
+        "There is something with this name, but it has no such output: the hint shows those that it has.",
         wrong="img<r, g, b> = <me@x, me@y, 0>\ndisplay(img@red)",
         right="img<r, g, b> = <me@x, me@y, 0>\ndisplay(img@r)",
     ),
     CodeSpec(
         "unknown-setting",
-        "There is no setting of this name: the hint shows the nearest one, or all.",
+        "There is no setting with this name: the hint shows the nearest one, or all.",
         wrong="me<tempo> = 140\ndisplay(me@beatphase)",
         right="me<bpm> = 140\ndisplay(me@beatphase)",
     ),
     CodeSpec(
         "unknown-statement",
-        "A call that stands alone has to be an output statement, such as display(…) or audio(…): see how it is "
-        "written, or give what it computes a name.",
+        "A call on its own has to be an output statement, such as display(…) or audio(…): check the spelling, or give "
+        "its result a name.",
         wrong="displya(me@x)",
         right="display(me@x)",
     ),
     CodeSpec(
         "unknown-strand",
-        "No strand has this name: see how it is written, and whether the statement that gives it a value is still "
-        "there.",
+        "No strand has this name: check the spelling, and whether the statement that gives it a value is still there.",
         wrong="wave = sin(me@x * 9)\ndisplay(wvae)",
         right="wave = sin(me@x * 9)\ndisplay(wave)",
     ),
     CodeSpec(
         "unreadable-source",
-        "The file is not there, is damaged, or you may not read it: its path counts from the folder of the patch.",
+        "The file is not there, is damaged, or you may not read it: its path starts in the folder of the patch.",
         wrong='load("pictures.png")::img<r, g, b>\ndisplay(img)',
         right='load("picture.png")::img<r, g, b>\ndisplay(img)',
     ),
     CodeSpec(
         "wrong-arguments",
-        "What is to be shown or played has another number of values than the statement takes: a picture has 1, 3 or "
-        "4, a sound up to 8.",
+        "What is shown or played has another number of values than the statement takes: a picture has 1, 3 or 4, a "
+        "sound up to 8.",
         wrong="display(me@x, me@y)",
         right="display(me@x, me@y, 0)",
     ),

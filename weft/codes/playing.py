@@ -9,13 +9,13 @@ from weft.codes.spec import MISSING, USAGE, CodeSpec
 PLAYING: Sequence[CodeSpec] = (
     CodeSpec(
         "backend-failed",
-        "The device that was to run the program could not be made ready for it, and weft takes the next one that can; "
+        "The device that was to run the program could not get ready for it, and weft takes the next one that can: "
         "`weft devices` shows them.",
         arises="A driver fails while it prepares a program.",
     ),
     CodeSpec(
         "backend-not-available",
-        "The backend that you asked for cannot run this, or is not there: leave --backend away, and weft takes the "
+        "The backend that you asked for cannot run this, or is not there: leave --backend out, and weft takes the "
         "best that works; `weft devices` says what is missing.",
         arises="--backend gl where there is no OpenGL, or --backend metal on Linux.",
         exit_code=MISSING,
@@ -28,8 +28,8 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "clipped",
-        "The sound is louder than a loudspeaker can play, so its peaks are cut off, which is heard as a crackle: make "
-        "it softer, or put a limiter at its end.",
+        "The sound is louder than a loudspeaker can play, so its peaks are cut off, which crackles: make it softer, "
+        "or put a limiter at its end.",
         arises="weft render of a sound that goes above 1 or below -1.",
         severity="warning",
     ),
@@ -45,35 +45,35 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "device-lost",
-        "The device that computed this has gone, and nothing is left that can take over: see that the card, its "
-        "driver and its cable are there, and start again.",
+        "The device that computed this is gone, and nothing is left that could take over: check the card, its driver "
+        "and its cable, and start again.",
         arises="A graphics card is unplugged, or its driver crashes, and no other backend can go on.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "display-lost",
-        "The window cannot be drawn into any more: weft opens another one if it can; otherwise use --terminal or "
-        "--headless, which need none.",
+        "The window cannot be drawn into any more: weft opens another one if it can; --terminal and --headless need "
+        "none.",
         arises="The display server ends, or a laptop moves to another graphics card.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "driver-refused",
-        "The driver of the graphics card does not take the program, and the processor draws it: an update of the "
-        "driver may help; please report it, since it is no mistake of yours.",
+        "The driver of the graphics card does not take the program, so the processor draws it: an updated driver may "
+        "help; please report it, since it is not your mistake.",
         arises="A driver has an error in its compiler, or a limit that a very large picture program exceeds.",
     ),
     CodeSpec(
         "events-file",
-        "The file for the events cannot be written: see that its folder is there, and that you may write to it.",
+        "The file for events cannot be written: check that its folder is there, and that you may write to it.",
         arises="weft run --events with a file in a folder that does not exist.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "haptic-lost",
-        "What takes the values of haptic(…) does not answer any more: see its cable and its program; everything else "
-        "goes on.",
-        arises="The device or the program at the other end of haptic(…) ends while a patch plays.",
+        "What takes the values of haptic(…) does not answer any more: check its cable and its program; everything "
+        "else plays on.",
+        arises="The program at the other end of haptic(…) ends while a patch plays.",
         severity="warning",
     ),
     CodeSpec(
@@ -83,20 +83,20 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "internal",
-        "This is a mistake in weft, and not in your patch: the last good version goes on; please report it with the "
+        "This is a mistake in weft, not in your patch: the last good version plays on; please report it, with the "
         "text of the patch.",
-        arises="A part of weft fails in a way that nobody has thought of.",
+        arises="A part of weft fails in a way that nobody has foreseen.",
     ),
     CodeSpec(
         "late",
-        "Frames have come too late for two seconds: a smaller picture helps most, and the message names the statement "
-        "that takes most of the time.",
+        "Frames were late for two seconds: a smaller picture helps most, and the message names the statement that "
+        "takes most of the time.",
         arises="A patch plays that is too heavy for this machine, or other programs take its time.",
         severity="warning",
     ),
     CodeSpec(
         "microphone-silent",
-        "A render has no microphone, so mic() is silent in it: record what you want to hear to a file, and load that.",
+        "A render has no microphone, so mic() is silent in it: record what you want to hear, and load that file.",
         arises="weft render of a patch with mic().",
         severity="warning",
     ),
@@ -120,7 +120,7 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "no-monitor",
-        "There is no monitor of this number: the window opens on another one, and goes there as soon as it is "
+        "There is no monitor with this number: the window opens on another one, and moves there as soon as it is "
         "connected.",
         arises="weft run --monitor 2 with one monitor.",
         severity="warning",
@@ -140,7 +140,7 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "no-terminal",
-        "The picture was to be shown in the terminal, and this is none that can show it: open a window, or use "
+        "The picture was to be shown in the terminal, but this is not one that can show it: open a window, or use "
         "--headless.",
         arises="weft run --terminal with its output in a file or a pipe.",
         exit_code=MISSING,
@@ -153,14 +153,14 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "not-enough-memory",
-        "What the patch remembers does not fit into the memory that is free: remember fewer ticks, make the picture "
-        "smaller, or end other programs.",
+        "What the patch remembers does not fit into free memory: remember fewer ticks, make the picture smaller, or "
+        "end other programs.",
         arises="A patch with cache(…) or delay(…) of very many frames, or a machine that is nearly full.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "not-for-this-device",
-        "This backend computes pictures only, or no single strands: `--backend native` computes everything.",
+        "This backend computes only pictures, or no single strands: `--backend native` computes everything.",
         arises="weft eval --samples --backend gl.",
     ),
     CodeSpec(
@@ -175,15 +175,15 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "osc-host",
-        "The machine that OSC is to be sent to is not found: see how it is written, and whether both are in the same "
+        "The machine that OSC is to be sent to is not found: check how it is written, and that both are in the same "
         "network.",
         arises="weft run --osc-send with the name of a machine that nobody knows.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "osc-port",
-        "Messages of OSC cannot be heard there, mostly because another program does: end that one, or choose another "
-        "port.",
+        "Messages of OSC cannot be received there, mostly because another program already does: end that one, or "
+        "choose another port.",
         arises="weft run --osc 9000 twice at the same time.",
         exit_code=MISSING,
     ),
@@ -196,14 +196,14 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "silent",
-        "Not a single sample of the sound differs from 0: see whether what starts it comes, or whether a factor is 0.",
+        "Not a single sample of the sound differs from 0: check whether its trigger comes, and whether a factor is 0.",
         arises="weft render of a sound that never sounds.",
         severity="warning",
     ),
     CodeSpec(
         "slow",
-        "The picture takes longer than a frame on this machine, so it will jerk: a smaller picture helps most, then "
-        "fewer steps of loops; the message names the costliest statement.",
+        "The picture takes longer than a frame on this machine, so it will stutter: a smaller picture helps most, "
+        "then shorter loops; the message names the costliest statement.",
         arises="weft check, or a save, of a patch that is too heavy for this machine.",
         severity="warning",
     ),
@@ -222,13 +222,14 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "sound-device-lost",
-        "The sound device has gone while it played: weft looks for it, and plays on when it is back; the picture goes "
-        "on.",
+        "The sound device went away while it played: weft looks for it, and plays on when it is back; the picture "
+        "goes on meanwhile.",
         arises="The cable of a USB sound card slips out.",
     ),
     CodeSpec(
         "sound-died",
-        "The process that plays the sound has ended, and is started again; please report it if it happens twice.",
+        "The process that plays the sound has ended, and starts again by itself; please report it if it happens "
+        "twice.",
         arises="Another program kills it, or a driver of the sound card crashes it.",
     ),
     CodeSpec(
@@ -244,15 +245,15 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "steady-sound",
-        "Most of this sound does not move, and a loudspeaker that is held away from its middle has less room, and may "
-        "suffer: take the constant part away.",
+        "Most of this sound stands still, which holds a loudspeaker away from its middle and may damage it: take the "
+        "constant part out.",
         arises="A sound such as audio(0.8), or a slow value that was meant for a picture.",
         severity="warning",
     ),
     CodeSpec(
         "too-far",
-        "A patch that remembers plays all frames before the one that you ask for, and there are too many of them: ask "
-        "for an earlier time.",
+        "A patch that remembers plays all frames before the one you ask for, and here these are too many: ask for an "
+        "earlier time.",
         arises="weft render --time 1e9 of a patch with prev(…).",
         exit_code=USAGE,
     ),
@@ -279,19 +280,19 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "too-slow",
-        "The program takes so long for one frame, or one block of sound, that it would stop the performance, so it is "
-        "refused, and the last good one goes on: shorten its loops, or make the picture smaller.",
+        "One frame, or one block of sound, would take so long that the performance would stop, so the program is "
+        "refused, and the last good one plays on: shorten its loops, or make the picture smaller.",
         arises="A save whose picture takes many seconds, or whose sound takes longer than it lasts.",
     ),
     CodeSpec(
         "unknown-backend",
-        "There is no backend of this name: `weft devices` lists them all.",
+        "There is no backend with this name: `weft devices` lists them all.",
         arises="weft run --backend openlg.",
         exit_code=USAGE,
     ),
     CodeSpec(
         "unknown-context",
-        "There is no context of this name: visual, audio, compute and the others are listed by `weft devices`.",
+        "There is no context with this name: `weft devices` lists visual, audio, compute and the others.",
         arises="weft run --backend vidual=gl.",
         exit_code=USAGE,
     ),
@@ -303,15 +304,15 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "unreadable-file",
-        "The patch itself is not there, or you may not read it: see how its name is written, and in which folder you "
-        "are.",
+        "The patch itself is not there, or you may not read it: check how its name is written, and which folder you "
+        "are in.",
         arises="weft check hallo.weft, where the file is called hello.weft.",
         exit_code=MISSING,
     ),
     CodeSpec(
         "unsuitable",
-        "A graphics card cannot compute this, for the reason that the message gives: leave --backend away, and the "
-        "processor does.",
+        "A graphics card cannot compute this, for the reason in the message: leave --backend out, and the processor "
+        "does.",
         arises="--backend gl for a sound with feedback.",
     ),
 )

@@ -28,19 +28,20 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "bad-fade",
-        "`#fade` takes the seconds in which a save fades in: 0, which is a cut, or more.",
+        "`#fade` takes the number of seconds over which a save fades in: 0, which is a cut, or more.",
         wrong="#fade -1\ndisplay(me@x)",
         right="#fade 1\ndisplay(me@x)",
     ),
     CodeSpec(
         "bad-label",
-        "What stands before the `:` of an argument is the name of one parameter, as `weft help` shows it.",
+        "What comes before the `:` of an argument is the name of a parameter: `weft help` and the name of the call "
+        "show them all.",
         wrong="display(clamp(me@x, 0: 0.2))",
         right="display(clamp(me@x, lo: 0.2))",
     ),
     CodeSpec(
         "bad-map-target",
-        "On the left of `~` stands the coordinate that is to move, such as me@x; the new value stands on the right.",
+        "The left side of `~` is the coordinate to move, such as me@x; the right side is its new value.",
         wrong="rings = sin(me@x * 40)\ndisplay(rings(1 - me@x ~ me@x))",
         right="rings = sin(me@x * 40)\ndisplay(rings(me@x ~ 1 - me@x))",
     ),
@@ -64,8 +65,7 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "bad-parameter",
-        "In the head of a spindle stand the names of its parameters, each perhaps with `=` and the value that it has "
-        "if a call leaves it out.",
+        "Parameters of a spindle are names; one that calls may leave out has its value after `=`, as in size = 0.2.",
         wrong="spindle ring(0.2) :: v { v = length(me@x, me@y) < 0.2 }\ndisplay(ring(1))",
         right="spindle ring(size = 0.2) :: v { v = length(me@x, me@y) < size }\ndisplay(ring())",
     ),
@@ -83,8 +83,7 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "bad-start",
-        "A statement begins with a name, `#` or a word such as `spindle`; with anything else, it is not clear what it "
-        "is for.",
+        "A statement starts with a name, `#` or a word such as `spindle`: anything else does not say what it is for.",
         wrong="* me@x\ndisplay(me@x)",
         right="wide = 2 * me@x\ndisplay(wide)",
     ),
@@ -110,13 +109,13 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "bare-me",
-        "`me` is the place that is computed just now, and you read one of its coordinates: me@x, me@y, me@time, …",
+        "`me` is the point that is being computed: read one of its coordinates, such as me@x, me@y or me@time.",
         wrong="display(sin(me))",
         right="display(sin(me@time))",
     ),
     CodeSpec(
         "cannot-set",
-        "On the left of `=` stands a name: what a call gives, and a single element of a bundle, cannot be changed "
+        "The left side of `=` is a name: the result of a call, or a single element of a bundle, cannot be changed "
         "from outside.",
         wrong="tint = <1, 0.5, 0>\ntint[0] = 0.8\ndisplay(tint)",
         right="tint = <0.8, 0.5, 0>\ndisplay(tint)",
@@ -129,14 +128,14 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "continued-line",
-        "This line begins with a sign that continues the line above it: if it is to be a statement of its own, begin "
-        "it with a name.",
+        "A line that starts with this sign continues the line above: if it is a statement of its own, start it with a "
+        "name.",
         wrong="display(me@x)\n(me@y)",
         right="display(me@x)\nother = me@y",
     ),
     CodeSpec(
         "default-before-parameter",
-        "Parameters that a call may leave out come last: move this one behind the others, or give those a value, too.",
+        "Parameters that a call may leave out come last: move this one to the front, or give it a value, too.",
         wrong="spindle disc(size = 0.2, x) :: v { v = abs(x) < size }\ndisplay(disc(0.3, me@x))",
         right="spindle disc(x, size = 0.2) :: v { v = abs(x) < size }\ndisplay(disc(me@x))",
     ),
@@ -154,7 +153,7 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "duplicate-label",
-        "Each parameter of a call gets one value: take one of the two away.",
+        "Each parameter of a call gets one value: take one of the two out.",
         wrong="display(clamp(me@x, lo: 0.2, lo: 0.4))",
         right="display(clamp(me@x, lo: 0.2, hi: 0.4))",
     ),
@@ -172,25 +171,25 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "empty-range",
-        "A slider goes from its first number up to its second, so the second has to be larger.",
+        "A slider runs from its first number up to its second, so the second has to be larger.",
         wrong="#slider size<v> = 1, 0, 0.5\ndisplay(size)",
         right="#slider size<v> = 0, 1, 0.5\ndisplay(size)",
     ),
     CodeSpec(
         "foreign-operator",
-        "This is how another language writes it: weft writes `and`, `or`, `not`, `!=` and `^`.",
+        "Other languages write it this way: weft writes `and`, `or`, `not`, `!=` and `^`.",
         wrong="display(me@x < 0.5 && me@y < 0.5)",
         right="display(me@x < 0.5 and me@y < 0.5)",
     ),
     CodeSpec(
         "glued-number",
-        "A number and a name stand next to each other: for a product, write `*` between them.",
+        "A number and a name run into each other: for a product, write `*` between them.",
         wrong="wide = me@x\ndisplay(2wide)",
         right="wide = me@x\ndisplay(2 * wide)",
     ),
     CodeSpec(
         "include-cycle",
-        "Files that include each other have no beginning: take one `#include` out, and move what both need to a third "
+        "These files include each other in a circle: take one `#include` out, and move what both need to a third "
         "file.",
         wrong='#include "patch.weft"\ndisplay(me@x)',
         right='#include "shapes.weft"\ndisplay(me@x)',
@@ -204,56 +203,56 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "include-unreadable",
-        "The file that `#include` names is not there, or you may not read it: its path counts from the folder of this "
-        "patch.",
+        "The file that `#include` names is not there, or you may not read it: its path starts in the folder of the "
+        "file that includes it.",
         wrong='#include "shape.weft"\ndisplay(me@x)',
         right='#include "shapes.weft"\ndisplay(me@x)',
     ),
     CodeSpec(
         "incomplete-statement",
-        "The statement stops before it says anything: finish it, or take it away.",
-        arises="A statement breaks off in a way for which weft has no closer words.",
+        "The statement breaks off before it says anything: finish it, or take it out.",
+        arises="A statement that breaks off in a way for which there is no closer message.",
     ),
     CodeSpec(
         "keyword-as-name",
-        "This word belongs to the language, so nothing can be called by it: choose another name.",
+        "This word belongs to the language and cannot be a name: choose another one.",
         wrong="in = me@x\ndisplay(in)",
         right="inside = me@x\ndisplay(inside)",
     ),
     CodeSpec(
         "label-equals",
-        "An argument gets its name by a colon; `=` gives a name its value in a statement of its own.",
+        "An argument is named with a colon; `=` gives a name its value, in a statement of its own.",
         wrong="display(clamp(me@x, lo = 0.2))",
         right="display(clamp(me@x, lo: 0.2))",
     ),
     CodeSpec(
         "labelled-map",
-        "A map says itself what it moves, so nothing stands before it: take the label away.",
+        "A map already says what it moves: leave the label out.",
         wrong="wave = sin(me@x * 9)\ndisplay(wave(x: me@x ~ 1 - me@x))",
         right="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ 1 - me@x))",
     ),
     CodeSpec(
         "malformed-pragma",
-        "This line begins with the right word, but goes on in another way than weft expects: compare it with the form "
-        "in the hint.",
+        "This line starts with the right word, but does not continue as weft expects: compare it with the form in the "
+        "hint.",
         wrong="#slider size<v> = 0.5\ndisplay(size)",
         right="#slider size<v> = 0, 1, 0.5\ndisplay(size)",
     ),
     CodeSpec(
         "mismatched-bracket",
-        "A bracket is closed by one of another kind: see which of the two that are marked is the wrong one.",
+        "A bracket is closed by one of another kind: check which of the two marked ones is wrong.",
         wrong="display(<me@x, me@y, 0])",
         right="display(<me@x, me@y, 0>)",
     ),
     CodeSpec(
         "misplaced-assignment",
-        "`+=` and its like change a value on the way through a spindle; outside, a name has one value, so write `=`.",
+        "`+=` and the like change a value on its way through a spindle; outside, a name has one value: write `=`.",
         wrong="wave = sin(me@x * 9)\nwave += 0.5\ndisplay(wave)",
         right="wave = sin(me@x * 9) + 0.5\ndisplay(wave)",
     ),
     CodeSpec(
         "misplaced-binding",
-        "What a call gives gets its name once: by `name = …` before it, or by `::name<…>` behind it.",
+        "The result of a call gets its name once: by `name = …` before it, or by `::name<…>` after it.",
         wrong="a = noise(me@x * 5)::b<v>\ndisplay(a)",
         right="noise(me@x * 5)::b<v>\ndisplay(b)",
     ),
@@ -265,8 +264,7 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "misplaced-bracket",
-        "Square brackets pick an element of a bundle that stands before them: a bundle itself is written with `<` and "
-        "`>`.",
+        "Square brackets pick an element of the bundle before them: a bundle itself is written with `<` and `>`.",
         wrong="display([me@x, me@y, 0])",
         right="display(<me@x, me@y, 0>)",
     ),
@@ -278,130 +276,128 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "misplaced-equals",
-        "A single `=` gives a name its value, which cannot happen within an expression: to compare, write `==`.",
+        "A single `=` gives a name its value, and cannot be part of an expression: to compare, write `==`.",
         wrong="display(if me@px = 10 then 1 else 0)",
         right="display(if me@px == 10 then 1 else 0)",
     ),
     CodeSpec(
         "misplaced-loop",
-        "Loops stand in spindles only: outside, every pixel is computed anyway, and a bundle has a member for each "
-        "step.",
+        "Loops are for spindles only: outside, every pixel is computed anyway, and a bundle can have a member for "
+        "each step.",
         wrong="for i in (1 to 3) { v = i }\ndisplay(me@x)",
         right="steps = <i * 0.3 for i in (1 to 3)>\ndisplay(steps)",
     ),
     CodeSpec(
         "misplaced-map",
-        "A map moves the strand that stands before its parentheses: name one.",
+        "A map moves the strand in front of its parentheses, and there is none here: name one.",
         wrong="wave = sin(me@x * 9)\ndisplay(me@x ~ 1 - me@x)",
         right="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ 1 - me@x))",
     ),
     CodeSpec(
         "misplaced-out",
-        "`out` names the outputs of a spindle: outside of one, and in a loop, leave the word out.",
+        "`out` names the outputs of a spindle: outside of one, and inside a loop, leave the word out.",
         wrong="out wave = sin(me@x * 9)\ndisplay(wave)",
         right="wave = sin(me@x * 9)\ndisplay(wave)",
     ),
     CodeSpec(
         "misplaced-output",
-        "A spindle gives values to whoever calls it: what is shown or played is said outside.",
+        "A spindle hands values to its callers: say outside of it what is shown or played.",
         wrong="spindle wave(x) :: v {\n  v = sin(x * 9)\n  display(v)\n}\ndisplay(wave(me@x))",
         right="spindle wave(x) :: v { v = sin(x * 9) }\ndisplay(wave(me@x))",
     ),
     CodeSpec(
         "misplaced-pragma",
-        "A line that begins with `#` stands by itself, outside of statements and spindles.",
+        "A line that starts with `#` is a line of its own, outside of statements and spindles.",
         wrong="wave = sin(me@x * 9) #fade 1\ndisplay(wave)",
         right="#fade 1\nwave = sin(me@x * 9)\ndisplay(wave)",
     ),
     CodeSpec(
         "misplaced-setting",
-        "A setting holds for the whole patch, so it stands outside of spindles.",
+        "A setting holds for the whole patch: put it outside of spindles.",
         wrong="spindle wave(x) :: v {\n  me<width> = 640\n  v = sin(x * 9)\n}\ndisplay(wave(me@x))",
         right="me<width> = 640\nspindle wave(x) :: v { v = sin(x * 9) }\ndisplay(wave(me@x))",
     ),
     CodeSpec(
         "misplaced-token",
-        "What is marked makes no sense behind what stands before it: perhaps it is left over from an edit.",
+        "The marked part makes no sense after what comes before it: perhaps it is left over from an edit.",
         wrong="wide = 3@r\ndisplay(me@x * wide)",
         right="wide = 3\ndisplay(me@x * wide)",
     ),
     CodeSpec(
         "missing-binds",
-        "`::` stands between a call and the name that it gets, and between the head of a spindle and its outputs.",
+        "`::` goes between a call and the name that it gets, and between the head of a spindle and its outputs.",
         wrong="spindle wave(x) : v { v = sin(x * 9) }\ndisplay(wave(me@x))",
         right="spindle wave(x) :: v { v = sin(x * 9) }\ndisplay(wave(me@x))",
     ),
     CodeSpec(
         "missing-block",
-        "What a spindle or a loop does stands in braces behind its head.",
+        "What a spindle or a loop does goes in braces after its head.",
         wrong="spindle wave(x) :: v\ndisplay(me@x)",
         right="spindle wave(x) :: v { v = sin(x * 9) }\ndisplay(wave(me@x))",
     ),
     CodeSpec(
         "missing-comma",
-        "A comma separates the names of a list.",
+        "The names in a list are separated by commas.",
         wrong="img<r g b> = <me@x, me@y, 0>\ndisplay(img)",
         right="img<r, g, b> = <me@x, me@y, 0>\ndisplay(img)",
     ),
     CodeSpec(
         "missing-else",
-        "Every pixel and every sample needs a value, so a choice says both: `if … then … else …`.",
+        "Every pixel and every sample needs a value, so a choice gives both: `if … then … else …`.",
         wrong="display(if me@x < 0.5 then 1)",
         right="display(if me@x < 0.5 then 1 else 0)",
     ),
     CodeSpec(
         "missing-equals",
-        "`=` stands between a name and its value.",
+        "`=` goes between a name and its value.",
         wrong="wave<v> sin(me@x * 9)\ndisplay(wave)",
         right="wave<v> = sin(me@x * 9)\ndisplay(wave)",
     ),
     CodeSpec(
         "missing-expression",
-        "A value is missing where the mark is: behind an operator, a comma or `=`, something has to follow.",
+        "A value is missing at the mark: something has to follow an operator, a comma or `=`.",
         wrong="display(sin(me@x *))",
         right="display(sin(me@x * 9))",
     ),
     CodeSpec(
         "missing-in",
-        "A loop names what counts its steps, then `in`, then both ends: `for i in (1 to 8)`.",
+        "A loop names its counter, then `in`, then both ends: `for i in (1 to 8)`.",
         wrong="spindle rings(x) :: v { for i (1 to 8) { v += sin(x * i) } }\ndisplay(rings(me@x))",
         right="spindle rings(x) :: v { for i in (1 to 8) { v += sin(x * i) } }\ndisplay(rings(me@x))",
     ),
     CodeSpec(
         "missing-name",
-        "A name is missing where the mark is.",
+        "A name is missing at the mark.",
         wrong="= sin(me@x * 9)\ndisplay(me@x)",
         right="wave = sin(me@x * 9)\ndisplay(wave)",
     ),
     CodeSpec(
         "missing-operator",
-        "Two values stand next to each other, and weft does not guess what is to be done with them: for a product, "
-        "write `*`.",
+        "Two values are next to each other, and weft does not guess what to do with them: for a product, write `*`.",
         wrong="display(2 sin(me@x * 9))",
         right="display(2 * sin(me@x * 9))",
     ),
     CodeSpec(
         "missing-outputs",
-        "The head of a spindle says what it gives: its outputs stand behind `::`, one alone or several between `<` "
-        "and `>`.",
+        "The head of a spindle says what it gives: after `::`, a single output, or several between `<` and `>`.",
         wrong="spindle wave(x) :: { v = sin(x * 9) }\ndisplay(wave(me@x))",
         right="spindle wave(x) :: v { v = sin(x * 9) }\ndisplay(wave(me@x))",
     ),
     CodeSpec(
         "missing-parameter",
-        "Nothing follows the last comma: name a parameter, or take the comma away.",
+        "Nothing follows the last comma: name a parameter, or take the comma out.",
         wrong="spindle plus(x, y,) :: v { v = x + y }\ndisplay(plus(me@x, me@y))",
         right="spindle plus(x, y) :: v { v = x + y }\ndisplay(plus(me@x, me@y))",
     ),
     CodeSpec(
         "missing-parameters",
-        "A spindle names what it takes in parentheses behind its name, even if that is nothing.",
+        "A spindle lists its parameters in parentheses after its name, even if it has none.",
         wrong="spindle wave { v = sin(me@x * 9) }\ndisplay(wave())",
         right="spindle wave() :: v { v = sin(me@x * 9) }\ndisplay(wave())",
     ),
     CodeSpec(
         "missing-parentheses",
-        "What a call or an output statement takes stands in parentheses.",
+        "What a call or an output statement takes goes in parentheses.",
         wrong="display me@x",
         right="display(me@x)",
     ),
@@ -419,19 +415,19 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "mixed-maps",
-        "Either all arguments of a remap are maps with `~`, or none is and they go by their order: choose one way.",
+        "The arguments of a remap are either all maps with `~`, or none is, and they go by position: choose one way.",
         wrong="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ me@y, 0.5))",
         right="wave = sin(me@x * 9)\ndisplay(wave(me@x ~ me@y, me@y ~ 0.5))",
     ),
     CodeSpec(
         "nested-bundle",
-        "A bundle holds single strands: to put several bundles in a row, write join(a, b).",
+        "A bundle holds single strands: join(a, b) puts several bundles in a row.",
         wrong="display(join(<me@x, <me@y, 0>>))",
         right="display(join(me@x, <me@y, 0>))",
     ),
     CodeSpec(
         "nested-spindle",
-        "A spindle stands outside of others, which can call it from there.",
+        "A spindle cannot be written inside another one: put it outside, and call it from there.",
         wrong=(
             "spindle waves(x) :: v {\n  spindle wave(y) :: w { w = sin(y * 9) }\n  v = wave(x)\n}\n"
             "display(waves(me@x))"
@@ -440,34 +436,34 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "not-a-statement",
-        "This value is computed for nobody: give it a name, or show or play it.",
+        "Nothing uses this value: give it a name, or show or play it.",
         wrong="me@x * 9\ndisplay(me@x)",
         right="wide = me@x * 9\ndisplay(wide)",
     ),
     CodeSpec(
         "not-needs-parentheses",
-        "`not` reaches over all that stands behind it, so within an expression it goes in parentheses.",
+        "`not` applies to everything after it, so inside an expression it goes in parentheses.",
         wrong="display(me@x * not me@y)",
         right="display(me@x * (not me@y))",
     ),
     CodeSpec(
         "not-text",
-        "A patch is a plain text in UTF-8, and this file is something else: see whether it is the right one, and let "
-        "the editor save it as UTF-8.",
+        "A patch is plain text in UTF-8, and this file is something else: check that it is the right one, and have "
+        "your editor save it as UTF-8.",
         arises=(
-            "The file holds bytes that are no UTF-8, or characters that no text has; it may be a picture, or in "
-            "an old encoding."
+            "A file with bytes that are not UTF-8, or with characters that no text has: a picture, or text in an "
+            "old encoding."
         ),
     ),
     CodeSpec(
         "number-overflow",
-        "No number is larger than about 1.8e308: perhaps a zero too many slipped into the exponent.",
+        "No number is larger than about 1.8e308: perhaps the exponent has a digit too many.",
         wrong="display(me@x * 1e999)",
         right="display(me@x * 1e9)",
     ),
     CodeSpec(
         "outputs-in-spindle",
-        "Within a spindle, a name is one strand or a bundle, without a list of outputs: leave the list away.",
+        "Inside a spindle, a name is one strand or a bundle: leave the list of outputs out.",
         wrong=(
             "spindle warm(x) :: <r, g> {\n  tint<a, b> = <x, x * 0.5>\n  out r = tint@a\n  out g = tint@b\n}\n"
             "display(warm(me@x)@r)"
@@ -479,14 +475,14 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "pipe-needs-a-call",
-        "`|>` hands what stands on its left to a call on its right, as its first argument; other arithmetic goes "
-        "without it.",
+        "`|>` hands its left side to the call on its right, as the first argument: for arithmetic, write the operator "
+        "alone.",
         wrong="display(me@x |> 2)",
         right="display(me@x |> pow(2))",
     ),
     CodeSpec(
         "piped-output",
-        "Output statements are not part of a pipe: put the whole pipe between their parentheses.",
+        "An output statement is not part of a pipe: put the whole pipe in its parentheses.",
         wrong="me@x |> sin() |> display()",
         right="display(me@x |> sin())",
     ),
@@ -504,26 +500,26 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "start-out-of-range",
-        "The value at the start lies outside of the two ends of the slider, so it begins at the nearer end.",
+        "The start value is outside the range of the slider, so it starts at the nearer end.",
         wrong="#slider size<v> = 0, 1, 2\ndisplay(size)",
         right="#slider size<v> = 0, 2, 2\ndisplay(size)",
         severity="warning",
     ),
     CodeSpec(
         "stray-bracket",
-        "This closing bracket has no partner before it: take it away, or add the opening one.",
+        "This closing bracket has no partner: take it out, or add the opening one.",
         wrong="display(sin(me@x * 9)))",
         right="display(sin(me@x * 9))",
     ),
     CodeSpec(
         "stray-comma",
-        "Between `[` and `]` stands one number, which says which element is meant.",
+        "Between `[` and `]` goes one number, which picks one element.",
         wrong="tint = <1, 0.5, 0>\ndisplay(tint[0, 1])",
         right="tint = <1, 0.5, 0>\ndisplay(tint[0] + tint[1])",
     ),
     CodeSpec(
         "stray-comment-end",
-        "`*/` ends a comment that was never begun: take it away, or add `/*`; a comment does not hold another one.",
+        "`*/` ends a comment that never began: take it out, or add `/*`; comments do not nest.",
         wrong="display(me@x) */",
         right="display(me@x)",
     ),
@@ -535,8 +531,8 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "too-deep",
-        "Brackets, includes or calls of spindles go too deep into each other (256 levels, and 64 of includes): split "
-        "what is innermost off, and give it a name.",
+        "Brackets or calls of spindles are nested more than 256 deep, or includes more than 64: take the innermost "
+        "part out, and give it a name.",
         arises=(
             "A text with more than 256 open brackets, or made of spindles of which each calls the next, more than "
             "256 times."
@@ -544,13 +540,13 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "too-long",
-        "A patch has at most 250,000 characters: move parts of it to other files, and include them.",
-        arises="The file has more than 250,000 characters; it may be no patch at all.",
+        "A patch has at most 250,000 characters: move parts of it to other files, and include those.",
+        arises="A file with more than 250,000 characters, which may be no patch at all.",
     ),
     CodeSpec(
         "too-many-errors",
-        "There are more mistakes than it helps to list: correct the first ones, and the others show up, or vanish "
-        "with them.",
+        "There are more mistakes than a list could help with: correct the first ones, and the others appear, or "
+        "vanish with them.",
         arises=(
             "A text with more than 50 mistakes in how it is written, or with more than 2000 strands that cannot "
             "be computed."
@@ -558,13 +554,13 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "typographic-character",
-        "A word processor or a web page has put a fancy sign in the place of a plain one: type it again.",
+        "A word processor or a web page has replaced a plain sign by a fancy one: type it again.",
         wrong="display(me@x − 0.5)",
         right="display(me@x - 0.5)",
     ),
     CodeSpec(
         "unbound-multi-call",
-        "`f<3>(…)` gives several strands at once, so it needs names for them: `::name<a, b, c>` behind it.",
+        "`f<3>(…)` gives several strands at once, and they need names: write `::name<a, b, c>` after it.",
         wrong="spindle wave(x) :: v { v = sin(x * 9) }\nwave<2>(me@x)\ndisplay(me@x)",
         right="spindle wave(x) :: v { v = sin(x * 9) }\nwave<2>(me@x)::w<a, b>\ndisplay(w@a)",
     ),
@@ -576,51 +572,50 @@ TEXT: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "unclosed-comment",
-        "A comment that begins with `/*` reaches to the next `*/`, and there is none, so all the rest of the patch is "
-        "a comment.",
+        "A comment that starts with `/*` reaches to the next `*/`: there is none, so the rest of the patch is a "
+        "comment.",
         wrong="/* a wave\ndisplay(sin(me@x * 9))",
         right="/* a wave */\ndisplay(sin(me@x * 9))",
     ),
     CodeSpec(
         "unclosed-string",
-        'A text in quotes ends on the line on which it begins: close it with ", and write \\n where a new line is '
-        "meant.",
+        'Text in quotes ends on the line where it starts: close it with ", and write \\n for a new line.',
         wrong='text("hello)::t<v>\ndisplay(t)',
         right='text("hello")::t<v>\ndisplay(t)',
     ),
     CodeSpec(
         "unknown-character",
-        "This sign means nothing in weft.",
+        "This sign means nothing in weft: it may come from another language, or from a slip of the finger.",
         wrong="display(me@x $ 2)",
         right="display(me@x * 2)",
     ),
     CodeSpec(
         "unknown-letter",
-        "Names are made of the letters a to z and A to Z, digits and `_`, so that every keyboard can type them.",
+        "Names consist of the letters a to z and A to Z, digits and `_`, so that every keyboard can type them.",
         wrong="größe = 0.5\ndisplay(me@x * größe)",
         right="size = 0.5\ndisplay(me@x * size)",
     ),
     CodeSpec(
         "unknown-library",
-        "There is no library of this name: `weft help` lists them all.",
+        "There is no library with this name: `weft help` lists them all.",
         wrong="#use std.noises\ndisplay(me@x)",
         right="#use std.noise\ndisplay(me@x)",
     ),
     CodeSpec(
         "unknown-pragma",
-        "No line begins with `#` and this word: `weft help` lists those that do.",
+        "No `#` line starts with this word: `weft help` lists those that there are.",
         wrong="#knob size<v> = 0, 1, 0.5\ndisplay(me@x)",
         right="#slider size<v> = 0, 1, 0.5\ndisplay(me@x * size)",
     ),
     CodeSpec(
         "unlabelled-argument",
-        "After an argument with a name, all others need theirs, too, since their order says nothing any more.",
+        "After an argument with a label, all others need labels, too, since positions say nothing any more.",
         wrong="display(clamp(me@x, lo: 0.2, 0.8))",
         right="display(clamp(me@x, lo: 0.2, hi: 0.8))",
     ),
     CodeSpec(
         "wrong-quotes",
-        "A text stands in straight double quotes.",
+        "Text goes in straight double quotes.",
         wrong="text('hello')::t<v>\ndisplay(t)",
         right='text("hello")::t<v>\ndisplay(t)',
     ),
