@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import weft
+from weft.contexts import ContextSpec
 
 ROOT = Path(weft.__file__).parent
 TEXT = (ROOT.parent / "docs" / "api.md").read_text(encoding="utf-8")
@@ -35,6 +37,13 @@ def test_each_name_is_there() -> None:
 def test_packages_import_nothing_else() -> None:
     assert len(PACKAGES) > 6
     assert {name for path in PACKAGES for name in imported_by(path)} - {name.strip("`") for name in NAMES} == set()
+
+
+def test_the_fields_of_a_context_are_all_explained() -> None:
+    page = (ROOT.parent / "docs" / "backends.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+?) \|", page.partition("### What a ContextSpec says")[2].partition("\n## ")[0], re.M)
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert explained == {field.name for field in fields(ContextSpec)}
 
 
 def test_types_are_part_of_the_package() -> None:

@@ -81,11 +81,20 @@ def test_keys() -> None:
     assert documented == {**TOOL_KEYS, **{f"ctrl+{key}": command for key, command in CONTROL_KEYS.items()}}
 
 
+def test_the_readme_has_all_keys() -> None:
+    page = (ROOT.parent / "README.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (.+?) \|", page.partition("## Keys")[2].partition("\n## ")[0], re.MULTILINE)[1:]
+    named = {key.lower() for cell in cells for key in cell.split(", ")} - {"---"}
+    assert named == {"esc" if key == "escape" else key for key in TOOL_KEYS} | {f"ctrl+{key}" for key in CONTROL_KEYS}
+
+
 def test_osc_addresses() -> None:
     documented = [address.split()[0] for row in table("OSC") for address in spelled(row[0])]
     assert [a for a in documented if a.startswith(PARAMETERS)]
     own = {a.removeprefix(COMMAND_ADDRESSES) for a in documented if a.startswith(COMMAND_ADDRESSES)}
     assert own == {*COMMAND_NAMES}
+    hands = (ROOT.parent / "docs" / "hands.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"`/weft/(\w+)", hands)} == own
 
 
 def test_every_command_with_json_has_its_table() -> None:
