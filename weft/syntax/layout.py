@@ -196,6 +196,9 @@ class _Matcher:
         top = self._stack[-1]
         if top.kind == wanted:
             self._partners[self._pop().index] = index
+            if top.is_explained and self._stack[-1].kind in _ROUND_OR_SQUARE:
+                # What has closed this one was perhaps meant for the one around it.
+                self._stack[-1].is_explained = True
         elif top.kind not in _ROUND_OR_SQUARE:
             self._report_stray(index, wanted)
         elif wanted in takewhile(_ROUND_OR_SQUARE.__contains__, (bracket.kind for bracket in reversed(self._stack))):
