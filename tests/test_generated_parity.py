@@ -38,7 +38,7 @@ from weft.backends.vector.executor import VectorExecutable, VectorExecutor, Vect
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.module import is_improvable
+from weft.codegen.native.plan import Form
 from weft.codegen.native.target import ISAS
 from weft.ops import STATE
 
@@ -47,7 +47,7 @@ class SecondTier(NativeExecutor):
     """Machine code as it is made in the background."""
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
-        return super().code(kernel, packed, 2 if is_improvable(kernel) else tier, narrow)
+        return super().code(kernel, packed, 2 if self.plan(kernel).second is Form.MODULE else tier, narrow)
 
     def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode:
         return self.code(kernel, packed, 1, narrow)

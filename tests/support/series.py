@@ -11,7 +11,7 @@ from tests.support.beats import changing_beats
 from tests.support.tolerances import SERIES
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.series import suits_series
+from weft.codegen.native.plan import KernelDomain, domain_of
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import is_sound
@@ -114,7 +114,7 @@ def looping(step: str, bounds: str) -> str:
 @cache
 def kernel_of(text: str) -> Kernel:
     (unit,) = build(Source("test.weft", text), ContextTable()).units
-    assert suits_series(unit.kernel)
+    assert domain_of(unit.kernel) is KernelDomain.SOUND
     return unit.kernel
 
 

@@ -36,14 +36,14 @@ _WORTH_CODE = 42
 _LEVEL = TIERS[max(TIERS)].level
 
 
-def is_improvable(kernel: Kernel) -> bool:
+def is_worth_code(kernel: Kernel) -> bool:
     """Whether machine code for the prologue of a kernel is worth compiling, and this machine can compile it."""
     return prologue_length(kernel) > _WORTH_CODE and problem() is None
 
 
 def prologue_code(kernel: Kernel) -> NativeCode | None:
     """The code of a kernel's prologue; None if it cannot be compiled, or is not worth it."""
-    processor = host() if is_improvable(kernel) else None
+    processor = host() if is_worth_code(kernel) else None
     if processor is None:
         return None
     try:
@@ -122,7 +122,7 @@ class LaunchPrologue:
         """1 while it is interpreted and machine code would be worth compiling; 2 with machine code; else None."""
         if self._machine is not None:
             return 2
-        return 1 if is_improvable(self.kernel) else None
+        return 1 if is_worth_code(self.kernel) else None
 
     def upgrade(self, code: NativeCode) -> None:
         """Runs machine code from the next launch on. May be called from any thread."""

@@ -18,6 +18,7 @@ from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.native.plan import plan
 from weft.contexts import context_table
 from weft.errors import did_you_mean
 from weft.graph.draw import to_text as graph_text
@@ -206,6 +207,11 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
             output(str(folder / file_name))
 
 
+def _plans(unit: Unit) -> list[str]:
+    """How the stages of a unit and what follows them run as native code, each plan once."""
+    return list(dict.fromkeys(plan(kernel).text for kernel in (*unit.kernel.stages, unit.kernel)))
+
+
 def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
     """What was compiled: the subgraphs, the number of values at each rate, and the time it took."""
     build, count = compiled.build, len(compiled.units)
@@ -213,6 +219,7 @@ def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
     for unit in compiled.units:
         sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if s)
         lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · values: {sections or 'none'}")
+        lines += [f"    native: {text}" for text in _plans(unit)]
         lines.append(f"    hash {unit.hash}")
     lines.append(f"text → tree {build.parse_ms:.1f} ms, → graph {build.graph_ms:.1f} ms, "
                  f"→ kernels {build.compile_ms:.1f} ms")  # fmt: skip

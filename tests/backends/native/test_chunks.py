@@ -15,7 +15,7 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.native.chunks import emit_chunks
 from weft.codegen.native.handlers import ONE, RECORD, TILE, handler_names, handlers
-from weft.codegen.native.module import is_huge
+from weft.codegen.native.plan import Form
 from weft.codegen.native.target import DOUBLE, ISAS, SINGLE
 from weft.codegen.native.tiles import TileProgram
 from weft.ops import OPS
@@ -139,8 +139,10 @@ def test_a_sound_too_large_for_llvm_is_a_list_of_calls():
     e = Exprs()
     total = reduce(lambda total, n: e("exp", total * -1 / n) + n, range(1, 500), e.coord("abstime"))
     made = compiled(lowered(total, context="audio"))
-    assert is_huge(made)
     executor, codes = program_of(made)
+    how = executor.plan(made)
+    assert (how.first, how.second) == (Form.LIST, None)
+    assert "too large for LLVM" in how.reason
     assert executor.translate(made, False, 2) is None
     assert "runs as a list of calls" in executor.listing(made, packed=False).llvm
     assert_same(played(executor, made, (70, 300), codes=codes), played(ReferenceExecutor(), made, (70, 300)))

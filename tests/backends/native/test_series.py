@@ -28,7 +28,8 @@ from weft.backends.native.series import SeriesExecutable
 from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
-from weft.codegen.native.series import emit_series, suits_series
+from weft.codegen.native.plan import KernelDomain, domain_of
+from weft.codegen.native.series import emit_series
 from weft.codegen.native.target import DOUBLE, ISAS, TIERS
 from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextTable
@@ -68,7 +69,7 @@ def test_what_nobody_has_optimised_is_right_as_well(text, executor):
     (unit,) = build(Source("test.weft", text), ContextTable(), optimise=False).units
     sizes = (70, 300)
     expected = played(ReferenceExecutor(), unit.kernel, sizes)
-    assert suits_series(unit.kernel)
+    assert domain_of(unit.kernel) is KernelDomain.SOUND
     assert_same(played(executor, unit.kernel, sizes), expected)
 
 
@@ -365,7 +366,7 @@ def test_who_calls_others_goes_to_the_vector_machine():
     call = [("LOAD_COORD", "abstime"), ("LOAD_STRAND", StrandCall("a", "b", 1)), ("RETURN",)]
     coords, strands = (("abstime", Rate.ELEMENT),), (StrandRef("a", "b"),)
     made = kernel(call, tick="element", coords=coords, strands=strands, context="audio")
-    assert not suits_series(made)
+    assert domain_of(made) is None
     assert isinstance(NativeExecutor().load(made), VectorExecutable)
 
 

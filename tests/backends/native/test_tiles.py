@@ -22,9 +22,9 @@ from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import structure_hash
 from weft.codegen.native import tiles
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, UNIFORM, handler_names
-from weft.codegen.native.module import is_huge
+from weft.codegen.native.plan import Form, plan
 from weft.codegen.native.target import ISAS, SINGLE
-from weft.codegen.native.tiles import TileEmitter, TileProgram, emit_tiles, suits_tiles
+from weft.codegen.native.tiles import TileEmitter, TileProgram, emit_tiles
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import SIGNATURES, Line, Node, Section
 from weft.ir.rates import Rate
@@ -108,7 +108,9 @@ def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
     chance, emitter = random.Random(path.stem), TileEmitter()
     for unit in built(path).units:
         made = unit.kernel
-        if unit.subgraph.context != "visual" or made.stages or not suits_tiles(made) or not emitter.emit(made, True):
+        if unit.subgraph.context != "visual" or made.stages or plan(made).first is not Form.LIST:
+            continue
+        if not emitter.emit(made, True):
             continue
         served = 0
         for _ in range(8):
@@ -253,7 +255,7 @@ def test_a_picture_too_large_for_llvm_is_a_list_of_calls():
     e = Exprs()
     total = sum((e("exp", e.coord("x") * e.coord("y") / -n) for n in range(1, 500)), e.coord("y"))
     made, executor = compiled(lowered(total)), NativeExecutor()
-    assert is_huge(made)
+    assert (executor.plan(made).first, executor.plan(made).second) == (Form.LIST, None)
     assert isinstance(executor.translate(made, True), TileProgram)
     assert executor.translate(made, True, 2) is None
     found, expected = (

@@ -12,7 +12,8 @@ from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
 from weft.backends.native import llvm
 from weft.codegen.native.graph import most_alive, parallelism
-from weft.codegen.native.module import emit, registers, suits
+from weft.codegen.native.module import emit, registers
+from weft.codegen.native.plan import KernelDomain, domain_of
 from weft.codegen.native.target import ISAS, SINGLE, TIERS, Isa
 from weft.codegen.native.writer import reciprocal
 from weft.ir.expr import Lowered
@@ -55,7 +56,7 @@ def everything() -> Lowered:
 
 def assembly(ir: Lowered, isa: Isa, level: int, lanes: int) -> str:
     kernel = compiled(ir)
-    assert suits(kernel)
+    assert domain_of(kernel) is KernelDomain.PICTURE
     return llvm.assembly(emit(kernel, True, isa, lanes).text, llvm.plainest(isa), level)
 
 
@@ -134,12 +135,12 @@ def test_rows_and_columns_are_computed_apart():
 
 def test_what_other_machines_run():
     e = Exprs()
-    assert suits(compiled(lowered(e.strand("a@b", e.uniform("u")))))
-    assert suits(compiled(lowered(e.strand("a@b", e.coord("x")))))
-    assert not suits(compiled(lowered(e.strand("a@b", e.coord("x") * e.coord("y")))))
+    assert domain_of(compiled(lowered(e.strand("a@b", e.uniform("u"))))) is KernelDomain.PICTURE
+    assert domain_of(compiled(lowered(e.strand("a@b", e.coord("x"))))) is KernelDomain.PICTURE
+    assert domain_of(compiled(lowered(e.strand("a@b", e.coord("x") * e.coord("y"))))) is not KernelDomain.PICTURE
     (total,) = e.loop(0, [0, 3], [0], [e.carried(0) + e.strand("a@b", e.coord("x") + e.index(0))])
-    assert not suits(compiled(lowered(total)))
-    assert not suits(compiled(lowered(e.coord("abstime"), context="audio")))
+    assert domain_of(compiled(lowered(total))) is not KernelDomain.PICTURE
+    assert domain_of(compiled(lowered(e.coord("abstime"), context="audio"))) is not KernelDomain.PICTURE
 
 
 @pytest.mark.parametrize("divisor", [3.0, -0.036, 0.7, 7e8, 1 / 3, 6.283185307179586, 2.0**-90 * 1.3])

@@ -25,13 +25,13 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
-from weft.codegen.native.chunks import emit_chunks, suits_chunks
+from weft.codegen.native.chunks import emit_chunks
 from weft.codegen.native.constants import TunableKernel, tunable
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, is_huge, is_improvable, registers, suits
-from weft.codegen.native.partition import is_series
-from weft.codegen.native.series import emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Isa, Tier, Word, exactly, single
-from weft.codegen.native.tiles import TileEmitter, TileProgram, suits_tiles
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, registers
+from weft.codegen.native.plan import Form, KernelDomain, NativePlan, domain_of, plan
+from weft.codegen.native.series import emit_series
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Tier, Word, exactly, single
+from weft.codegen.native.tiles import TileEmitter, TileProgram
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
@@ -189,24 +189,6 @@ class Listing:
         return assembly(self.llvm, self.processor, self.level)
 
 
-def _settings(kernel: Kernel, tier: int) -> Tier:
-    """How a kernel is compiled. For a large sound, the second tier is what LLVM makes quickly."""
-    return TIERS[tier if is_improvable(kernel) or not suits_series(kernel) else 1]
-
-
-def _lanes(kernel: Kernel, isa: Isa, tier: int) -> int:
-    """The width of its vectors."""
-    section = kernel.section(Rate.ELEMENT)
-    if suits_series(kernel):
-        return _settings(kernel, tier).lanes(isa, len(section), DOUBLE)
-    return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
-
-
-def _is_tunable(kernel: Kernel, tier: int) -> bool:
-    """Whether the constants of a kernel are arguments of its code: those of pictures in the second tier."""
-    return tier > 1 and not suits_series(kernel)
-
-
 # For how many kernels what was made of them is kept, for others that differ in constants only.
 _TUNED = 24
 
@@ -235,6 +217,8 @@ class NativeExecutor:
         """The kernels with constants as arguments, by the structure of the original ones."""
         self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_BEGUN)
         """What LLVM may still be at, by the same keys as what is kept."""
+        self._plans: RecentlyUsed[str, NativePlan] = RecentlyUsed(_TUNED)
+        """By the structures of the kernels."""
         self._tiles = TileEmitter()
 
     @property
@@ -243,19 +227,27 @@ class NativeExecutor:
         assert found is not None, "checked before a native executor is made"
         return found
 
+    def plan(self, kernel: Kernel) -> NativePlan:
+        """How a kernel without stages runs."""
+        key = structure_hash(kernel)
+        if (known := self._plans.find(key)) is None:
+            known = plan(kernel, lists=self._lanes is None)
+            self._plans.keep(key, known)
+        return known
+
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         if kernel.stages:
             return translate_stages(self, kernel, packed, tier)
-        plays = suits_series(kernel)
-        is_translated = packed != plays or kernel.tick == "never"
+        is_translated = packed != (domain_of(kernel) is KernelDomain.SOUND) or kernel.tick == "never"
         if tier == 1 and is_translated and (made := self._again(kernel, packed)) is not None:
             return made
-        if not self._suits(kernel):
+        how = self.plan(kernel)
+        if how.first is None:
             return self._plainer.translate(kernel, packed, tier)
         # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
         if not is_translated:
             return None
-        if tier not in TIERS or (tier > 1 and not self._has_second(kernel)):
+        if tier not in TIERS or (tier > 1 and how.second is None):
             return None
         if packed:
             channels(len(kernel.outputs))
@@ -264,30 +256,17 @@ class NativeExecutor:
         except RefusedError as failure:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
-    def _suits(self, kernel: Kernel) -> bool:
-        """Whether a kernel can be native code. One that is too large for LLVM has to be a list of calls."""
-        return (suits(kernel) or suits_series(kernel)) and (not is_huge(kernel) or self._calls(kernel))
-
-    def _calls(self, kernel: Kernel) -> bool:
-        """Whether the first tier of a kernel is a list of calls."""
-        return self._lanes is None and (suits_chunks(kernel) if is_series(kernel) else suits_tiles(kernel))
-
-    def _has_second(self, kernel: Kernel) -> bool:
-        """Whether code of the second tier is better than that of the first."""
-        if suits_series(kernel) and not self._calls(kernel):
-            return is_improvable(kernel)
-        return not is_huge(kernel)
-
     def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode | TileProgram:
         """The first tier: a list of calls if the kernel can be one, else machine code; see `code`. Raises
         RefusedError."""
-        if self._calls(kernel):
+        how = self.plan(kernel)
+        if how.first is Form.LIST:
             with making("list of calls"):
                 found = self._list(kernel, packed)
             if found is not None:
                 return found
-        if is_huge(kernel):
-            raise RefusedError("it has too many values at once")
+            if how.second is None:
+                raise RefusedError("it has too many values at once")
         return self.code(kernel, packed, 1, narrow)
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
@@ -299,9 +278,9 @@ class NativeExecutor:
         any width if `narrow`. Raises RefusedError."""
         if tier == 1:
             module = self._module(kernel, packed, tier, narrow)
-            code = machine_code(module.text, self.processor, _settings(kernel, tier).level)
+            code = machine_code(module.text, self.processor, self._settings(kernel, tier).level)
             return NativeCode(module.layout, code, tier)
-        if narrow or not _is_tunable(kernel, tier):
+        if narrow or domain_of(kernel) is KernelDomain.SOUND:
             return self._begin(kernel, packed, tier, narrow).finished()
         found, constants = self._tunable(kernel)
         made = self._lasting(found, packed, tier)
@@ -326,11 +305,11 @@ class NativeExecutor:
     def _begin(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> BegunCode:
         """Begins to make code, which is not in a hurry and leaves the processor to what is."""
         module = self._module(kernel, packed, tier, narrow)
-        return BegunCode.of(module.text, module.layout, self.processor, _settings(kernel, tier).level, tier)
+        return BegunCode.of(module.text, module.layout, self.processor, self._settings(kernel, tier).level, tier)
 
     def _list(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The list of calls of a kernel that can be one; None if it takes too much memory."""
-        if not is_series(kernel):
+        if domain_of(kernel) is KernelDomain.PICTURE:
             return self._tiles.emit(kernel, packed)
         given, constants = self._tunable(kernel)
         found = emit_chunks(given.kernel)
@@ -348,7 +327,7 @@ class NativeExecutor:
         those of machine code."""
         if (known := self._known(kernel)) is not None:
             return known
-        found = tunable(kernel, None if is_series(kernel) else self.processor.isa)
+        found = tunable(kernel, None if domain_of(kernel) is KernelDomain.SOUND else self.processor.isa)
         self._tunables.keep(structure_hash(kernel), found)
         constants = found.constants(kernel)
         assert constants is not None, "it was made of this kernel"
@@ -362,24 +341,37 @@ class NativeExecutor:
             code = self._kept.find((known[0].hash, packed))
             if code is not None:
                 return replace(code, layout=replace(code.layout, constants=known[1]))
-        return None if suits_series(kernel) else self._tiles.emit_again(kernel, packed)
+        return None if domain_of(kernel) is KernelDomain.SOUND else self._tiles.emit_again(kernel, packed)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
-        isa, plays = self.processor.isa, suits_series(kernel)
-        lanes = 1 if narrow else self._lanes or _lanes(kernel, isa, tier)
+        isa = self.processor.isa
+        lanes = 1 if narrow else self._lanes or self._usual_lanes(kernel, tier)
         with making("machine code"):
-            if plays:
+            if domain_of(kernel) is KernelDomain.SOUND:
                 return emit_series(kernel, isa, lanes)
             # The first tier has to compile quickly: its prologue is left to the interpreter.
             return emit(kernel, packed, isa, lanes, tier > 1)
 
+    def _settings(self, kernel: Kernel, tier: int) -> Tier:
+        """How a kernel is compiled."""
+        return TIERS[tier if self.plan(kernel).second is Form.MODULE else 1]
+
+    def _usual_lanes(self, kernel: Kernel, tier: int) -> int:
+        """The width of its vectors."""
+        section, isa = kernel.section(Rate.ELEMENT), self.processor.isa
+        if domain_of(kernel) is KernelDomain.SOUND:
+            return self._settings(kernel, tier).lanes(isa, len(section), DOUBLE)
+        return isa.bits // (8 * SINGLE.bytes) * (registers(section, isa) if tier > 1 else 1)
+
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
-        runs = "as a list of calls" if is_huge(kernel) and self._suits(kernel) else "on the vector machine"
+        how = self.plan(kernel)
+        runs = "as a list of calls" if how.first is Form.LIST and how.second is None else "on the vector machine"
         text = f"; {kernel.name}: runs {runs}\n"
         try:
-            if (suits_series(kernel) or suits(kernel)) and not is_huge(kernel):
-                given = self._tunable(kernel)[0].kernel if _is_tunable(kernel, tier) else kernel
+            if how.first is Form.MODULE or how.second is not None:
+                is_tuned = tier > 1 and how.domain is KernelDomain.PICTURE
+                given = self._tunable(kernel)[0].kernel if is_tuned else kernel
                 text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
@@ -397,16 +389,18 @@ class NativeExecutor:
             self.refuse(kernel, code.reason)
         if refused:
             return self._plainer.load(kernel, {packed: code.instead for packed, code in refused.items()})
-        if suits_series(kernel) and self._runs(kernel, codes.get(False)):
+        if domain_of(kernel) is KernelDomain.SOUND and self._runs(kernel, codes.get(False)):
             return SeriesExecutable(kernel, self, codes)
         if self._runs(kernel, codes.get(True)):
             return NativeExecutable(kernel, self, codes, self._pool)
         return self._plainer.load(kernel, codes)
 
     def _runs(self, kernel: Kernel, code: object) -> bool:
-        """Whether a kernel runs as native code, given what it was translated to. Without that, its size decides, which
+        """Whether a kernel runs as native code, given what it was translated to. Without that, its plan decides, which
         takes a walk through all of it."""
-        return isinstance(code, (NativeCode, TileProgram)) or (not isinstance(code, Code) and self._suits(kernel))
+        if isinstance(code, (NativeCode, TileProgram)):
+            return True
+        return not isinstance(code, Code) and self.plan(kernel).first is not None
 
 
 class ExactExecutor(NativeExecutor):

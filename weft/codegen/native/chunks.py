@@ -16,10 +16,10 @@ from typing import TypeAlias
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.handlers import ONE, TILE, UNIFORM
-from weft.codegen.native.partition import TIME, is_series, states, with_waves
+from weft.codegen.native.partition import TIME, states, with_waves
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
-from weft.codegen.native.tiles import Fusing, Records, TileProgram, has_handler, uses_of
+from weft.codegen.native.tiles import Fusing, Records, TileProgram, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
 from weft.graph.components import components
@@ -39,17 +39,8 @@ _MARGIN = 64
 _CALLS = frozenset({"mod", "wave", "picture", "fetch", "state"})
 
 
-def suits_chunks(kernel: Kernel) -> bool:
-    """Whether there are functions for all that a sound computes."""
-    if not is_series(kernel) or kernel.strands:
-        return False
-    frame = (kernel.section(rate) for rate in (Rate.CONSTANT, Rate.FRAME))
-    remembers = any(section.stores or any(states(section.nodes)) for section in frame)
-    return not remembers and all(has_handler(node) and node.op != "sample" for _, node in kernel.walk())
-
-
 def emit_chunks(kernel: Kernel) -> TileProgram:
-    """The program of a kernel that `suits_chunks`."""
+    """The program of the kernel of a sound that can be a list of calls."""
     table = ArgumentTable()
     program = _SoundProgram(kernel, table)
     words = program.packed((), [program.launch])

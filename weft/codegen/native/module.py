@@ -181,7 +181,7 @@ class _FrameWriter(FunctionWriter):
         return self._hoist(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
 
 
-def suits_frame(kernel: Kernel) -> bool:
+def can_write_frame(kernel: Kernel) -> bool:
     """Whether the function can be written: its sections have no external reads."""
     return not kernel.strands or not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
 
@@ -253,7 +253,7 @@ def prologue_length(kernel: Kernel) -> int:
 def emit_prologue(kernel: Kernel, isa: Isa) -> Module | None:
     """The module of a kernel; None if there is nothing to compute, or if the prologue has external reads, or reads
     images that a device remembers."""
-    if not suits_frame(kernel):
+    if not can_write_frame(kernel):
         return None
     table = ArgumentTable()
     later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
@@ -269,33 +269,6 @@ def emit_prologue(kernel: Kernel, isa: Isa) -> Module | None:
 
 # The function of each rate of lines, and the word that holds their length.
 _LINES = {Rate.COLUMN: (COLUMNS, Word.WIDTH), Rate.ROW: (ROWS, Word.HEIGHT)}
-
-# For more values, LLVM takes seconds to make machine code, which is too long on stage.
-_MOST_VALUES = 2500
-
-# Operations that take LLVM as long as this many others.
-_LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
-
-# For more values, the second tier of a sound takes so long that a save would have to wait for it.
-_MOST_TO_IMPROVE = 1180
-
-def suits(kernel: Kernel) -> bool:
-    """Whether a kernel can be native code: that of a picture whose elements do not depend on each other and have no
-    external reads."""
-    by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
-    return kernel.sweep == "grid" and not by_element and reads_strands(kernel)
-
-
-def is_huge(kernel: Kernel) -> bool:
-    """Whether it would take too long to make machine code of a kernel."""
-    ops = (op for section in kernel.sections for op in section.ops())
-    return sum(_LONG if op in _LONG_CALLS else 1 for op in ops) > _MOST_VALUES
-
-
-def is_improvable(kernel: Kernel) -> bool:
-    """Whether the kernel of a sound is small enough for all that LLVM can do in the second tier."""
-    return sum(map(len, kernel.sections)) <= _MOST_TO_IMPROVE
-
 
 # Several registers for each value keep the arithmetic units busy while results are pending, unless enough values can be
 # computed at once anyway. Where few values are alive, they also share what is loaded for all lanes. But LLVM takes
@@ -327,7 +300,7 @@ _QUICK_SHARE = 4
 
 
 def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False) -> Module:
-    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of `lanes`. With
+    """The module of the kernel of a picture, with outputs as planes or `packed` as pixels, for vectors of `lanes`. With
     `frame`, it has a function for the launch prologue, if there can be one.
 
     Raises ValueError if the outputs cannot be packed.
@@ -346,7 +319,7 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
             text += line_function(writer, name, extent, attributes)
             declared |= writer.declared
             functions.append(name)
-    if frame and suits_frame(kernel) and not reading:
+    if frame and can_write_frame(kernel) and not reading:
         in_frame, declared_in_frame = frame_function(kernel, isa, table, SINGLE, channels)
         text += in_frame
         declared |= declared_in_frame

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.module import FRAME, Module, frame_function, module_of
-from weft.codegen.native.partition import TIME, LoopPartition, is_series, loop_partitions, states, with_waves
+from weft.codegen.native.partition import TIME, LoopPartition, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead, ValueWriter
@@ -697,13 +697,8 @@ done:
 # The module: a function that computes a launch of any number of samples, chunk by chunk, in double precision.
 
 
-def suits_series(kernel: Kernel) -> bool:
-    """Whether a kernel can become such a module: a series without external reads."""
-    return is_series(kernel) and not kernel.strands
-
-
 def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> Module:
-    """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two."""
+    """The module of the kernel of a sound, for vectors of `lanes`, a power of two."""
     table, scratch = ArgumentTable(), Scratch()
     graph = with_waves(kernel)
     functions: list[str] = []

@@ -40,12 +40,6 @@ _READS = frozenset({"state", "sample", "picture", "fetch"})
 _LOOPS = frozenset({"loop", "loop_out"})
 
 
-def suits_tiles(kernel: Kernel) -> bool:
-    """Whether there are functions for all that a picture computes. It has to be one of which a module can be made."""
-    rates = {*PROGRAMS.values()} - sections_that_read(kernel)
-    return all(has_handler(node) for rate in rates for node in kernel.section(rate).walk())
-
-
 def has_handler(node: Node) -> bool:
     """Whether there is a function for an operation."""
     row = OPS.get(node.op)
@@ -528,8 +522,8 @@ class TileEmitter:
         """The sections that were used last, by what else they depend on and by their structures."""
 
     def emit(self, kernel: Kernel, packed: bool) -> TileProgram | None:
-        """The program of a kernel that `suits_tiles`, with outputs as planes or `packed` as pixels; None if it needs
-        too many slots. Raises ValueError if the outputs cannot be packed."""
+        """The program of the kernel of a picture that can be a list of calls, with outputs as planes or `packed` as
+        pixels; None if it needs too many slots. Raises ValueError if the outputs cannot be packed."""
         return self._program(kernel, packed, is_known=False)
 
     def emit_again(self, kernel: Kernel, packed: bool) -> TileProgram | None:
