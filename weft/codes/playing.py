@@ -128,7 +128,7 @@ PLAYING: Sequence[CodeSpec] = (
     CodeSpec(
         "no-patch",
         "There is no patch in this folder: name a file that ends in .weft, or write a first one with `weft new`.",
-        arises="weft run with a folder that holds no .weft file.",
+        arises="weft run --watch-dir with a folder that holds no .weft file.",
         exit_code=MISSING,
     ),
     CodeSpec(
@@ -149,7 +149,7 @@ PLAYING: Sequence[CodeSpec] = (
         "not-drawn",
         "What you evaluate as a sound reads a picture, which is drawn only when the patch plays: evaluate it as a "
         "picture, or render it.",
-        arises="weft eval --samples of a strand that reads memory of a picture.",
+        arises="weft eval --samples of a strand that reads a film.",
     ),
     CodeSpec(
         "not-enough-memory",
@@ -313,6 +313,9 @@ PLAYING: Sequence[CodeSpec] = (
         "unsuitable",
         "A graphics card cannot compute this, for the reason in the message: leave --backend out, and the processor "
         "does.",
-        arises="--backend gl for a sound with feedback.",
+        arises=(
+            "A picture with more images than a card takes at once, or a sound of which each sample needs the one "
+            "before, for --backend gl alone."
+        ),
     ),
 )
