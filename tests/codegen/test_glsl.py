@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weft.codegen import glsl
-from weft.codegen.clike.body import ExpressionText, applied, assignment, literal
+from weft.codegen.clike.expressions import ExpressionText, applied, assignment, choice, literal
 from weft.codegen.clike.language import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
 from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
@@ -235,8 +235,8 @@ A, B, C = map(ExpressionText, "abc")
         (applied("!", [applied("<", [A, B])]), "!(a < b)"),
         (applied("<", [literal("0.5"), A]), "a > 0.5"),
         (applied("<", [literal("0.5"), literal("0.75")]), "0.5 < 0.75"),
-        (applied("?:", [applied("<", [A, B]), A, applied("?:", [C, A, B])]), "a < b ? a : c ? a : b"),
-        (applied("+", [A, applied("?:", [A, B, C])]), "a + (a ? b : c)"),
+        (choice(applied("<", [A, B]), A, choice(C, A, B)), "a < b ? a : c ? a : b"),
+        (applied("+", [A, choice(A, B, C)]), "a + (a ? b : c)"),
         (applied("^", [applied("^", [A, B]), applied("^", [B, C])]), "a ^ b ^ b ^ c"),
         (applied("^", [A, applied(">>", [A, literal("16u")])]), "a ^ (a >> 16u)"),
         (applied("max", [applied("+", [A, B]), C]), "max(a + b, c)"),

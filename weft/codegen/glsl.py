@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from weft.codegen.clike.body import emit, emit_forms, layer_to_write, written_names
 from weft.codegen.clike.language import (
-    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
-    structure, without_functions
+    C_TYPES, CodeLine, Identifiers, Language, ProgramParts, Type, block, document, identifier, packed_pixel, remark,
+    shared_functions, structure, without_functions
 )
 from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import functions_in
@@ -154,8 +154,7 @@ class Glsl(Language):
     """The macros of a text that holds several programs, this one included."""
 
     name: ClassVar[str] = "glsl"
-    four: ClassVar[str] = "vec4"
-    two: ClassVar[str] = "vec2"
+    types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
 
     reserved: ClassVar[frozenset[str]] = _RESERVED

@@ -13,26 +13,22 @@ from math import copysign
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from weft.codegen.clike.body import emit, layer_to_write
+from weft.codegen.clike.body import emit
+from weft.codegen.clike.buffers import BufferLanguage, Item
 from weft.codegen.clike.language import (
-    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
-    structure, without_functions
+    C_TYPES, CodeLine, Identifiers, ProgramParts, Type, block, document, identifier, shared_functions, structure,
+    without_functions
 )
 from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import FUSED, functions_in
-from weft.codegen.clike.shader import (
-    Bound, BufferSpec, BufferUse, Forms, LaunchExtent, LevelExtent, Shader, UnsuitableError
-)
+from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.target import PictureWord
-from weft.ir.expr import StateSlot
-from weft.ir.rates import Rate
-from weft.names import is_sound
 
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
-# A comment names the content of these buffers where they are declared.
-_LABELLED = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.EXTERNAL_READ})
+_ITEMS: Mapping[Item, str] = MappingProxyType({
+    "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "atomic_uint",
+})  # fmt: skip
 
 MOST_BUFFERS = 31
 """The most buffers of a kernel."""
@@ -104,19 +100,19 @@ _ALONE: Mapping[str, KernelNames] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Msl(Language):
+class Msl(BufferLanguage):
     """Version 2.3."""
 
     file: Mapping[str, KernelNames] = field(default_factory=lambda: _ALONE)
     """The kernels that share a file, by their names; empty for a kernel that has a file to itself."""
 
     name: ClassVar[str] = "msl"
-    four: ClassVar[str] = "float4"
-    two: ClassVar[str] = "float2"
+    types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "float2", "four": "float4"})
 
-    ring: ClassVar[str] = "ring"
+    pixel: ClassVar[str] = "uchar"
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**FUSED, **functions_in(_FUNCTIONS)})
+    prelude: ClassVar[Mapping[str, str]] = FUSED
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))
     spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -134,129 +130,28 @@ class Msl(Language):
         # Compilers drop products with a known infinity. Bit 31 of `id` is always 0, which they do not know.
         return f"as_type<float>({0xFF800000 if copysign(1, sign) < 0 else 0x7F800000:#x}u | (id >> 31u))"
 
-    def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
-        return f"{image.name}[{_factor(layer, slot)} * count + id]"
-
-    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
-        parts.helpers.add("between")
-        is_here = slot.level == parts.kernel.level
-        columns, rows = (
-            _extent(parts, side) if is_here else _side(parts, slot, side)
-            for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
-        )
-        size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
-        return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
-
-    def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
-        return f"{history.name}[{index}]"
-
-    def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
-        parts.helpers.add("between")
-        size = ", ".join(
-            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
-            for what in ("width", "height")
-        )
-        return f"between({picture.name}, {size}, {x}, {y})"
-
-    def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
-        parts.helpers.add("fetched")
-        size = parts.frame.read(PictureWord(sound.key, "width"), f"{sound.name}_width", "u32")
-        return f"fetched({sound.name}, {size}, {number})"
-
-    def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
-        if not over:
-            return f"{read.name}[0]"
-        if len(over) > 1 or Rate.ELEMENT in over:
-            return f"{read.name}[id]"
-        return f"{read.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, LaunchExtent.COLUMNS)}]"
-
     def program(self, parts: ProgramParts) -> Shader:
-        body = [*map(CodeLine, _coordinates(parts)), *parts.body, *map(CodeLine, self._ends(parts))]
+        body = self.element(parts)
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
-        given = _given(parts, names.frame)
+        given = self.given(parts, names.frame)
         if len(given) > MOST_BUFFERS:
             raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} is the limit")
-        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given))]
+        parameters = [f"{each.text} [[buffer({at})]],{each.remark}" for at, each in enumerate(given)]
+        parameters.append("uint id [[thread_position_in_grid]]")
+        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in parameters)]
         main += block(")", body)
         frame = structure(self, parts, f"struct {names.frame}", "};")
-        buffers = tuple(buffer for buffer, _ in given)
+        buffers = tuple(each.buffer for each in given)
         return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=buffers)
 
-    def _ends(self, parts: ProgramParts) -> list[str]:
-        """The statements that write the results of an element."""
-        ends = []
-        if parts.packed:
-            parts.helpers.add("to_byte")
-            pixel = packed_pixel([f"to_byte({value})" for value in parts.outputs], "uchar", "255")
-            ends.append(f"pixels[id] = {pixel};")
-        else:
-            places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
-            ends += [f"values[{place}] = {value};" for place, value in zip(places, parts.outputs, strict=False)]
-        for place, value in parts.stores:
-            layer = _factor(layer_to_write(parts, place), parts.kernel.slot(place.slot))
-            ends.append(f"{parts.images[place.slot].name}[{layer} * count + id] = {value};")
-        if parts.stops:
-            ends += ["if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);"]
-        return ends
+    def frame(self, name: str) -> str:
+        return f"constant {name} &frame"
 
+    def buffer(self, kind: Item, name: str, written: bool) -> str:
+        return f"{'device' if written else 'const device'} {_ITEMS[kind]} *{name}"
 
-def _extent(parts: ProgramParts, extent: LaunchExtent) -> str:
-    return parts.frame.read(extent, extent.value, "u32")
-
-
-def _side(parts: ProgramParts, slot: StateSlot, side: LaunchExtent) -> str:
-    """A side of the images of a slot that are larger or smaller than the launch."""
-    return parts.frame.read(LevelExtent(slot.level, side), f"{side.value}_{slot.level}", "u32")
-
-
-def _factor(layer: str, slot: StateSlot) -> str:
-    """The number of a layer, as an operand of `*`."""
-    return layer if slot.planes == 1 else f"({layer})"
-
-
-def _coordinates(parts: ProgramParts) -> list[str]:
-    """The coordinates of a pixel or point. Returns for threads without one."""
-    if parts.kernel.sweep == "points":
-        count = _extent(parts, LaunchExtent.POINTS)
-        places = [(name, f"all_{name}[id]") for name in parts.coords]
-    else:
-        columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
-        count = f"{columns} * {rows}"
-        numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
-        places = [(name, f"(float({at}) + 0.5) / float({size})") for name, at, size in numbers if name in parts.coords]
-    lines = [f"uint count = {count};", "if (id >= count) return;"]
-    return [*lines, *(f"float me_{name} = {place};" for name, place in places)]
-
-
-def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
-    """The buffers of a kernel, and their declarations."""
-    written = {place.slot for place, _ in parts.stores}
-    given = [(BufferSpec(BufferUse.FRAME), f"constant {frame} &frame")]
-    if parts.outputs:
-        given.append((BufferSpec(BufferUse.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
-    if parts.kernel.sweep == "points":
-        given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in parts.coords]
-    for image in parts.images.values():
-        access = "device" if image.key in written else "const device"
-        given.append((BufferSpec(BufferUse.RING, image.key), f"{access} float *{image.name}"))
-    given += [(BufferSpec(BufferUse.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
-    for picture in parts.pictures.values():
-        four = "float2" if is_sound(picture.key) else "float4"
-        given.append((BufferSpec(BufferUse.PICTURE, picture.key), f"const device {four} *{picture.name}"))
-    reads = parts.external_reads.values()
-    given += [(BufferSpec(BufferUse.EXTERNAL_READ, b.key), f"const device float *{b.name}") for b in reads]
-    if parts.stops:
-        given.append((BufferSpec(BufferUse.LIMIT), "device atomic_uint *met_limit"))
-    return given
-
-
-def _parameters(given: list[tuple[BufferSpec, str]]) -> list[str]:
-    """The declarations with their numbers and comments."""
-    lines = []
-    for at, (buffer, declared) in enumerate(given):
-        about = f"  // {remark(buffer.key)}" if buffer.use in _LABELLED else ""
-        lines.append(f"{declared} [[buffer({at})]],{about}")
-    return [*lines, "uint id [[thread_position_in_grid]]"]
+    def stopped(self) -> str:
+        return "atomic_store_explicit(met_limit, 1u, memory_order_relaxed);"
 
 
 def pixels(kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] = _ALONE) -> Shader:

@@ -10,12 +10,13 @@ from dataclasses import replace
 from functools import partial
 from math import inf, nan, pi
 from types import MappingProxyType
-from typing import NamedTuple
 
-from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, Language, ProgramParts, identifier, remark
+from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
+from weft.codegen.clike.language import (
+    CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
+)
 from weft.codegen.clike.numbers import NEAR, NumberedKernel
 from weft.codegen.clike.plan import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.prelude import bits_text
 from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
@@ -23,88 +24,6 @@ from weft.codegen.values import LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.names import shown
 from weft.ops import OPS
-from weft.ops.spec import ValueType
-
-# Expressions as text, with parentheses only where they are needed.
-
-# How tightly an expression binds.
-PRIMARY, UNARY, CHOICE = 100, 90, 10
-
-_BINARY: Mapping[str, int] = MappingProxyType({
-    "*": 80, "/": 80, "%": 80, "+": 70, "-": 70, ">>": 60, "<<": 60, "<": 50, "<=": 50, ">": 50, ">=": 50,
-    "==": 45, "!=": 45, "&": 40, "^": 38, "|": 36, "&&": 30, "||": 28,
-})  # fmt: skip
-
-# Operators for which (a · b) · c is a · (b · c), to the bit.
-_ASSOCIATIVE = frozenset({"&&", "||", "^", "&", "|"})
-
-# Mirrored comparisons: a number is read more easily on the right side.
-_MIRRORED: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", "==": "==", "!=": "!="})
-
-# These get parentheses where they are mixed with other operators: few people know their precedence.
-_OBSCURE = frozenset({">>", "<<", "&", "^", "|"})
-
-
-class ExpressionText(NamedTuple):
-    """An expression, and how tightly its outermost operation binds. For a binary operator, also its symbol and both
-    operands."""
-
-    text: str
-    level: int = PRIMARY
-    symbol: str = ""
-    left: str = ""
-    right: str = ""
-    is_number: bool = False
-
-
-def literal(text: str) -> ExpressionText:
-    """A number."""
-    return ExpressionText(text, UNARY if text.startswith("-") else PRIMARY, is_number=True)
-
-
-def applied(spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
-    """An operation, spelled as an operator or as the name of a function."""
-    if spelling == "?:":
-        condition, then, otherwise = args
-        return ExpressionText(
-            f"{_within(condition, CHOICE + 1)} ? {_within(then, CHOICE)} : {_within(otherwise, CHOICE)}", CHOICE
-        )
-    if len(args) == 1 and spelling in ("-", "!"):
-        return ExpressionText(f"{spelling}{_within(args[0], PRIMARY)}", UNARY)
-    if spelling in _BINARY:
-        return _binary(spelling, *args)
-    return ExpressionText(f"{spelling}({', '.join(arg.text for arg in args)})")
-
-
-def _binary(symbol: str, a: ExpressionText, b: ExpressionText) -> ExpressionText:
-    if symbol in ("+", "-") and b.text.startswith("-") and b.level in (UNARY, _BINARY["*"]):
-        # The second operand begins with a minus: a negative number, a negation, or a product that begins with one.
-        without_sign = ExpressionText(b.text[1:], PRIMARY if b.level == UNARY else b.level)
-        return _binary("-" if symbol == "+" else "+", a, without_sign)
-    if symbol in _MIRRORED and a.is_number and not b.is_number:
-        return _binary(_MIRRORED[symbol], b, a)
-    level = _BINARY[symbol]
-    left, right = _operand(symbol, level, a), _operand(symbol, level if symbol in _ASSOCIATIVE else level + 1, b)
-    return ExpressionText(f"{left} {symbol} {right}", level, symbol, a.text, b.text)
-
-
-def assignment(name: str, value: ExpressionText) -> str:
-    """`x = e`, or `x += e` where that means the same."""
-    if value.symbol in ("+", "-", "*", "/") and value.left == name:
-        return f"{name} {value.symbol}= {value.right}"
-    if value.symbol in ("+", "*") and value.right == name:
-        return f"{name} {value.symbol}= {value.left}"
-    return f"{name} = {value.text}"
-
-
-def _operand(symbol: str, level: int, operand: ExpressionText) -> str:
-    mixed = bool(operand.symbol) and operand.symbol != symbol and bool({operand.symbol, symbol} & _OBSCURE)
-    return f"({operand.text})" if mixed else _within(operand, level)
-
-
-def _within(operand: ExpressionText, level: int) -> str:
-    return operand.text if operand.level >= level else f"({operand.text})"
-
 
 # Reads of state, of pictures, and of strands of other subgraphs.
 
@@ -134,7 +53,7 @@ def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     path, channel = node.attr
     bound = _picture(w, path)
     text = w.language.picture(w.parts, bound, *map(w.real, node.args))
-    name = w.shared((path, *node.args), w.language.four, f"{bound.name}_colour", text)
+    name = w.shared((path, *node.args), "four", f"{bound.name}_colour", text)
     return ExpressionText(f"{name}.{'rgba'[channel]}")
 
 
@@ -143,7 +62,7 @@ def write_fetch(w: ShaderWriter, node: Node) -> ExpressionText:
     sound, channel = node.attr
     bound = _picture(w, sound)
     text = w.language.fetched(w.parts, bound, w.real(node.args[0]))
-    name = w.shared((sound, *node.args), w.language.two, f"{bound.name}_sample", text)
+    name = w.shared((sound, *node.args), "two", f"{bound.name}_sample", text)
     return ExpressionText(f"{name}.{'xy'[channel]}")
 
 
@@ -282,8 +201,6 @@ def _counts_exactly(loop: Node) -> bool:
 # The functions for waves whose angles are small.
 _NEAR_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
-TYPES: Mapping[ValueType, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint"})
-
 # The name of a value without one, by its operation.
 _HINTS: Mapping[str, str] = MappingProxyType({
     "sinpi": "sine", "cospi": "cosine", "sin": "sine", "cos": "cosine", "sqrt": "root", "mul": "product",
@@ -334,7 +251,7 @@ class ShaderWriter:
             elif node in self.plan.kept:
                 name, text = self.name_of(node), self.made(node).text
                 self.cite(node)
-                self.line(f"{TYPES[node.kind]} {name} = {text};", node)
+                self.line(self.language.declared(node.kind, name, text), node)
                 self._variables[node] = name
 
     def cite(self, node: Node) -> None:
@@ -361,14 +278,15 @@ class ShaderWriter:
         limited = not _most_steps(loop) <= NEST_STEPS if body.outermost else self._budget is not None
         if body.outermost and body.nested and limited:
             self._budget = self.names.new("steps")
-            self.line(f"int {self._budget} = 0;", loop)
+            self.line(self.language.declared("int", self._budget, "0", varies=True), loop)
         index = self.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
         if body.index is not None:
             self._variables[body.index] = index
         if not limited and _counts_exactly(loop):
             first, last = (self.language.real(arg.attr) for arg in loop.args[:2])
             one = self.language.real(1.0)
-            self.line(f"for (float {index} = {first}; {index} <= {last}; {index} += {one}) {{", loop)
+            head = self.language.loop_head("float", index, first, f"{index} <= {last}", f"{index} += {one}")
+            self.line(f"{head} {{", loop)
             with self.block():
                 self._write_step(loop)
         else:
@@ -382,8 +300,9 @@ class ShaderWriter:
         first, last = self._bound(loop.args[0], "first", inf), self._bound(loop.args[1], "last", -inf)
         step = self.names.new("n")
         from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
-        at = f"float({step})" if from_zero else f"{first} + float({step})"
-        self.line(f"for (int {step} = 0; {at} <= {last}; {step}++) {{", loop)
+        counted = self.language.converted("float", ExpressionText(step)).text
+        at = counted if from_zero else f"{first} + {counted}"
+        self.line(f"{self.language.loop_head('int', step, '0', f'{at} <= {last}', f'{step}++')} {{", loop)
         if limited:
             self.parts.stops = True
         with self.block():
@@ -397,7 +316,7 @@ class ShaderWriter:
                 if self._budget is not None:
                     self.line(f"{self._budget}++;", loop)
             if loop.attr.index is not None:
-                self.line(f"float {index} = {at};", loop)
+                self.line(self.language.declared("float", index, at), loop)
             self._write_step(loop)
 
     def _bound(self, node: Node, name: str, instead: float) -> str:
@@ -407,7 +326,8 @@ class ShaderWriter:
             return self.real(node)
         made = self.names.new(name)
         self.call("number_or")
-        self.line(f"float {made} = number_or({self.real(node)}, {self.language.real(instead)});", node)
+        guarded = f"number_or({self.real(node)}, {self.language.real(instead)})"
+        self.line(self.language.declared("float", made, guarded), node)
         return made
 
     def _declare_carried(self, loop: Node) -> None:
@@ -419,7 +339,7 @@ class ShaderWriter:
                 continue
             note = self.plan.owners.get(carried)
             name = self.names.new(note.name if note is not None else "carried")
-            self.line(f"float {name} = {self.real(start)};", loop)
+            self.line(self.language.declared("float", name, self.real(start), varies=True), loop)
             self._variables[carried] = name
 
     def _write_step(self, loop: Node) -> None:
@@ -448,7 +368,7 @@ class ShaderWriter:
         for carried, node in following:
             if changed & set(_read(self, node)):
                 name = self.names.new(f"next_{self.value(carried).text}")
-                self.line(f"float {name} = {self.real(node)};", node)
+                self.line(self.language.declared("float", name, self.real(node)), node)
                 moved[carried] = f"{self.value(carried).text} = {name}"
             changed.add(carried)
         return moved
@@ -476,6 +396,11 @@ class ShaderWriter:
     def real(self, node: Node) -> str:
         return self.value(node).text
 
+    def as_real(self, node: Node) -> str:
+        """A value as a float: a bool as 1 or 0."""
+        value = self.value(node)
+        return self.language.converted("float", value).text if node.kind == "bool" else value.text
+
     def made(self, node: Node) -> ExpressionText:
         """The expression that computes a value."""
         if node.op in OPS:
@@ -484,7 +409,7 @@ class ShaderWriter:
             case "const":
                 return literal(self.language.real(node.attr))
             case "u32":
-                return ExpressionText(bits_text(node.attr))
+                return ExpressionText(self.language.bits(node.attr))
             case "scalar":
                 return self._scalar(node)
             case "line":
@@ -539,6 +464,11 @@ class ShaderWriter:
 
     def _called(self, function: str, args: list[ExpressionText]) -> ExpressionText:
         self.call(function)
+        match function, args:
+            case "?:", [condition, then, otherwise]:
+                return self.language.choice(condition, then, otherwise)
+            case "float", [truth]:
+                return self.language.converted("float", truth)
         return applied(self.language.word(function), args)
 
     def call(self, function: str) -> None:
@@ -565,14 +495,14 @@ class ShaderWriter:
             case _:
                 name = origin = str(scalar.key)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
-        return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "bool" else ExpressionText(text)
+        return self.language.truth(text) if scalar.kind == "bool" else ExpressionText(text)
 
 
-    def shared(self, key: object, kind: str, name: str, text: str) -> str:
+    def shared(self, key: object, kind: Type, name: str, text: str) -> str:
         """The name of something that several values share; declared when it is first used."""
         if key not in self._shared:
             made = self.names.new(name)
-            self.line(f"{kind} {made} = {text};")
+            self.line(self.language.declared(kind, made, text))
             self._shared[key] = made
         return self._shared[key]
 
@@ -584,11 +514,6 @@ class ShaderWriter:
         yield
         self.depth -= 1
         self._shared = outside
-
-
-def as_real(value: ExpressionText, node: Node) -> str:
-    """A value as a float: a bool as 1 or 0."""
-    return f"float({value.text})" if node.kind == "bool" else value.text
 
 
 def _is_number(node: Node) -> bool:
@@ -630,12 +555,13 @@ def emit_forms(
     parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken)))
     writer = ShaderWriter(languages[0], parts, program, prologue, numbers)
     writer.write(program.nodes)
-    parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
+    parts.outputs = [writer.as_real(node) for node in program.outputs]
     for store in program.stores:
         image_of(writer, kernel.slot(store.place.slot))
-        parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
+        parts.stores.append((store.place, writer.as_real(store.value)))
     if parts.stops:
-        parts.body.insert(0, CodeLine("bool stopped = false;  // a loop met its limit"))
+        declared = writer.language.declared("bool", "stopped", "false", varies=True)
+        parts.body.insert(0, CodeLine(f"{declared}  // a loop met its limit"))
     forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
 
     def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:

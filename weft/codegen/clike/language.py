@@ -7,9 +7,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
+from weft.codegen.clike.expressions import ExpressionText, applied, choice
+from weft.codegen.clike.prelude import PRELUDE, bits_text, called_in, real_text
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import single
@@ -131,16 +133,21 @@ class ProgramParts:
     """Whether a loop may meet its limit: then the body sets `stopped`."""
 
 
+Type: TypeAlias = Literal["float", "bool", "u32", "int", "two", "four"]
+"""The types of variables: a real, a truth, an unsigned and a signed number, and two or four reals."""
+
+C_TYPES: Mapping[Type, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint", "int": "int"})
+
+
 class Language(ABC):
-    """One language. The class variables say how it spells things; the methods write reads of memory, and the text
-    around the statements."""
+    """One language. The class variables say how it spells things. The methods that write statements and expressions
+    write them as C would, unless a language says otherwise. What each language must say for itself is how it reads
+    memory, and the text around the statements."""
 
     name: ClassVar[str]
 
-    four: ClassVar[str]
-    """The type of four floats."""
-    two: ClassVar[str]
-    """The type of two floats."""
+    types: ClassVar[Mapping[Type, str]]
+    """The names of types."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
 
@@ -152,8 +159,10 @@ class Language(ABC):
     """The function for floor(a / b), if quotients of the language are not always rounded to nearest."""
     spellings: ClassVar[Mapping[str, str]] = {}
     """The spelling of rows for which it differs from that in the table of operators."""
+    prelude: ClassVar[Mapping[str, str]] = PRELUDE
+    """The functions of the prelude that it takes."""
     helpers: ClassVar[Mapping[str, str]] = {}
-    """Functions that extend or replace those of the prelude."""
+    """Functions that extend or replace these."""
     words: ClassVar[Mapping[str, str]] = {}
     """Translations of the words of the prelude, and of the names of functions."""
 
@@ -186,9 +195,38 @@ class Language(ABC):
         """An infinity of this sign, as a factor."""
         return self.real(math.copysign(math.inf, sign))
 
+    def bits(self, value: int) -> str:
+        """An unsigned number of 32 bits."""
+        return bits_text(value)
+
+    def declared(self, kind: Type, name: str, value: str, varies: bool = False) -> str:
+        """The declaration of a variable, which is assigned to again if it `varies`."""
+        return f"{self.types[kind]} {name} = {value};"
+
+    def choice(self, condition: ExpressionText, then: ExpressionText, otherwise: ExpressionText) -> ExpressionText:
+        """The value of one of two expressions."""
+        return choice(condition, then, otherwise)
+
+    def converted(self, kind: Type, value: ExpressionText) -> ExpressionText:
+        """A value as one of another type; a truth becomes 1 or 0."""
+        return applied(self.types[kind], [value])
+
+    def truth(self, field: str) -> ExpressionText:
+        """A field of the block of uniforms that is a truth, which is there as 1 or 0."""
+        return applied("!=", [ExpressionText(field), ExpressionText("0u")])
+
+    def field(self, entry: Uniform) -> str:
+        """The declaration of a field of the block of uniforms, without its end."""
+        return f"{self.types['u32' if entry.kind == 'bool' else entry.kind]} {entry.name}"
+
+    def loop_head(self, kind: Type, name: str, start: str, condition: str, following: str) -> str:
+        """The line before the steps of a loop, without its brace. The variable, of this name and type, is assigned its
+        next value after each step by the statement `following`."""
+        return f"for ({self.types[kind]} {name} = {start}; {condition}; {following})"
+
     def functions(self, names: Iterable[str]) -> list[str]:
         """The texts of functions and of all that they call, callees first."""
-        known = {**PRELUDE, **self.helpers}
+        known = {**self.prelude, **self.helpers}
         wanted: set[str] = set()
         todo = list(names)
         while todo:
@@ -206,8 +244,7 @@ class Language(ABC):
     @property
     def function_names(self) -> frozenset[str]:
         """The functions whose texts become part of a program that calls them."""
-        return frozenset((*PRELUDE, *self.helpers))
-
+        return frozenset((*self.prelude, *self.helpers))
 
     @abstractmethod
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
@@ -241,7 +278,6 @@ class Language(ABC):
 # Documents.
 
 _INDENT = "    "
-_TYPES: dict[Kind, str] = {"float": "float", "bool": "uint", "u32": "uint", "int": "int"}
 
 
 def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
@@ -264,7 +300,7 @@ def structure(language: Language, parts: ProgramParts, head: str, end: str) -> l
     made = [f"{head} {{"]
     for entry in fields:
         remark = parts.frame.remarks.get(entry.name)
-        made.append(f"{_INDENT}{_TYPES[entry.kind]} {entry.name};" + (f"  // {remark}" if remark else ""))
+        made.append(f"{_INDENT}{language.field(entry)};" + (f"  // {remark}" if remark else ""))
     return [*made, end]
 
 

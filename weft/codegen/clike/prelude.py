@@ -28,7 +28,8 @@ def bits_text(value: int) -> str:
     return f"0x{value:x}u" if value > 255 else f"{value}u"
 
 
-# Functions. The text of each becomes part of the programs that call it.
+# Functions, in parts of which a language may take those that it needs. The text of each becomes part of the programs
+# that call it.
 #
 # They replace functions of the language where drivers differ or promise little: a sine may be precise up to π only, a
 # power may be the exponential of a rounded logarithm, a minimum may be NaN. The polynomials and reductions are those of
@@ -79,54 +80,52 @@ def _less(x: str, count: str, parts: Sequence[str], fused: bool) -> str:
     return x
 
 
-def _functions(fused: bool) -> dict[str, str]:
-    """The functions, each after those that it calls. Without fused products, a period is split in two halves, whose
-    products with few turns are exact."""
-    whole_part = "fma(exponent, parts.x, -whole)" if fused else "exponent * parts.x - whole"
-    less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
-    upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
-    most_turns = _MOST_FUSED_TURNS if fused else _MOST_TURNS
-    return functions_in(f"""\
+NUMBERS: Mapping[str, str] = MappingProxyType(functions_in("""\
 // Whether x is no NaN. On the bits: a compiler may think that there are none.
-bool is_number(float x) {{
+bool is_number(float x) {
     return (bits_in(x) & 0x7fffffffu) <= 0x7f800000u;
-}}
+}
 
 // Whether x is neither infinite nor NaN.
-bool is_finite(float x) {{
+bool is_finite(float x) {
     return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
-}}
+}
 
 // Whether a whole number is odd.
-bool is_odd(float whole) {{
+bool is_odd(float whole) {
     return whole - 2.0 * floor(0.5 * whole) == 1.0;
-}}
+}
 
 // x, or something else where it is NaN.
-float number_or(float x, float other) {{
+float number_or(float x, float other) {
     return is_number(x) ? x : other;
-}}
+}
 
 // x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
-float nothing_of(float x) {{
+float nothing_of(float x) {
     return is_finite(x) ? 0.0 : not_a_number;
-}}
+}
 
 // x / x: 1, or NaN where x is 0 or not finite. A compiler may think that it is always 1.
-float one_of(float x) {{
+float one_of(float x) {
     return is_finite(x) && x != 0.0 ? 1.0 : not_a_number;
-}}
+}
 
 // The smaller; of a number and a NaN the number; of two zeros the second one.
-float minimum(float a, float b) {{
+float minimum(float a, float b) {
     return a < b || !is_number(b) ? a : b;
-}}
+}
 
 // The larger; of a number and a NaN the number; of two zeros the second one.
-float maximum(float a, float b) {{
+float maximum(float a, float b) {
     return a > b || !is_number(b) ? a : b;
-}}
+}"""))
+"""NaN and infinities, looked for by bits, and what follows from them."""
 
+
+def _waves(fused: bool) -> dict[str, str]:
+    """Sines and cosines."""
+    return functions_in(f"""\
 // sin x: whole half turns are taken out of x first, in three parts.
 float sine(float x) {{
     float turns = nearest(x * {_PER_PI});
@@ -154,8 +153,13 @@ float sinpi(float x) {{
 // cos πx. Turns of 2 are taken out of x first.
 float cospi(float x) {{
     return cos({_PI} * (x - 2.0 * nearest(0.5 * x)));
-}}
+}}""")
 
+
+def _powers(fused: bool) -> dict[str, str]:
+    """Powers and logarithms."""
+    whole_part = "fma(exponent, parts.x, -whole)" if fused else "exponent * parts.x - whole"
+    return functions_in(f"""\
 // x · 2ⁿ for whole n from -126, where it is 0, to 129, where it is infinite.
 float scaled(float x, float n) {{
     return x * real_in(uint(int(n) + 126) << 23u) * 2.0;
@@ -221,8 +225,10 @@ float power(float a, float b) {{
     float value = scaled(1.0 + left * {_polynomial("left", POWER_OF_2)}, whole);
     value = whole > 128.0 ? infinity : whole < -125.0 ? 0.0 : value;
     return is_whole && is_odd(exponent) && (bits_in(a) >> 31u) != 0u ? -value : value;
-}}
+}}""")
 
+
+ANGLES: Mapping[str, str] = MappingProxyType(functions_in(f"""\
 // The angle of the direction (x, y), from -π to π.
 float angle(float y, float x) {{
     float width = abs(x);
@@ -237,8 +243,17 @@ float angle(float y, float x) {{
     turned = (bits_in(x) >> 31u) != 0u ? {real_text(math.pi)} - turned : turned;
     turned = (bits_in(y) >> 31u) != 0u ? -turned : turned;
     return is_number(x) && is_number(y) ? turned : not_a_number;
-}}
+}}"""))
+"""Angles of directions."""
 
+
+def _remainders(fused: bool) -> dict[str, str]:
+    """Remainders. Without fused products, a period is split in two halves, whose products with few
+    turns are exact."""
+    less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
+    upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
+    most_turns = _MOST_FUSED_TURNS if fused else _MOST_TURNS
+    return functions_in(f"""\
 // x less the whole number below it; never rounded to 1.
 float fraction(float x) {{
     float rest = x - floor(x);
@@ -280,34 +295,42 @@ float modulo(float a, float b) {{
     rest = rest < 0.0 ? rest + size : rest;
     rest = rest < size ? rest : size * {_BELOW_1};
     return b < 0.0 ? -rest : rest;
-}}
-
-// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
-uint bits_of(float x) {{
-    if (!is_finite(x)) return 0u;
-    float rest = x - floor(x / 4294967296.0) * 4294967296.0;
-    return abs(x) < 2147483648.0 ? uint(int(x)) : uint(rest);
-}}
-
-// The top 24 bits as a whole number.
-float bits_top(uint n) {{
-    return float(n >> 8u);
-}}
-
-// Which cell of a ring holds what was k ticks ago: k is rounded down, from 1 to the depth; NaN is 1.
-int cell(int head, float k, int depth) {{
-    int found = head - int(min(max(1.0, k), float(depth)));
-    return found < 0 ? found + depth + 1 : found;
-}}
-
-// The place of a coordinate among the pixels, from the centre of the first to that of the last; NaN is the first.
-float place(float coordinate, int size) {{
-    return min(max(0.0, coordinate * float(size) - 0.5), float(size - 1));
 }}""")
 
 
-PRELUDE: Mapping[str, str] = MappingProxyType(_functions(fused=False))
-"""The functions by their names, each after those that it calls."""
+BITS: Mapping[str, str] = MappingProxyType(functions_in("""\
+// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
+uint bits_of(float x) {
+    if (!is_finite(x)) return 0u;
+    float rest = x - floor(x / 4294967296.0) * 4294967296.0;
+    return abs(x) < 2147483648.0 ? uint(int(x)) : uint(rest);
+}
 
-FUSED: Mapping[str, str] = MappingProxyType(_functions(fused=True))
+// The top 24 bits as a whole number.
+float bits_top(uint n) {
+    return float(n >> 8u);
+}"""))
+"""Whole numbers of 32 bits."""
+
+
+PLACES: Mapping[str, str] = MappingProxyType(functions_in("""\
+// Which cell of a ring holds what was k ticks ago: k is rounded down, from 1 to the depth; NaN is 1.
+int cell(int head, float k, int depth) {
+    int found = head - int(min(max(1.0, k), float(depth)));
+    return found < 0 ? found + depth + 1 : found;
+}
+
+// The place of a coordinate among the pixels, from the centre of the first to that of the last; NaN is the first.
+float place(float coordinate, int size) {
+    return min(max(0.0, coordinate * float(size) - 0.5), float(size - 1));
+}"""))
+"""Cells of rings, and places among pixels."""
+
+
+PRELUDE: Mapping[str, str] = MappingProxyType(
+    {**NUMBERS, **_waves(False), **_powers(False), **ANGLES, **_remainders(False), **BITS, **PLACES}
+)
+"""The functions of all parts by their names, each after those that it calls."""
+
+FUSED: Mapping[str, str] = MappingProxyType({**PRELUDE, **_waves(True), **_powers(True), **_remainders(True)})
 """The same for compilers that reorder sums, but compute fma(a, b, c) as it is."""

@@ -1,0 +1,177 @@
+"""Languages whose programs get buffers as arguments, as those of Metal, CUDA and OpenCL do, and as C does: a function
+that computes the element `id` of `count`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+from weft.codegen.clike.body import layer_to_write
+from weft.codegen.clike.expressions import ExpressionText
+from weft.codegen.clike.language import CodeLine, Language, ProgramParts, packed_pixel, remark
+from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, LevelExtent
+from weft.codegen.native.target import PictureWord
+from weft.ir.expr import StateSlot
+from weft.ir.rates import Rate
+from weft.names import is_sound
+
+Item: TypeAlias = Literal["real", "pixel", "two", "four", "limit"]
+"""An item of a buffer: a real, four bytes, two or four reals, and the number that says whether a loop met its limit."""
+
+
+class Given(NamedTuple):
+    """A buffer, its declaration as a parameter, and a comment on what it holds."""
+
+    buffer: BufferSpec
+    text: str
+    about: str = ""
+
+    @property
+    def remark(self) -> str:
+        """The comment, to stand after the declaration."""
+        return f"  // {remark(self.about)}" if self.about else ""
+
+
+class BufferLanguage(Language):
+    """A language like this. Its functions include `between` and `fetched`, which read pictures and sounds, and
+    `to_byte` for the channels of pixels."""
+
+    ring: ClassVar[str] = "ring"
+    pixel: ClassVar[str]
+    """The type of a channel of a pixel, a byte. With a 4 after it, it is that of a pixel."""
+
+    @abstractmethod
+    def frame(self, name: str) -> str:
+        """The declaration of the block of uniforms, which is a struct of this name, as a parameter `frame`."""
+
+    @abstractmethod
+    def buffer(self, kind: Item, name: str, written: bool) -> str:
+        """The declaration of a buffer as a parameter. Unless it is `written`, the program reads it only."""
+
+    @abstractmethod
+    def stopped(self) -> str:
+        """The statement that notes in the buffer `met_limit` that a loop met its limit."""
+
+    # Reads.
+
+    def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
+        return f"{image.name}[{_factor(layer, slot)} * count + id]"
+
+    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+        parts.helpers.add("between")
+        is_here = slot.level == parts.kernel.level
+        columns, rows = (
+            extent(parts, side) if is_here else _side(parts, slot, side)
+            for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
+        )
+        size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
+        return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
+
+    def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
+        return f"{history.name}[{index}]"
+
+    def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
+        parts.helpers.add("between")
+        size = ", ".join(
+            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
+            for what in ("width", "height")
+        )
+        return f"between({picture.name}, {size}, {x}, {y})"
+
+    def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
+        parts.helpers.add("fetched")
+        size = parts.frame.read(PictureWord(sound.key, "width"), f"{sound.name}_width", "u32")
+        return f"fetched({sound.name}, {size}, {number})"
+
+    def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
+        if not over:
+            return f"{read.name}[0]"
+        if len(over) > 1 or Rate.ELEMENT in over:
+            return f"{read.name}[id]"
+        return f"{read.name}[id {'%' if Rate.COLUMN in over else '/'} {extent(parts, LaunchExtent.COLUMNS)}]"
+
+    # What is around the statements.
+
+    def element(self, parts: ProgramParts) -> list[CodeLine]:
+        """The body of the function: the coordinates of the element, its statements, and what writes its results."""
+        return [*map(CodeLine, self._coordinates(parts)), *parts.body, *map(CodeLine, self._ends(parts))]
+
+    def _coordinates(self, parts: ProgramParts) -> list[str]:
+        """The coordinates of a pixel or point. Returns for threads without one."""
+        if parts.kernel.sweep == "points":
+            count = extent(parts, LaunchExtent.POINTS)
+            places = [(name, f"all_{name}[id]") for name in parts.coords]
+        else:
+            columns, rows = extent(parts, LaunchExtent.COLUMNS), extent(parts, LaunchExtent.ROWS)
+            count = f"{columns} * {rows}"
+            numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
+            places = [(name, self._centre(at, size)) for name, at, size in numbers if name in parts.coords]
+        lines = [self.declared("u32", "count", count), "if (id >= count) return;"]
+        return [*lines, *(self.declared("float", f"me_{name}", place) for name, place in places)]
+
+    def _centre(self, number: str, count: str) -> str:
+        """The coordinate of the centre of a pixel, among so many."""
+        at = self.converted("float", operand(number)).text
+        return f"({at} + {self.real(0.5)}) / {self.converted('float', ExpressionText(count)).text}"
+
+    def _ends(self, parts: ProgramParts) -> list[str]:
+        """The statements that write the results of an element."""
+        ends = []
+        if parts.packed:
+            parts.helpers.add("to_byte")
+            pixel = packed_pixel([f"to_byte({value})" for value in parts.outputs], self.pixel, "255")
+            ends.append(f"pixels[id] = {pixel};")
+        else:
+            places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
+            ends += [f"values[{place}] = {value};" for place, value in zip(places, parts.outputs, strict=False)]
+        for place, value in parts.stores:
+            layer = _factor(layer_to_write(parts, place), parts.kernel.slot(place.slot))
+            ends.append(f"{parts.images[place.slot].name}[{layer} * count + id] = {value};")
+        if parts.stops:
+            ends.append(f"if (stopped) {self.stopped()}")
+        return ends
+
+    def given(self, parts: ProgramParts, frame: str) -> list[Given]:
+        """The buffers of a kernel; `frame` is the name of the struct of uniforms."""
+        written = {place.slot for place, _ in parts.stores}
+        given = [Given(BufferSpec(BufferUse.FRAME), self.frame(frame))]
+        if parts.outputs:
+            out = self.buffer("pixel", "pixels", True) if parts.packed else self.buffer("real", "values", True)
+            given.append(Given(BufferSpec(BufferUse.OUT), out))
+        if parts.kernel.sweep == "points":
+            given += [self._read(BufferUse.COORDINATE, name, f"all_{name}", about="") for name in parts.coords]
+        for image in parts.images.values():
+            text = self.buffer("real", image.name, image.key in written)
+            given.append(Given(BufferSpec(BufferUse.RING, image.key), text, image.key))
+        given += [self._read(BufferUse.HISTORY, bound.key, bound.name) for bound in parts.histories.values()]
+        for picture in parts.pictures.values():
+            kind: Item = "two" if is_sound(picture.key) else "four"
+            given.append(self._read(BufferUse.PICTURE, picture.key, picture.name, kind))
+        given += [self._read(BufferUse.EXTERNAL_READ, bound.key, bound.name) for bound in parts.external_reads.values()]
+        if parts.stops:
+            given.append(Given(BufferSpec(BufferUse.LIMIT), self.buffer("limit", "met_limit", True)))
+        return given
+
+    def _read(self, use: BufferUse, key: str, name: str, kind: Item = "real", about: str | None = None) -> Given:
+        declared = self.buffer(kind, name, False)
+        return Given(BufferSpec(use, key), declared, key if about is None else about)
+
+
+def operand(quotient: str) -> ExpressionText:
+    """A product or a quotient, as an operand."""
+    return ExpressionText(quotient, 80)
+
+
+def extent(parts: ProgramParts, side: LaunchExtent) -> str:
+    """A side of the launch, as text."""
+    return parts.frame.read(side, side.value, "u32")
+
+
+def _side(parts: ProgramParts, slot: StateSlot, side: LaunchExtent) -> str:
+    """A side of the images of a slot that are larger or smaller than the launch."""
+    return parts.frame.read(LevelExtent(slot.level, side), f"{side.value}_{slot.level}", "u32")
+
+
+def _factor(layer: str, slot: StateSlot) -> str:
+    """The number of a layer, as an operand of `*`."""
+    return layer if slot.planes == 1 else f"({layer})"
