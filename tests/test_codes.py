@@ -17,6 +17,7 @@ from PIL import Image
 import weft
 from scripts.errors import PAGE, page
 from tests.support.films import gray_film
+from weft.cli import commands
 from weft.cli.console import exit_code_of
 from weft.cli.help import entry_of_code
 from weft.codes.meaning import MEANING
@@ -76,6 +77,51 @@ def test_a_wrong_text_is_told_and_a_right_one_is_not(row: CodeSpec, folder: Path
     assert exit_code_of(found) == (DONE if row.mild or row.severity == "warning" else row.exit_code)
     right = told(row.right, folder, row.code in IN_PROGRAMS)
     assert [d.render() for d in right] == []
+
+
+# Texts that are too long to be shown.
+LONG = {
+    "not-text": "display(me@x)\0",
+    "too-deep": f"display({'(' * 300}me@x{')' * 300})",
+    "too-long": "display(me@x)".ljust(250_001),
+    "too-many-errors": "display(me@x\n" * 60,
+}
+
+
+@pytest.mark.parametrize("code", LONG)
+def test_a_long_text_is_told(code: str, folder: Path) -> None:
+    found = told(LONG[code], folder, is_program=False)
+    assert code in {d.code for d in found}
+    assert exit_code_of(found) == CODES[code].exit_code
+
+
+# Commands that end with a code which no text brings about.
+COMMANDS = {
+    "not-drawn": "eval film.weft light --samples 4",
+    "nothing-to-hear": "render still.weft -o sound.wav --duration 0.1",
+    "nothing-to-show": "render quiet.weft -o picture.png",
+    "too-far": "render trail.weft -o picture.png --time 1e9",
+    "unknown-backend": "render still.weft -o picture.png --backend openlg",
+    "unknown-context": "render still.weft -o picture.png --backend vidual=gl",
+    "unknown-name": "help smothstep",
+    "unreadable-file": "graph hallo.weft",
+}
+
+
+@pytest.mark.parametrize("code", COMMANDS)
+def test_a_command_ends_with_the_exit_code_of_the_row(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gray_film(tmp_path / "film.mp4", 5)
+    (tmp_path / "film.weft").write_text('load("film.mp4")::f<r>\nlight = f@r\n')
+    (tmp_path / "still.weft").write_text("display(me@x)\n")
+    (tmp_path / "quiet.weft").write_text("audio(sin(me@time * 440) * 0.1)\n")
+    (tmp_path / "trail.weft").write_text("trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WeftError) as raised:
+        commands.main(args=COMMANDS[code].split(), prog_name="weft", standalone_mode=False)
+    assert [d.code for d in raised.value.diagnostics] == [code]
+    assert exit_code_of(raised.value.diagnostics) == CODES[code].exit_code
 
 
 # --- the rows ---------------------------------------------------------------------------------------------------------
