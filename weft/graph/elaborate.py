@@ -23,7 +23,7 @@ from weft.graph.calls import (
 )
 from weft.graph.components import reachable
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
-from weft.graph.evaluation import Owner, References
+from weft.graph.evaluation import Evaluator, Owner, References
 from weft.graph.lookup import (
     RESERVED_FIELDS, Target, counted, map_target, no_member, no_output, time_map, too_many_outputs
 )
@@ -77,7 +77,7 @@ _STEPS_OF_A_CHOICE = 6
 _DEEPEST = 24
 
 
-class Elaborator(Generic[V]):
+class Elaborator(Evaluator[V]):
     """Evaluates the strands of one patch over one domain.
 
     Along the way it records what each *owner* refers to. An owner is the strand or sink under evaluation. It also
@@ -231,7 +231,6 @@ class Elaborator(Generic[V]):
             heard |= {ref: self.heard[ref] for ref in found}
 
     def note_loop(self, results: Sequence[V], loop: For) -> None:
-        """Notes a loop that is not written out."""
         if results:
             self.loops[results[0], loop.ends] = None
 
@@ -247,7 +246,6 @@ class Elaborator(Generic[V]):
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
-        """The one value of an expression at coordinates."""
         # The most frequent kinds first, and no patterns, which read more of a node than is needed.
         if isinstance(node, Name):
             return self._name(node, scope, at)
@@ -381,7 +379,6 @@ class Elaborator(Generic[V]):
     # --- members of groups, and locals ----------------------------------------------------------------------------
 
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Eventual[V]:
-        """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
         match member:
             case StrandMember(ref):
                 return self._strand(ref, at, span)
@@ -725,19 +722,15 @@ class Elaborator(Generic[V]):
     # --- state ----------------------------------------------------------------------------------------------------
 
     def keep_image(self, image: SlotRequest, update: Callable[[], Eventual[V]]) -> None:
-        """Asks for an image of this tick. It ties nothing to a context: it is no memory."""
         if (references := self._references()) is not None:
             references.images[image.key] = None
         self._keep(image, [update])
 
     def has_image(self, key: SlotKey) -> bool:
-        """Whether the owner for which something is being evaluated has asked for an image."""
         references = self._references()
         return key in (self.slots if references is None else references.images)
 
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
-        """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
-        coordinates."""
         if (references := self._references()) is not None:
             references.slots[slot.key] = None
             self.references.setdefault(slot.key, References()).asked_by[self._owners[-1]] = None
