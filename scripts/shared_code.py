@@ -22,6 +22,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "processor": ("cpu", "cpu_*"),
     "OpenGL": ("gl", "gl_*", "glsl", "glsl_*"),
     "Metal": ("metal", "metal_*", "msl", "msl_*"),
+    "browsers": ("essl",),
     "haptic": ("haptic",),
     "null": ("null",),
 }

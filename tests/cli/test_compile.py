@@ -10,6 +10,7 @@ from PIL import Image
 
 from tests.graph.graphs import from_json
 from tests.support.gl import graphics
+from tests.support.glslang import problems
 from tests.support.metal.check import check_file
 from tests.support.parity.author import program
 from tests.support.parity.pieces import PICTURE
@@ -76,6 +77,18 @@ def test_shaders(weft):
     assert "#version" not in only
     plain = weft("compile", "rich.weft", "--dump-glsl", "--context", "visual", "-O0").stdout
     assert plain != weft("compile", "rich.weft", "--dump-glsl", "--context", "visual").stdout
+
+
+def test_shaders_for_browsers(weft):
+    text = weft("compile", "rich.weft", "--dump-essl").stdout
+    assert text.startswith("#version 300 es\nprecision highp float;\n")
+    macros = re.findall(r"^#define (\w+) +\d", text, re.M)
+    assert len(macros) > 1
+    chosen = [text.replace("#ifndef KERNEL", f"#define KERNEL {macro}\n#ifndef KERNEL") for macro in macros]
+    assert problems(chosen) == []
+    weft("compile", "rich.weft", "--dump-essl", "-o", "out")
+    files = sorted(path.name for path in (weft.folder / "out").iterdir())
+    assert files == sorted(["rich.essl", *(f"rich.{macro.lower()}.essl" for macro in macros)])
 
 
 def test_kernels_in_metal(weft):
@@ -216,6 +229,7 @@ def test_strands_may_have_any_name(weft, graphics):
     numbers = f"compute({', '.join([total] * 9)})\n"
     weft.file("names.weft", "\n".join([*lines, kept, "display(trail@v)", numbers]))
     assert check_file(weft("compile", "names.weft", "--dump-msl").stdout) == []
+    assert problems([weft("compile", "names.weft", "--dump-essl").stdout]) == []
     with graphics.drawing():
         assert compiles(GL.GL_FRAGMENT_SHADER, weft("compile", "names.weft", "--dump-glsl").stdout.encode()) == ""
 
@@ -232,7 +246,7 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "glsl", "graph", "ir", "llvm", "msl")
+    names = ("asm", "ast", "bytecode", "essl", "glsl", "graph", "ir", "llvm", "msl")
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from weft.backends.cpu import executor_problem
 from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
 from weft.cli.patch import ALLOW, FILE, compile_file
-from weft.codegen import glsl, msl
+from weft.codegen import essl, glsl, msl
 from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
@@ -62,49 +62,71 @@ def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
         say(str(refusal))
 
 
-def _glsl(compiled: _CompiledPatch) -> str:
-    """All shaders as one text that compiles unchanged."""
-    found = _shaders(compiled, glsl.over_picture, glsl.points)
-    if len(found.shaders) > 1:
-        macros = glsl.macro_names(found.kernels)
-        taken = frozenset((glsl.CHOICE, *macros.values()))
-        found = _shaders(
+class _ShadingLanguage(NamedTuple):
+    """What writes the shaders of a kernel over a picture (packed or not) and over points, in a text with these macros.
+    `plain` is the language itself."""
+
+    over_picture: Callable[[Kernel, bool, frozenset[str]], Sequence[Shader]]
+    over_points: Callable[[Kernel, frozenset[str]], Sequence[Shader]]
+    plain: glsl.Glsl
+
+    def shaders(self, compiled: _CompiledPatch, macros: frozenset[str] = frozenset()) -> _Shaders:
+        return _shaders(
             compiled,
-            lambda kernel, packed: glsl.over_picture(kernel, packed, taken),
-            lambda kernel: glsl.points(kernel, taken),
+            lambda kernel, packed: self.over_picture(kernel, packed, macros),
+            lambda kernel: self.over_points(kernel, macros),
         )
+
+
+_GLSL = _ShadingLanguage(
+    lambda kernel, packed, macros: [glsl.over_picture(kernel, packed, macros)],
+    lambda kernel, macros: [glsl.points(kernel, macros)],
+    glsl.Glsl(),
+)
+_ESSL = _ShadingLanguage(
+    essl.passes, lambda kernel, macros: essl.passes(kernel, packed=False, macros=macros), essl.Essl()
+)
+
+
+def _glsl(compiled: _CompiledPatch, language: _ShadingLanguage = _GLSL) -> str:
+    """All shaders as one text that compiles unchanged."""
+    found = language.shaders(compiled)
+    if len(found.shaders) > 1:
+        macros = glsl.macro_names(found.shaders)
+        found = language.shaders(compiled, frozenset((glsl.CHOICE, *macros.values())))
         shaders = {macros[name]: shader for name, shader in found.shaders.items()}
         chosen = next((macro for macro, shader in shaders.items() if shader.packed), next(iter(shaders)))
-        return plain("\n".join([glsl.text_of(shaders, chosen), *found.remarks]))
+        return plain("\n".join([glsl.text_of(shaders, chosen, language.plain), *found.remarks]))
     return plain("\n".join([*(shader.text for shader in found.shaders.values()), *found.remarks]))
 
 
-def _glsl_files(compiled: _CompiledPatch) -> Mapping[str, str]:
-    """Each of several shaders as its own text, in the version that it needs, by the name of its kernel."""
-    found = _shaders(compiled, glsl.over_picture, glsl.points)
+def _glsl_files(compiled: _CompiledPatch, language: _ShadingLanguage) -> Mapping[str, str]:
+    """Each of several shaders as its own text, in the version that it needs, by its name."""
+    found = language.shaders(compiled)
     if len(found.shaders) < 2:
         return {}
-    macros = glsl.macro_names(found.kernels)
+    macros = glsl.macro_names(found.shaders)
     return {macros[name].lower(): plain(shader.text) for name, shader in found.shaders.items()}
 
 
 def _msl(compiled: _CompiledPatch) -> str:
     """All kernels as one file that compiles unchanged."""
-    found = _shaders(compiled, msl.pixels, msl.points)
+    found = _shaders(compiled, lambda kernel, packed: [msl.pixels(kernel, packed)], lambda kernel: [msl.points(kernel)])
     texts = [shader.text for shader in found.shaders.values()]
     if len(texts) > 1:
         names = msl.file_names(found.kernels)
         shared = _shaders(
             compiled,
-            lambda kernel, packed: msl.pixels(kernel, packed, names),
-            lambda kernel: msl.points(kernel, names),
+            lambda kernel, packed: [msl.pixels(kernel, packed, file=names)],
+            lambda kernel: [msl.points(kernel, names)],
         )
         texts = [msl.file_of([*shared.shaders.values()])]
     return "\n".join([*texts, *found.remarks])
 
 
 class _Shaders(NamedTuple):
-    """The kernels that have become shaders, the shaders by the kernels' names, and a comment for each other kernel."""
+    """The kernels that have become shaders, the shaders by their names, and a comment for each other kernel. A shader
+    is named after its kernel; further ones of the same kernel have a number after the name."""
 
     kernels: tuple[Kernel, ...]
     shaders: Mapping[str, Shader]
@@ -112,19 +134,22 @@ class _Shaders(NamedTuple):
 
 
 def _shaders(
-    compiled: _CompiledPatch, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
-) -> _Shaders:
+    compiled: _CompiledPatch, over_pixels: Callable[[Kernel, bool], Sequence[Shader]],
+    over_points: Callable[[Kernel], Sequence[Shader]],
+) -> _Shaders:  # fmt: skip
     kernels: list[Kernel] = []
     shaders: dict[str, Shader] = {}
     remarks: list[str] = []
     for kernel in (kernel for unit in compiled.units for kernel in unit.kernels):
         try:
             if kernel.sweep == "points":
-                shaders[kernel.name] = over_points(kernel)
+                made = over_points(kernel)
             else:
                 packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
-                shaders[kernel.name] = over_pixels(kernel, packed)
+                made = over_pixels(kernel, packed)
             kernels.append(kernel)
+            for number, shader in enumerate(made, 1):
+                shaders[kernel.name if number == 1 else f"{kernel.name} {number}"] = shader
         except UnsuitableError as reason:
             remarks.append(f"// {kernel.name} runs on the CPU: {remark(str(reason), _LONGEST_REASON)}\n")
     return _Shaders(tuple(kernels), shaders, tuple(remarks))
@@ -147,11 +172,15 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         ),
         "msl": _Stage(_msl, "Metal kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
+        "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
     }
 )
 
 # The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000
+
+# The stages of which several shaders are also written as a file each.
+_IN_FILES: Mapping[str, _ShadingLanguage] = MappingProxyType({"glsl": _GLSL, "essl": _ESSL})
 
 _MACHINE_CODE = ("llvm", "asm")
 
@@ -200,8 +229,9 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
     has_machine_code = executor_problem(NativeExecutor.name) is None
     for name in wanted or [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]:
         texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
-        if name == "glsl":
-            texts |= {f"{stem}.{kernel}.{name}": text for kernel, text in _glsl_files(compiled).items()}
+        if name in _IN_FILES:
+            files = _glsl_files(compiled, _IN_FILES[name])
+            texts |= {f"{stem}.{shader}.{name}": text for shader, text in files.items()}
         for file_name, text in texts.items():
             write_file(folder / file_name, text.encode())
             output(str(folder / file_name))

@@ -5,11 +5,11 @@ Rows of textures are rows of the picture, from top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from weft.codegen.clike.body import emit, emit_forms, layer_to_write, written_names
 from weft.codegen.clike.language import (
@@ -157,6 +157,13 @@ class Glsl(Language):
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
 
+    targets: ClassVar[int] = TARGETS
+    """The number of targets that can be drawn to at once."""
+    precisions: ClassVar[tuple[str, ...]] = ()
+    """The lines after the version: how precise types are."""
+    row_sampler: ClassVar[str] = "samplerBuffer"
+    """The type of a row of numbers."""
+
     reserved: ClassVar[frozenset[str]] = _RESERVED
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -206,35 +213,41 @@ class Glsl(Language):
     # Pixels.
 
     def _pixels(self, parts: ProgramParts) -> Shader:
-        colours = [("pixel", _pixel(parts))] if parts.packed else _planes(parts.outputs)
-        stores = [
+        to_images = self.modern and bool(parts.stores)
+        top = [f"#version {430 if self.modern else 330} core"]
+        if not to_images:
+            return self.drawn(parts, top)
+        if (count := len(_updated(parts))) > IMAGES:
+            raise UnsuitableError(f"it remembers {count} images, and {IMAGES} can be written at once")
+        return self.drawn(parts, top, _written_images(parts), _image_stores(parts), to_images=True)
+
+    def drawn(
+        self, parts: ProgramParts, top: Sequence[str], images: Sequence[str] = (), ends: Sequence[str] = (),
+        **facts: Any,
+    ) -> Shader:
+        """A fragment shader with these first lines. The new values of slots go to targets, unless `ends` write them to
+        `images`, which are the declarations of these. `facts` are more fields of the shader."""
+        colours = [("pixel", _pixel(parts))] if parts.packed else planes(parts.outputs)
+        targets = [f"vec4 {name}" for name, _ in colours]
+        written = [f"{name} = {value};" for name, value in colours] + [*ends]
+        names = [] if images else [
             written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
             for place, _ in parts.stores
         ]
-        to_images = self.modern and bool(stores)
-        targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
-        ends = [end for _, end in targets]
-        if to_images:
-            if (count := len(_updated(parts))) > IMAGES:
-                raise UnsuitableError(f"it remembers {count} images, and {IMAGES} can be written at once")
-            ends += _image_stores(parts)
-        else:
-            targets += [(f"float {name}", "") for name in stores]
-            ends += [f"{name} = {value};" for name, (_, value) in zip(stores, parts.stores, strict=True)]
+        targets += [f"float {name}" for name in names]
+        written += [f"{name} = {value};" for name, (_, value) in zip(names, parts.stores, strict=False)]
         if parts.stops:
-            targets.append(("float met_limit", ""))
-            ends.append("met_limit = float(stopped);")
-        if len(targets) > TARGETS:
+            targets.append("float met_limit")
+            written.append("met_limit = float(stopped);")
+        if len(targets) > self.targets:
             raise UnsuitableError(
-                f"it needs {len(targets)} targets, and {TARGETS} can be drawn to at once"
-                f" ({len(stores)} of them are for what it remembers)"
+                f"it needs {len(targets)} targets, and {self.targets} can be drawn to at once"
+                f" ({len(names)} of them are for what it remembers)"
             )
-        body = [*self._coordinates(parts, ends), *parts.body]
-        main = block("void main()", [*body, *(CodeLine(end) for end in ends)])
-        head = [f"layout(location = {at}) out {target};" for at, (target, _) in enumerate(targets)]
-        images = _written_images(parts) if to_images else []
-        top = [f"#version {430 if self.modern else 330} core"]
-        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, to_images=to_images)
+        body = [*self.coordinates(parts, written), *parts.body]
+        main = block("void main()", [*body, *map(CodeLine, written)])
+        head = [f"layout(location = {at}) out {target};" for at, target in enumerate(targets)]
+        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, **facts)
 
     def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
         heads = _written_images(parts)
@@ -261,10 +274,11 @@ class Glsl(Language):
         return document(self, parts, top, [*self._given(parts), heads], main, to_images=bool(parts.stores), tile=tile)
 
 
-    def _coordinates(self, parts: ProgramParts, ends: list[str]) -> list[CodeLine]:
-        """The coordinates of a pixel."""
+    def coordinates(self, parts: ProgramParts, ends: Sequence[str]) -> list[CodeLine]:
+        """The coordinates of a pixel, as far as the statements or the `ends` read them."""
         lines = []
-        if any("(at, " in text or "at." in text for text in (*ends, *(line.text for line in parts.body))):
+        texts = (*ends, *(line.text for line in parts.body))
+        if any(read in text for text in texts for read in ("(at, ", ", at, ", "at.")):
             lines.append("ivec2 at = ivec2(gl_FragCoord.xy);")
         for name, part, extent in (("x", "x", LaunchExtent.COLUMNS), ("y", "y", LaunchExtent.ROWS)):
             if name in parts.coords:
@@ -295,17 +309,21 @@ class Glsl(Language):
     def _given(self, parts: ProgramParts) -> list[list[str]]:
         """The declarations of the inputs, in groups."""
         kinds = (
-            ("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures),
-            ("samplerBuffer", parts.external_reads),
+            ("sampler2DArray", parts.images), (self.row_sampler, parts.histories), ("sampler2D", parts.pictures),
+            (self.row_sampler, parts.external_reads),
         )  # fmt: skip
         samplers = [
             f"uniform {kind} {bound.name};  // {remark(bound.key)}" for kind, found in kinds for bound in found.values()
-        ]
+        ] + self.more_samplers(parts)
         if len(samplers) > TEXTURES:
             words = "images that it remembers, pictures and strands of other subgraphs"
             raise UnsuitableError(f"it reads {len(samplers)} {words}, and {TEXTURES} can be read at once")
         frame = structure(self, parts, "layout(std140) uniform Frame", "} frame;")
         return [frame, samplers]
+
+    def more_samplers(self, parts: ProgramParts) -> list[str]:
+        """The declarations of further inputs."""
+        return []
 
 
 def _place(over: frozenset[Rate], columns: str) -> str:
@@ -344,7 +362,7 @@ def _pixel(parts: ProgramParts) -> str:
     return packed_pixel([f"number_or({value}, 0.0)" for value in parts.outputs], "vec", "1.0")
 
 
-def _planes(outputs: list[str]) -> list[tuple[str, str]]:
+def planes(outputs: list[str]) -> list[tuple[str, str]]:
     """Targets of four outputs each, as they are."""
     made = []
     for at in range(0, len(outputs), 4):
@@ -400,23 +418,25 @@ CHOICE = "KERNEL"
 """The macro that chooses a shader of a text that holds several."""
 
 
-def macro_names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
-    """Macros that name the kernels of one text: `visual/display` is `VISUAL_DISPLAY`."""
+def macro_names(shaders: Iterable[str]) -> Mapping[str, str]:
+    """Macros that name the shaders of one text: `visual/display` is `VISUAL_DISPLAY`."""
     names = Identifiers((CHOICE,))
     made = {}
-    for kernel in kernels:
-        name = identifier(kernel.name).upper()
-        made[kernel.name] = names.unique(f"{CHOICE}_{name}" if name.startswith("GL_") else name)
+    for shader in shaders:
+        name = identifier(shader).upper()
+        made[shader] = names.unique(f"{CHOICE}_{name}" if name.startswith("GL_") else name)
     return made
 
 
-def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
-    """One text of several shaders, by their macros. A compiler compiles the `chosen` one unless another is defined. The
-    version is the highest that any of them needs, and shared functions appear once."""
+def text_of(shaders: Mapping[str, Shader], chosen: str, language: Glsl | None = None) -> str:
+    """One text of several shaders in a `language`, by their macros. A compiler compiles the `chosen` one unless another
+    is defined. The version is the highest that any of them needs, and shared functions appear once."""
+    language = language or Glsl()
     parts = {macro: without_functions(shader) for macro, shader in shaders.items()}
     width = max(map(len, shaders))
     lines = [
         max(part[0] for part in parts.values()),
+        *language.precisions,
         f"// {len(shaders)} shaders in one text: {CHOICE} says which of them is compiled.",
         *(
             f"#define {macro:{width}} {at}  // {'compute' if shader.computes else 'fragment'} shader"
@@ -425,10 +445,11 @@ def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
         f"#ifndef {CHOICE}",
         f"#define {CHOICE} {chosen}",
         "#endif",
-        *shared_functions(Glsl(), shaders.values()),
+        *shared_functions(language, shaders.values()),
     ]
     for macro, (_, *part) in parts.items():
-        lines += ["", f"#if {CHOICE} == {macro}", *part, "#endif"]
+        own = [line for line in part if line not in language.precisions]
+        lines += ["", f"#if {CHOICE} == {macro}", *own, "#endif"]
     return "\n".join(lines) + "\n"
 
 

@@ -22,8 +22,8 @@ from weft.ops.spec import OpSpec
 # Unique identifiers for the values of a program, made of their names in the patch.
 
 _LONGEST = 32
-# GLSL reserves names with this prefix.
-_PRIVATE = "gl_"
+# GLSL and WebGL reserve names with these prefixes.
+_PRIVATE = ("gl_", "webgl_")
 _LONGEST_REMARK = 100
 
 
