@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import weft
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ADDITIONS = TEXT.partition("## How to add")[2]
@@ -64,3 +66,9 @@ def test_links_lead_somewhere() -> None:
 
 def test_the_first_line_of_a_test_says_what_it_is_about() -> None:
     assert [path for path in (ROOT / "tests").rglob("test_*.py") if not path.read_text("utf-8").startswith('"""')] == []
+
+
+def test_the_version_is_the_newest_of_the_changelog() -> None:
+    versions = re.findall(r"^## (\S+) - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert versions[0] == weft.__version__
+    assert versions == sorted(versions, key=lambda version: [*map(int, version.split("."))], reverse=True)

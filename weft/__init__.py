@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     B = TypeVar("B", bound="type[Backend]")
 
-__version__ = "0.1.0"
+__version__ = "0.6.0"
 __all__ = ["__version__", "best_backend", "compile", "devices", "register_backend"]
 
 
