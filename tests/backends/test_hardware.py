@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.backends.hardware import Limit, give_way, memory_free, memory_limits, memory_total
+from weft.backends.hardware import Limit, lower_priority, memory_free, memory_limits, memory_total
 
 GB = 1 << 30
 UNLIMITED = 2**63 - 4096
@@ -97,7 +97,7 @@ def test_a_thread_gives_way_to_others_and_to_those_that_give_way_less() -> None:
 
     def work() -> None:
         for _ in range(2):
-            give_way()
+            lower_priority()
             seen.append(priority())
 
     worker = threading.Thread(target=work)

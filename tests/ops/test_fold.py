@@ -1,4 +1,4 @@
-"""What each row means, by examples: known values, and the edges that IEEE-754 and LANGUAGE.md settle."""
+"""What each row means, by examples: known values, and the edges that IEEE-754 and docs/language.md settle."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.support.performance import PATIENCE, Performance
 from weft.errors import WeftError
 from weft.names import SentName
 from weft.runtime.coordinator import TickResult
-from weft.runtime.osc import MOST_ADDRESSES, RATE, NoOscServer, OscAddress, OscSender, OscServer, Outside
+from weft.runtime.osc import MOST_ADDRESSES, RATE, NoOscServer, OscAddress, OscReporter, OscSender, OscServer
 from weft.runtime.parameters import ParameterBank, ParameterSpec
 
 HERE = "127.0.0.1"
@@ -55,7 +55,7 @@ class Listening:
         self.lines: list[str] = []
         self.events: list[dict[str, object]] = []
         self.commands: list[tuple[str, str]] = []
-        outside = Outside(self.lines.append, lambda event, **fields: self.events.append({"event": event, **fields}))
+        outside = OscReporter(self.lines.append, lambda event, **fields: self.events.append({"event": event, **fields}))
         self.server = OscServer(OscAddress(HERE, 0), self.bank, lambda *each: self.commands.append(each), outside)
         self.client = SimpleUDPClient(HERE, self.server.address.port)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -212,7 +212,7 @@ def test_a_pattern_is_no_address(listening: Listening) -> None:
 
 def test_a_server_that_is_closed_frees_its_port(listening: Listening) -> None:
     with pytest.raises(WeftError) as failure:
-        OscServer(listening.server.address, listening.bank, lambda *_: None, Outside())
+        OscServer(listening.server.address, listening.bank, lambda *_: None, OscReporter())
     (problem,) = failure.value.diagnostics
     assert (problem.code, str(listening.server.address) in problem.message) == ("osc-port", True)
     assert "another program has this port" in (problem.hint or "")
@@ -220,12 +220,12 @@ def test_a_server_that_is_closed_frees_its_port(listening: Listening) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind((HERE, free))
     listening.server.close()
-    OscServer(listening.server.address, listening.bank, lambda *_: None, Outside()).close()
+    OscServer(listening.server.address, listening.bank, lambda *_: None, OscReporter()).close()
 
 
 def test_without_a_server_a_patch_that_reads_is_told_how_to_get_one() -> None:
     lines: list[str] = []
-    nothing = NoOscServer(Outside(lines.append))
+    nothing = NoOscServer(OscReporter(lines.append))
     assert (nothing.values([]), lines) == ({}, [])
     for _ in range(2):
         assert nothing.values([SentName("osc", ("/a", 0.0), "v")]) == {}
@@ -286,7 +286,7 @@ def computed(*messages: tuple[str, list[float]]) -> TickResult:
 
 
 def test_a_message_is_sent_when_a_number_changes(receiver: Receiver) -> None:
-    with closing(OscSender(OscAddress(HERE, receiver.port), Outside())) as sender:
+    with closing(OscSender(OscAddress(HERE, receiver.port), OscReporter())) as sender:
         for frame, number in enumerate([1, 1, 2, 2, 1]):
             sender.send(computed(("/a", [number, 0.5]), ("/b.0", [7])), frame / RATE)
         sender.send(computed(("/d", [math.nan, 1e300, -math.inf])), 1)
@@ -299,7 +299,7 @@ def test_a_message_is_sent_when_a_number_changes(receiver: Receiver) -> None:
 @pytest.mark.parametrize("fps", [30.0, 60.0, 61.0, 144.0, 1000.0])
 def test_of_many_frames_so_many_are_sent(receiver: Receiver, fps: float) -> None:
     frames = round(fps)
-    with closing(OscSender(OscAddress(HERE, receiver.port), Outside())) as sender:
+    with closing(OscSender(OscAddress(HERE, receiver.port), OscReporter())) as sender:
         for frame in range(frames):
             sender.send(computed(("/a", [frame])), frame / fps)
         # What came too early is sent when it may be.
@@ -313,7 +313,7 @@ def test_a_receiver_that_comes_later_gets_all_that_holds() -> None:
     lines: list[str] = []
     with closing(Receiver()) as gone:
         port = gone.port
-    with closing(OscSender(OscAddress(HERE, port), Outside(lines.append))) as sender:
+    with closing(OscSender(OscAddress(HERE, port), OscReporter(lines.append))) as sender:
         for tenth in range(30):
             sender.send(computed(("/a", [1]), ("/b", [2])), tenth / 10)
             time.sleep(0.001)
@@ -327,7 +327,7 @@ def test_a_receiver_that_comes_later_gets_all_that_holds() -> None:
 
 def test_a_host_that_is_unknown_is_told_before_anything_plays() -> None:
     with pytest.raises(WeftError) as failure:
-        OscSender(OscAddress("nowhere.invalid", 9001), Outside())
+        OscSender(OscAddress("nowhere.invalid", 9001), OscReporter())
     assert '--osc-send: the host "nowhere.invalid" is not found' in failure.value.diagnostics[0].message
 
 

@@ -310,7 +310,7 @@ _LONGEST_REASON = 200
 
 
 @contextmanager
-def making(what: str) -> Iterator[None]:
+def refusing_failures(what: str) -> Iterator[None]:
     """Turns any exception of a code generator into a RefusedError, since another executor can run the kernel. The
     caller checks its own arguments first."""
     try:

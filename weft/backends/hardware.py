@@ -95,7 +95,7 @@ def _restrict(threads: Iterable[int], cores: Collection[int]) -> None:
 _NICER = 4
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lets other threads of this session run before this one, and before those that it starts. Does nothing where the
     priorities of threads cannot differ."""
     if sys.platform == "linux":

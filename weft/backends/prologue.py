@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Bindable, Coordinator, Env
-from weft.backends.executor import RefusedError, making
+from weft.backends.executor import RefusedError, refusing_failures
 from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
-from weft.codegen.clike.shader import LaunchExtent, LevelExtent, Past, Shader, Source, Uniform
+from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -47,7 +47,7 @@ def prologue_code(kernel: Kernel) -> NativeCode | None:
     if processor is None:
         return None
     try:
-        with making("machine code"):
+        with refusing_failures("machine code"):
             module = emit_prologue(kernel, processor.isa)
         if module is None:
             return None
@@ -194,7 +194,7 @@ def _reader(source: Source) -> _Number:
             return lambda machine, _: machine.launch.pictures[path].shape[axis]
         case Head(slot):
             return lambda machine, finished: int(machine.memory.cell(slot, finished))
-        case Past(slot, plane, k):
+        case PastValue(slot, plane, k):
             return lambda machine, finished: float(
                 machine.memory.ring(slot)[machine.memory.cell(slot, k + finished), plane]
             )

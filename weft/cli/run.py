@@ -39,7 +39,7 @@ from weft.runtime.files import SetList
 from weft.runtime.inputs import Inputs, WallClock
 from weft.runtime.link import LinkPeer
 from weft.runtime.midi import MidiController, MidiSender
-from weft.runtime.osc import NoOscServer, OscAddress, OscSender, OscServer, Outside
+from weft.runtime.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
 from weft.runtime.parameters import ValuesFile
 from weft.runtime.program import Setup
 from weft.runtime.screens.awake import kept_awake
@@ -219,7 +219,7 @@ class _RunOptions:
 
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events, ExitStack() as stack:
             reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
-            outside = Outside(reporter.mention, events.emit)
+            outside = OscReporter(reporter.mention, events.emit)
             sender = OscSender(self.osc_send, outside)
             midi = None if self.no_midi else MidiSender(reporter.mention)
             session = Session(
@@ -243,7 +243,7 @@ class _RunOptions:
             # The port may have been any that is free.
             return replace(self, osc=server.address)._play(session, ahead, server)
 
-    def _osc_server(self, session: Session, outside: Outside) -> OscServer | NoOscServer:
+    def _osc_server(self, session: Session, outside: OscReporter) -> OscServer | NoOscServer:
         if self.osc is None:
             return NoOscServer(outside)
         return OscServer(self.osc, session.inputs.parameters, session.request, outside)

@@ -318,7 +318,7 @@ def is_sound_of_film(call: Call, spec: SourceSpec, outputs: Sequence[Ident]) -> 
     """Whether a film is bound to so many outputs that the last two are its sound."""
     if not spec.media or media_kind(source_text(call, spec).value, spec) is not FILM:
         return False
-    bound, _ = without_size(spec, outputs)
+    bound, _ = split_size(spec, outputs)
     return len(bound) in (5, 6) or (len(bound) == 2 and not {each.name for each in bound} <= set(FILM.outputs))
 
 
@@ -326,7 +326,7 @@ SIZES = ("w", "h")
 """What `load("a.png")::img<r, g, b, w, h>` calls the width and height in pixels. They are no members."""
 
 
-def without_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[Ident], tuple[str, ...]]:
+def split_size(spec: SourceSpec, outputs: Sequence[Ident]) -> tuple[Sequence[Ident], tuple[str, ...]]:
     """The outputs to which a source is bound, and the names of its size, if those are bound at the end."""
     names = tuple(output.name for output in outputs)
     if spec.media and names[-2:] == SIZES and len(names) in (5, 6):  # after r g b, or r g b a

@@ -11,7 +11,7 @@ from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.bodies import Ordinals
 from weft.graph.budget import Budget
-from weft.graph.calls import bindable, bound_planes, check_address, is_sound_of_film, source_shape, without_size
+from weft.graph.calls import bindable, bound_planes, check_address, is_sound_of_film, source_shape, split_size
 from weft.graph.components import components
 from weft.graph.domain import DEFAULTS, OWN, SETTINGS, Environment, ShapeDomain
 from weft.graph.elaborate import Elaborator
@@ -178,7 +178,7 @@ class _NameCollector:
     ) -> None:
         """Binds the outputs of a source, and perhaps its size."""
         shape, over = source_shape(call, spec)
-        outputs, sizes = without_size(spec, outputs)
+        outputs, sizes = split_size(spec, outputs)
         can = bindable(call, spec, shape)
         check_bound(outputs, len(can), f"they are {', '.join(can)}")
         planes = bound_planes(call, spec, shape, outputs)

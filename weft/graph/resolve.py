@@ -11,7 +11,7 @@ from typing import NamedTuple
 from weft.errors import Span, error, steps_of
 from weft.graph.bodies import Ordinals
 from weft.graph.budget import Budget
-from weft.graph.calls import bound_planes, is_heard, sizes_of, source_shape, without_size
+from weft.graph.calls import bound_planes, is_heard, sizes_of, source_shape, split_size
 from weft.graph.groups import GroupLookup
 from weft.graph.lookup import assigned_value, check_bound, check_copies, in_library, no_member
 from weft.graph.patch import Broadcast, Patch
@@ -380,7 +380,7 @@ class Resolver(GroupLookup):
         value = statement.value
         outputs: Sequence[Ident] = statement.outputs
         if (source := self._source_called(value, scope)) is not None:
-            outputs, sizes = without_size(source, outputs)
+            outputs, sizes = split_size(source, outputs)
         names = [o.name for o in outputs]
         if statement.count is not None:
             check_copies(statement, self.patch.spindles)

@@ -38,7 +38,7 @@ _STEADY = frozenset({"const", "number", "uniform"})
 
 
 @dataclass(eq=False)
-class Filling:
+class LiteralAssignment:
     """The constants for the open numbers of one subgraph, from one text to the next."""
 
     pool: Pool

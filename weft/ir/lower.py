@@ -22,7 +22,7 @@ from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, digest, expanded_size, found_below, topological
 )
-from weft.ir.filling import Filling
+from weft.ir.filling import LiteralAssignment
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, is_count, view_of
 from weft.ops import OPS
@@ -103,14 +103,14 @@ class KeptLowering:
     """The result with open numbers, if nothing that it follows from differs."""
     films: FilmNames = field(default_factory=FilmNames)
     """The films that the elaborators have read."""
-    filling: Filling = field(init=False)
+    filling: LiteralAssignment = field(init=False)
     _last: _Last | None = None
     _kept: Set[str] | None = None
     _resolved: Set[str] = frozenset()
     """The names that have been kept, and resolved, in all patches since the elaborators went on."""
 
     def __post_init__(self) -> None:
-        self.filling = Filling(self.pool, self.numbers)
+        self.filling = LiteralAssignment(self.pool, self.numbers)
 
     def retain(
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],

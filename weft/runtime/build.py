@@ -99,7 +99,7 @@ class KeptBuild:
 
     def __init__(self) -> None:
         self._texts: dict[str, EditedText] = {}
-        self.opening = Opening()
+        self.opening = OpensMedia()
         self._mentions = Mentions()
         self._numbers = Numbers()
         self._read: set[_Core] = set()
@@ -584,7 +584,7 @@ def _line(span: Span) -> tuple[str, int]:
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:[#\w]+[ \t]+)?|::\s*)(\w+)", re.MULTILINE)
 
 
-class Opening(dict[Statement, bool]):
+class OpensMedia(dict[Statement, bool]):
     """Whether statements may open pictures or sounds, by the words in their texts."""
 
     def __missing__(self, statement: Statement) -> bool:
@@ -605,12 +605,12 @@ class NamedMedia(NamedTuple):
 
 
 def check_media(
-    program: Program, report: Report, reach: Reach, probe: Probe | None = None, opening: Opening | None = None
+    program: Program, report: Report, reach: Reach, probe: Probe | None = None, opening: OpensMedia | None = None
 ) -> dict[str, NamedMedia]:
     """The pictures and sounds that a program names. Those that are out of `reach`, or that cannot be read, are reported
     as errors. What is known of statements is in `opening`."""
     found: dict[str, NamedMedia] = {}
-    opening = Opening() if opening is None else opening
+    opening = OpensMedia() if opening is None else opening
     opened = _opened()
     for statement in [each for each in program.statements if opening[each]]:
         for node in walk_statement(statement):

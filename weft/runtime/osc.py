@@ -66,7 +66,7 @@ class OscAddress(NamedTuple):
 
 
 @dataclass
-class Outside:
+class OscReporter:
     """What a server and a sender report to: `mention` shows a line to the performer, `emit` writes an event. Both are
     called from any thread. Each line is shown once, and of each kind only the first few."""
 
@@ -160,15 +160,16 @@ class OscServer:
     sources = frozenset({SOURCE})
 
     def __init__(
-        self, address: OscAddress, parameters: ParameterBank, on_command: Callable[[str, str], None], outside: Outside
-    ) -> None:
+        self, address: OscAddress, parameters: ParameterBank, on_command: Callable[[str, str], None],
+        reporter: OscReporter,
+    ) -> None:  # fmt: skip
         """Opens the port; port 0 is any that is free. Nothing is received before `start`. `on_command` is called by
         another thread, with the name of a command and its argument. Raises WeftError (`osc-port`)."""
         self._socket = _bound(address)
         self.address = OscAddress(address.host, self._socket.getsockname()[1])
         self._parameters = parameters
         self._on_command = on_command
-        self._outside = outside
+        self._reporter = reporter
         self._lock = threading.Lock()
         self._known: dict[str, dict[int, _Received]] = {}
         """What came, by address, the address that was heard last at the end; and by the place in a message."""
@@ -242,7 +243,7 @@ class OscServer:
             return
         if self._counts:
             counted = {kind: self._counts[kind] for kind in ("messages", "malformed", "dropped")}
-            self._outside.emit("osc", **counted, addresses=self._new)
+            self._reporter.emit("osc", **counted, addresses=self._new)
         self._reported, self._counts, self._new = now, Counter(), []
 
     # --- the thread ---
@@ -266,7 +267,7 @@ class OscServer:
             return
         except OSError as failure:
             if not self._closing:
-                self._outside.tell("about the port", f"nothing was received: {failure.strerror}")
+                self._reporter.tell("about the port", f"nothing was received: {failure.strerror}")
                 time.sleep(_GLANCE)
             return
         self._count_dropped(extra)
@@ -289,7 +290,7 @@ class OscServer:
     def _malformed(self, failure: MalformedPacketError) -> None:
         with self._lock:
             self._counts["malformed"] += 1
-        self._outside.tell("that cannot be read", f"a packet cannot be read and is left out: {failure}")
+        self._reporter.tell("that cannot be read", f"a packet cannot be read and is left out: {failure}")
 
     def _count_dropped(self, extra: Iterable[tuple[int, int, bytes]]) -> None:
         for level, kind, data in extra:
@@ -299,16 +300,16 @@ class OscServer:
                     with self._lock:
                         self._counts["dropped"] += (total - self._dropped) % (1 << 32)
                     self._dropped = total
-                    self._outside.tell("about too many", "more comes than can be read; some of it is dropped")
+                    self._reporter.tell("about too many", "more comes than can be read; some of it is dropped")
 
     def _postpone(self, due: float, data: bytes) -> None:
         if due > time.time() + _LATE_CLOCK:
-            self._outside.tell("about clocks", f"a bundle waits for its time, more than {_LATE_CLOCK:.0f} s from now; "
+            self._reporter.tell("about clocks", f"a bundle waits for its time, more than {_LATE_CLOCK:.0f} s from now; "
                                "do the clocks of both machines agree?")  # fmt: skip
         if len(self._waiting) >= _MOST_WAITING or self._waiting_bytes + len(data) > _MOST_BYTES:
             with self._lock:
                 self._counts["dropped"] += 1
-            self._outside.tell("about bundles", "too many bundles wait for their time; further ones are dropped")
+            self._reporter.tell("about bundles", "too many bundles wait for their time; further ones are dropped")
             return
         self._waiting_bytes += len(data)
         heapq.heappush(self._waiting, (due, next(self._order), data))
@@ -335,7 +336,7 @@ class OscServer:
             if is_readable:
                 self._keep(address, numbers, arguments)
         if not is_readable:
-            self._outside.tell("about addresses", f"{_shown(address)} is no address that a patch can read, or a "
+            self._reporter.tell("about addresses", f"{_shown(address)} is no address that a patch can read, or a "
                                "pattern, and is left out")  # fmt: skip
         elif address.startswith(PARAMETERS):
             self._set_parameters(address[len(PARAMETERS) :], numbers)
@@ -347,7 +348,7 @@ class OscServer:
         for each in arguments:
             if not (isinstance(each, float) and math.isfinite(each)):
                 what = "a text" if isinstance(each, str) else "not a number" if each is None else str(each)
-                self._outside.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
+                self._reporter.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
 
     def _keep(self, address: str, numbers: list[float | None], arguments: tuple[Argument, ...]) -> None:
         """Keeps numbers for those that read them, now or later."""
@@ -385,31 +386,31 @@ class OscServer:
                 there = f"its outputs are {', '.join(spec.outputs)}"
             else:
                 there = f"there are {there}" if self._named[1] else "the patch has none"
-            self._outside.tell("about unknown parameters", f"there is no parameter {_shown(path)}; {there}")
+            self._reporter.tell("about unknown parameters", f"there is no parameter {_shown(path)}; {there}")
             return
         if len(numbers) > len(inputs):
-            self._outside.tell("about parameters", f"{PARAMETERS}{path} takes {len(inputs)} of {len(numbers)} numbers")
+            self._reporter.tell("about parameters", f"{PARAMETERS}{path} takes {len(inputs)} of {len(numbers)} numbers")
         for each, number in zip(inputs, numbers, strict=False):
             if number is None:
                 continue
             with suppress(KeyError):  # a save has just removed it
                 self._parameters.set(each, number)
             if not spec.low <= number <= spec.high:
-                self._outside.tell("about ranges", f"{PARAMETERS}{path} runs from {spec.low:g} to {spec.high:g}; "
-                                   "what lies outside is moved there")  # fmt: skip
+                self._reporter.tell("about ranges", f"{PARAMETERS}{path} runs from {spec.low:g} to {spec.high:g}; "
+                                    "what lies outside is moved there")  # fmt: skip
 
     def _command(self, name: str, arguments: tuple[Argument, ...]) -> None:
         """Executes a command, unless its argument is 0, which a button sends when it is released."""
         if name not in COMMAND_NAMES:
             known = " ".join(f"{COMMANDS}{each}" for each in COMMAND_NAMES)
-            self._outside.tell("about unknown commands", f"there is no {_shown(COMMANDS + name)}; there are {known}")
+            self._reporter.tell("about unknown commands", f"there is no {_shown(COMMANDS + name)}; there are {known}")
             return
         argument = arguments[0] if arguments else None
         if name == "number":
             self._on_command(name, " ".join(map(str, arguments)))
             return
         if name == "load" and not isinstance(argument, str):
-            self._outside.tell("about unknown commands", f"{COMMANDS}load needs the name of a patch, as text")
+            self._reporter.tell("about unknown commands", f"{COMMANDS}load needs the name of a patch, as text")
         elif argument != 0:
             self._on_command(name, argument if isinstance(argument, str) else "")
 
@@ -503,8 +504,8 @@ class NoOscServer:
     sources = frozenset({SOURCE})
     address = None
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, reporter: OscReporter) -> None:
+        self._reporter = reporter
 
     def start(self) -> None:
         """There is nothing to receive."""
@@ -512,8 +513,8 @@ class NoOscServer:
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
         """No numbers. If any are wanted, the performer is told how to get them, once."""
         if any(True for _ in wanted):
-            self._outside.tell("about the port", "the patch reads osc(…), but nothing listens; weft run with --osc 9000"
-                               " does, at port 9000")  # fmt: skip
+            words = "the patch reads osc(…), but nothing listens; weft run with --osc 9000 does, at port 9000"
+            self._reporter.tell("about the port", words)
         return {}
 
     def close(self) -> None:
@@ -540,11 +541,11 @@ class OscSender:
     """Sends what `osc_send` computes: a message for each statement when one of its numbers has changed, at most `RATE`
     a second. A change that comes too early is sent as soon as it may. It never waits."""
 
-    def __init__(self, address: OscAddress, outside: Outside) -> None:
+    def __init__(self, address: OscAddress, reporter: OscReporter) -> None:
         """Looks up the host, which may take a while; the socket is opened when there is something to send. Raises
         WeftError (`osc-host`)."""
         self.address = address
-        self._outside = outside
+        self._reporter = reporter
         self._family, self._place = _looked_up(address, "--osc-send")
         self._socket: socket.socket | None = None
         self._sent: dict[str, _Sent] = {}
@@ -602,7 +603,7 @@ class OscSender:
 
     def _lost(self, number: int | None, now: float) -> None:
         reason = "nothing listens there" if number == errno.ECONNREFUSED else os.strerror(number or 0)
-        self._outside.tell("about osc_send", f"what osc_send sends does not reach {self.address}: {reason}; "
+        self._reporter.tell("about osc_send", f"what osc_send sends does not reach {self.address}: {reason}; "
                            "--osc-send HOST:PORT sends it elsewhere")  # fmt: skip
         if self._again is None:
             self._again = now + _AGAIN

@@ -25,7 +25,7 @@ from weft.errors import Diagnostic, WeftError, fault, visible
 from weft.names import outlet_of, shown
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.worker import Afterthought, CompileWorker, Finished, LoadResult
+from weft.runtime.compiling.worker import CompileWorker, Finished, LateWarnings, LoadResult
 from weft.runtime.coordinator import Sender, pictures_of
 from weft.runtime.events import FrameStats, MemoryReports, Reporter, Screenshots
 from weft.runtime.fallback import settle
@@ -125,7 +125,7 @@ class Session:
         """The last result of a text that was refused."""
         self._previous: LoadResult | None = None
         """The result of the program to go back to."""
-        self._afterthought: Afterthought | None = None
+        self._afterthought: LateWarnings | None = None
         """What was found about a program after its trial, until it plays and that is reported."""
         self._is_new = False
         """Whether that program has not drawn a frame yet."""

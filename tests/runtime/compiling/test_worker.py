@@ -24,8 +24,8 @@ from weft.backends.hardware import cores
 from weft.child import BEAT, Child
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.process import CompileProcess, CompilerDiedError, Tried
-from weft.runtime.compiling.worker import CompileWorker, Patience
+from weft.runtime.compiling.process import CompileProcess, CompilerDiedError, TrialReport
+from weft.runtime.compiling.worker import CompileWorker, PreemptionPolicy
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, Programs, Setup
 
@@ -151,7 +151,7 @@ def test_it_is_said_that_a_save_takes_long_and_the_next_one_finds_the_same_proce
 
 
 def test_what_a_text_may_cost_grows_with_each_that_is_given_up() -> None:
-    patience = Patience()
+    patience = PreemptionPolicy()
     assert patience.runs_out(None), "nothing is lost of a text that has not begun"
     given_up = [patience.runs_out(spent) for spent in (0.4, 0.6, 0.6, 1.9, 2.1, 2.1, 7.9, 8.1)]
     assert given_up == [False, True, False, False, True, False, False, True]
@@ -160,7 +160,7 @@ def test_what_a_text_may_cost_grows_with_each_that_is_given_up() -> None:
 
 
 def test_a_text_that_is_nearly_done_is_not_given_up() -> None:
-    patience = Patience()
+    patience = PreemptionPolicy()
     for spent in (3.0, 0.1, 3.2, 2.9, 9.0):
         patience.finished(spent)
     assert not any(patience.runs_out(spent) for spent in (1.6, 3.0, 5.9))
@@ -350,7 +350,7 @@ def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> No
         text = large.replace("x = 0.5", f"x = 0.{number}")
         process.ask(Saved(text.encode(), 0.0), Moment())
         found = process.answer(CompileResult, lambda: False)
-        assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
+        assert process.answer(TrialReport, lambda: False) == TrialReport((), is_heard=False)
         assert found is not None
         assert found.compiled is not None
         alone = Compiler.of(Setup(str(patch), "cpu")).compile(Saved(text.encode(), 0.0))
@@ -380,7 +380,7 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         process.ask(Saved(texts[1], 0.0), Moment())
         process.ask(Saved(texts[2], 0.0), Moment())
         third = process.answer(CompileResult, lambda: False)
-        assert process.answer(Tried, lambda: False) == Tried((), is_heard=False)
+        assert process.answer(TrialReport, lambda: False) == TrialReport((), is_heard=False)
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
         assert third is not None
         assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]
@@ -475,11 +475,11 @@ def test_it_is_said_of_the_first_text_too(patch: Path) -> None:
 def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(patch: Path) -> None:
     process = CompileProcess(Setup(str(patch)))
 
-    def asked(text: str) -> tuple[int, Tried | None]:
+    def asked(text: str) -> tuple[int, TrialReport | None]:
         number = process.ask(Saved(text.encode(), 0.0), Moment())
         made = process.answer(CompileResult, lambda: False)
         assert made is not None
-        return number, None if made.compiled is None else process.answer(Tried, lambda: False)
+        return number, None if made.compiled is None else process.answer(TrialReport, lambda: False)
 
     def heard() -> list[str]:
         deadline = time.monotonic() + PATIENCE
@@ -490,7 +490,7 @@ def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(pat
 
     try:
         plays, tried = asked(STEADY)
-        assert tried == Tried((), is_heard=True)
+        assert tried == TrialReport((), is_heard=True)
         broken, tried = asked("display(")
         assert tried is None
         dark, tried = asked(f"{WAVE}display(0 / 0)\n")
@@ -504,7 +504,7 @@ def test_a_mistake_that_is_saved_in_the_meantime_does_not_hide_what_is_heard(pat
         last, _ = asked(WAVE)
         assert process.listens_to(last)
         assert heard() == []
-        assert asked(f"{WAVE}display(me@x)\n")[1] == Tried((), is_heard=False)
+        assert asked(f"{WAVE}display(me@x)\n")[1] == TrialReport((), is_heard=False)
     finally:
         process.end()
 

@@ -177,7 +177,7 @@ def test_a_failure_is_silent_and_told_once_for_each_program(loader: Stage) -> No
         assert failure is not None
         assert "no such number" in what_failed(failure).message
         assert loader.blocks.failure is None
-        loader.blocks.forgive()
+        loader.blocks.reset_failure()
     loader.ones.failure = None
     assert loader.block().any()
     assert len(loader.ones.times) == 5

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.backends.executor import (
     NOTHING, BandPool, Executable, Executor, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
-    making, translate_stages
+    refusing_failures, translate_stages
 )
 from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture, level
 from weft.backends.native.llvm import (
@@ -261,7 +261,7 @@ class NativeExecutor:
         RefusedError."""
         how = self.plan(kernel)
         if how.first is Form.LIST:
-            with making("list of calls"):
+            with refusing_failures("list of calls"):
                 found = self._list(kernel, packed)
             if found is not None:
                 return found
@@ -346,7 +346,7 @@ class NativeExecutor:
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
         lanes = 1 if narrow else self._lanes or self._usual_lanes(kernel, tier)
-        with making("machine code"):
+        with refusing_failures("machine code"):
             if domain_of(kernel) is KernelDomain.SOUND:
                 return emit_series(kernel, isa, lanes)
             # The first tier has to compile quickly: its prologue is left to the interpreter.

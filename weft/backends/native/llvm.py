@@ -160,7 +160,7 @@ class BegunCode:
 
 @functools.cache
 def _aside() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "weft-llvm", hardware.give_way)
+    return ThreadPoolExecutor(1, "weft-llvm", hardware.lower_priority)
 
 
 def _code_to_call(text: str, processor: Processor, level: int, names: tuple[str, ...]) -> bytes:

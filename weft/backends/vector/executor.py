@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages, making,
-    translate_stages
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
+    refusing_failures, translate_stages
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
@@ -428,7 +428,7 @@ class VectorExecutor:
         if _one_by_one(kernel):
             series: Series | None = None
             try:
-                with making("rows"):
+                with refusing_failures("rows"):
                     series = series_of(kernel)
             except RefusedError as failure:
                 self.refuse(kernel, str(failure))
@@ -539,7 +539,7 @@ def _translate(kernel: Kernel, packed: bool) -> Code:
             program.emit(store_plane, HERE, number, value)
             program.release(value)
 
-    with making("numpy code"):
+    with refusing_failures("numpy code"):
         element = translate(kernel, Rate.ELEMENT, finish=finish)
         wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
         kept = frozenset(number for number in wanted if isinstance(number, int))

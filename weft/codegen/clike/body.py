@@ -17,7 +17,7 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.numbers import NEAR, NumberedKernel
 from weft.codegen.clike.plan import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -35,7 +35,7 @@ def write_state(w: ShaderWriter, node: Node) -> ExpressionText:
         return ExpressionText(w.language.own(w.parts, image_of(w, slot), slot, _index(w, slot, node)))
     (k,) = node.args
     if k.op == "const":
-        past = Past(slot.key, node.attr.plane, _ticks(k.attr, slot))
+        past = PastValue(slot.key, node.attr.plane, _ticks(k.attr, slot))
         return ExpressionText(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "float", slot.key))
     bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
     return ExpressionText(w.language.remembered(w.parts, bound, _index(w, slot, node)))

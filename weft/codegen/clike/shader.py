@@ -36,7 +36,7 @@ class LevelExtent(NamedTuple):
     extent: LaunchExtent
 
 
-class Past(NamedTuple):
+class PastValue(NamedTuple):
     """The value k ticks ago of a slot that is one number a plane."""
 
     slot: str
@@ -44,7 +44,7 @@ class Past(NamedTuple):
     k: int
 
 
-Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | Past | PictureWord
+Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | PastValue | PictureWord
 
 
 @dataclass(frozen=True, slots=True)

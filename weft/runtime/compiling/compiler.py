@@ -318,7 +318,7 @@ class _SoundTrial:
         return (Diagnostic.of("steady-sound", words, place, "subtract its constant part"),)
 
 
-def _substance(compiled: CompiledProgram) -> object:
+def _verdict_key(compiled: CompiledProgram) -> object:
     """What the verdict on a program depends on, but for the moment of the trial."""
     return tuple(unit.hash for unit in compiled.units), compiled.settings, compiled.inputs, compiled.sizes
 
@@ -558,7 +558,7 @@ class Compiler:
         passed is not tried out again, nor listened to if there was nothing to say about it."""
         if (compiled := made.compiled) is None:
             return Verdict(())
-        program, sound, streams = _substance(compiled), _sound_of(compiled), bool(compiled.streaming.units)
+        program, sound, streams = _verdict_key(compiled), _sound_of(compiled), bool(compiled.streaming.units)
         is_tried = sound is not None and sound == self._tried
         if program == self._passed and (is_tried or not streams):
             play = partial(_SoundTrial, compiled, replace(self.loader, rehearses=True), moment)

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import FrameType
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from weft.backends.hardware import cores, current_core, give_way, keep_off, threads_of
+from weft.backends.hardware import cores, current_core, keep_off, lower_priority, threads_of
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
 from weft.codes.spec import InternalError
@@ -90,7 +90,7 @@ class OptimizeResult:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialReport:
     """The verdict of a trial: the problems that it found, and whether the sound will be listened to."""
 
     problems: tuple[Diagnostic, ...]
@@ -98,7 +98,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ListeningReport:
     """What is to be said about the sound of a program that has passed its trial."""
 
     problems: tuple[Diagnostic, ...]
@@ -108,7 +108,7 @@ T = TypeVar("T")
 Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
 """None: the answer to the last request is not needed any more, unless it is on its way."""
 
-Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | Tried | Heard
+Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | TrialReport | ListeningReport
 """An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program (in a
 `Parcel`), the verdict of its trial, better code, or what was heard in a pause."""
 
@@ -131,7 +131,7 @@ class CompileProcess:
         """The number of the last request whose bridged units are ready on their devices. For any thread."""
         self._listens_to: int | None = None
         """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
-        self._heard: Heard | None = None
+        self._heard: ListeningReport | None = None
         """What was heard of it."""
         self._began: float | None = None
         self._is_new = True
@@ -252,7 +252,7 @@ class CompileProcess:
         been asked for that yet."""
         return number == self._listens_to
 
-    def heard(self) -> Heard | None:
+    def heard(self) -> ListeningReport | None:
         """What was heard of the program that it listens to, given once; None if that is not known yet. Does not wait.
         Raises CompilerDiedError."""
         with self._receiving():
@@ -269,10 +269,10 @@ class CompileProcess:
         if isinstance(content, Parcel):
             # Also if it is not waited for any more: later ones are sent without what is in it.
             content = self._unpacker.unpack(content)
-        if isinstance(content, Heard):
+        if isinstance(content, ListeningReport):
             self._heard = content if self.listens_to(number) else self._heard
             return None
-        if isinstance(content, Tried) and passes(content.problems):
+        if isinstance(content, TrialReport) and passes(content.problems):
             self._listens_to, self._heard = number if content.is_heard else None, None
         return cast(Content, content) if number == self._number else None
 
@@ -357,7 +357,7 @@ class _Abandoned(BaseException):
 
 def main(descriptor: str, lifeline: str) -> None:
     """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
-    give_way()  # to the picture, which waits for nothing here
+    lower_priority()  # to the picture, which waits for nothing here
     cores()  # are found out before the player keeps this process off one of them
     with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
         _CompileServer(player, Pulse(int(lifeline))).serve()
@@ -490,11 +490,11 @@ class _CompileServer:
 
     def _listen(self, number: int, listening: Listening) -> None:
         """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""
-        heard = Heard(())
+        heard = ListeningReport(())
         try:
             # A sound that fails says so where it is played.
             with suppress(Exception):
-                heard = Heard(self._made(listening))
+                heard = ListeningReport(self._made(listening))
         except _Abandoned:
             return
         self._unheard = None
@@ -536,7 +536,7 @@ class _CompileServer:
         """Sends the verdict on a program. If that may play, the sound of the one before need not be listened to."""
         if passes(verdict.problems):
             self._unheard = None if verdict.listening is None else (number, verdict.listening)
-        self._player.send((number, Tried(verdict.problems, verdict.listening is not None)))
+        self._player.send((number, TrialReport(verdict.problems, verdict.listening is not None)))
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         """Raises _Abandoned if a message has arrived: here, it can only say that."""

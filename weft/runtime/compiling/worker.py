@@ -20,7 +20,7 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import SETTLED, CompileResult, Saved, passes
-from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, OptimizeResult, Tried
+from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, OptimizeResult, TrialReport
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
@@ -77,7 +77,7 @@ class Improvement:
 
 
 @dataclass(frozen=True)
-class Afterthought:
+class LateWarnings:
     """Warnings about a saved text that were found after its program could play."""
 
     saved: Saved
@@ -90,7 +90,7 @@ class Finished:
     its process, of which a line says why."""
 
     results: list[LoadResult] = field(default_factory=list)
-    afterthoughts: list[Afterthought] = field(default_factory=list)
+    afterthoughts: list[LateWarnings] = field(default_factory=list)
     improvements: list[Improvement] = field(default_factory=list)
     restarts: list[str] = field(default_factory=list)
 
@@ -153,7 +153,7 @@ def _key(saved: Saved) -> tuple[object, ...]:
     return saved.name, saved.data, saved.room
 
 
-class Patience:
+class PreemptionPolicy:
     """How much a text may cost before another one takes its place, in processor seconds, which do not depend on other
     work of the machine."""
 
@@ -268,7 +268,7 @@ class CompileWorker:
         self._change: Setup | None = None
         self._ended = False
         self._has_process_ended = False
-        self._patience = Patience()
+        self._patience = PreemptionPolicy()
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
 
     def start(self, ahead: Child | None = None) -> None:
@@ -507,7 +507,7 @@ class CompileWorker:
         unheard.remembered.add(unheard.saved, replace(made, diagnostics=(*made.diagnostics, *heard.problems)))
         if heard.problems:
             with self._condition:
-                self._finished.afterthoughts.append(Afterthought(unheard.saved, heard.problems))
+                self._finished.afterthoughts.append(LateWarnings(unheard.saved, heard.problems))
             self._wake.set()
 
     def _look_ahead(self) -> None:
@@ -524,7 +524,7 @@ class CompileWorker:
         try:
             number = self._process.ask(replace(saved, is_ahead=True), self._moment)
             made = self._process.answer(CompileResult, give_up)
-            tried = None if made is None or made.compiled is None else self._process.answer(Tried, give_up)
+            tried = None if made is None or made.compiled is None else self._process.answer(TrialReport, give_up)
         except CompilerDiedError as failure:
             self._refused_ahead = _key(saved)
             self._replace(str(failure))
@@ -561,7 +561,7 @@ class CompileWorker:
         if made.compiled is None:
             return outcome
         # It was tried out there while it was loaded here.
-        tried = self._process.answer(Tried, give_up)
+        tried = self._process.answer(TrialReport, give_up)
         if tried is None:
             return None
         self._patience.finished(self._process.spent)

@@ -96,20 +96,20 @@ def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floa
 _HALF_LIFE = 2048
 
 
-class Likeness(NamedTuple):
+class Correlation(NamedTuple):
     """The recent similarity of two sounds: the sums of their squares, and of their products."""
 
     leaving: float = 0.0
     entering: float = 0.0
     common: float = 0.0
 
-    def with_more(self, leaving: Floats, entering: Floats) -> Likeness:
-        """The likeness after another section of both, which have one shape."""
+    def with_more(self, leaving: Floats, entering: Floats) -> Correlation:
+        """The correlation after another section of both, which have one shape."""
         sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
         if not all(map(math.isfinite, sums)):
             return self
         kept = 0.5 ** (leaving.shape[-1] / _HALF_LIFE)
-        return Likeness(*(kept * before + more for before, more in zip(self, sums, strict=True)))
+        return Correlation(*(kept * before + more for before, more in zip(self, sums, strict=True)))
 
     def compensation(self, cosine: Floats, sine: Floats) -> Floats:
         """The factor that keeps the total power from rising where one sound has this cosine as its gain and the other
@@ -132,7 +132,7 @@ class VoiceFade:
         self._wanted = frozenset(wanted)
         self._start = {**dict.fromkeys(self._wanted, 0.0), **gains}
         self._ending = frozenset(ending)
-        self._likeness = Likeness()
+        self._correlation = Correlation()
 
     @property
     def is_over(self) -> bool:
@@ -148,7 +148,7 @@ class VoiceFade:
         if self.is_over:
             return dict.fromkeys(self._wanted, 1.0)
         cosine, sine = _circle(np.array([self._done / self._samples]))
-        compensation = self._likeness.compensation(cosine, sine)
+        compensation = self._correlation.compensation(cosine, sine)
         return {v: float((self._gains(v, cosine, sine, compensation) * np.ones(1))[0]) for v in self._start}
 
     def mix(self, sounds: Mapping[Hashable, Floats], total: Floats) -> None:
@@ -180,7 +180,7 @@ class VoiceFade:
 
     def _compensation(self, moving: Mapping[Hashable, Floats], cosine: Floats, sine: Floats) -> Floats:
         """Measures a section of the voices that come and go. Returns their compensation, which moves from the value
-        for the previous likeness to that for the new one, so that it does not jump."""
+        for the previous correlation to that for the new one, so that it does not jump."""
         shape = next(iter(moving.values())).shape
         leaving, entering = np.zeros(shape), np.zeros(shape)
         for voice, sound in moving.items():
@@ -188,8 +188,8 @@ class VoiceFade:
                 entering += sound
             start = self._start[voice]
             leaving += sound * (start * _ending(shape[-1]) if voice in self._ending else start)
-        before, self._likeness = self._likeness, self._likeness.with_more(leaving, entering)
-        now = self._likeness.compensation(cosine, sine)
+        before, self._correlation = self._correlation, self._correlation.with_more(leaving, entering)
+        now = self._correlation.compensation(cosine, sine)
         if self._done == 0:
             return now
         previous = before.compensation(cosine, sine)
@@ -274,7 +274,7 @@ class ControlSmoother:
 # --- fallbacks for sounds whose device fails ----------------------------------------------------------------------
 
 
-class Rescue:
+class SoundFallback:
     """Runs the subgraphs of sounds, or their stand-ins on other devices, which take over within the same block."""
 
     def __init__(self) -> None:
@@ -423,7 +423,7 @@ class Mixer:
         self._programs: list[ScheduledProgram] = []
         """The audible programs, of which the last one plays."""
         self._fade = VoiceFade(0, {}, ())
-        self._rescue = Rescue()
+        self._fallback = SoundFallback()
         self._suspended = SuspendedState()
         self.levels: Levels | None = None
         """Statistics that are collected, if any."""
@@ -480,7 +480,7 @@ class Mixer:
     def begin_again(self) -> None:
         """Begins what is not finite again of what the audible programs remember. Called between two blocks."""
         for entry in self._programs:
-            begin_again(self._rescue.acting(entry.loaded))
+            begin_again(self._fallback.acting(entry.loaded))
         self._reported.clear()
 
     def take_lost(self) -> Iterator[tuple[str, float]]:
@@ -500,11 +500,11 @@ class Mixer:
         # Sums may be infinite, or too large for single precision.
         with np.errstate(over="ignore", invalid="ignore"):
             if cut:
-                self._stretch(out[:cut], first, len(out))
+                self._render_section(out[:cut], first, len(out))
             if entry is not None and cut < len(out):
                 self._next = None
                 self._change_to(entry)
-                self._stretch(out[cut:], first + cut, len(out) - cut)
+                self._render_section(out[cut:], first + cut, len(out) - cut)
         for playing in self._programs[-1:]:
             for listener in playing.listeners.values():
                 row = playing.rows.get(listener.heard.strand)
@@ -512,14 +512,14 @@ class Mixer:
                     listener.hear(self._rings[row], first, first + len(out))
 
     def _change_to(self, entry: ScheduledProgram) -> None:
-        entering, file = self._rescue.acting(entry.loaded), entry.loaded.compiled.file
+        entering, file = self._fallback.acting(entry.loaded), entry.loaded.compiled.file
         before = self._audible(file)
         for leaving in self._programs[-1:]:
             if leaving is not before:
                 self._leave(leaving, entry)
         if before is not None:
             # The previous program goes on too, until it has faded out.
-            leaving_parts = self._rescue.acting(before.loaded)
+            leaving_parts = self._fallback.acting(before.loaded)
             hand_over(entering, leaving_parts, copy=True)
             begin_changed_again(entering, leaving_parts)
             self._suspended.forget(file)
@@ -528,7 +528,7 @@ class Mixer:
         gains = self._fade.now()
         self._reported.clear()
         self._programs.append(entry)
-        self._rescue.keep([part for other in self._programs for part in other.loaded.runner.parts])
+        self._fallback.keep([part for other in self._programs for part in other.loaded.runner.parts])
         stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.loaded.runner.parts}
         new = map(_voice, entry.loaded.runner.parts)
         self._fade = VoiceFade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
@@ -541,12 +541,12 @@ class Mixer:
     def _leave(self, leaving: ScheduledProgram, entry: ScheduledProgram) -> None:
         """Keeps the state of a patch that another one takes over from. What the names of its parameters mean is now for
         the other to say."""
-        self._suspended.suspend(leaving.loaded.compiled.file, self._rescue.acting(leaving.loaded))
+        self._suspended.suspend(leaving.loaded.compiled.file, self._fallback.acting(leaving.loaded))
         held = {name: self._smoother.now(name) for name in leaving.loaded.compiled.starts}
         self._programs[-1] = replace(leaving, held={name: now for name, now in held.items() if now is not None})
         self._smoother.forget(entry.loaded.compiled.starts)
 
-    def _stretch(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
+    def _render_section(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
         """Renders a section in which no program enters, where `left` samples remain of the block."""
         if self._fade.is_over:
             del self._programs[:-1]
@@ -588,7 +588,7 @@ class Mixer:
                 if voice not in audible:
                     continue
                 if voice not in values:
-                    values[voice] = self._rescue.values(entry.loader, entry.loaded, part, env)
+                    values[voice] = self._fallback.values(entry.loader, entry.loaded, part, env)
                     sounds[voice] = self._sum(part, values[voice], first)
                     if entry is self._programs[-1] and not math.isfinite(values[voice].sum()):
                         self._look_for_lost(part, first)

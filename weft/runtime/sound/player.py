@@ -299,7 +299,7 @@ class Stream(SoundProcess):
         self._changes_at: float | None = None
         """When the waiting program takes over, in seconds of the performance."""
 
-    def suit(self, rate: int, channels: int) -> None:
+    def adapt_to(self, rate: int, channels: int) -> None:
         """Changes the rate and the number of channels, before any program was sent."""
         self.options = replace(self.options, rate=rate, channels=channels)
         self._recent = self._recent_samples()
@@ -352,7 +352,7 @@ class Stream(SoundProcess):
         if self._has_failed or self._changes_at is not None or latest.held or play.held:
             return False
         # Files may have changed.
-        return not play.decoded and _essence(play) == _essence(latest)
+        return not play.decoded and _sounding_key(play) == _sounding_key(latest)
 
     def release(self, fade: float, at: float | None) -> None:
         """Plays the held program from `at` on."""
@@ -408,7 +408,7 @@ class Stream(SoundProcess):
         threading.Thread(target=self.close, name="weft-sound-close", daemon=True).start()
 
 
-def _essence(play: Play) -> tuple[object, ...]:
+def _sounding_key(play: Play) -> tuple[object, ...]:
     """What decides how a program sounds, but for the values of its inputs."""
     compiled = play.compiled
     units = [(unit.hash, unit.subgraph) for unit in compiled.units]
@@ -550,7 +550,7 @@ class Sound:
             self._give_up_opening()
             self._open(compiled, given).entry = (fade, at)
         else:
-            self._stream.suit(*self._needs(compiled))
+            self._stream.adapt_to(*self._needs(compiled))
             return self.enter(compiled, fade, given, at, again)
         return self._count
 

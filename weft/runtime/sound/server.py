@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.backends.hardware import give_way
+from weft.backends.hardware import lower_priority
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.parcels import Parcel, Unpacker
@@ -126,7 +126,7 @@ class Blocks:
         """Records that there is no stream any more."""
         self._memory.write(self._figures._replace(state=SoundState.LOST, load=0.0))
 
-    def forgive(self) -> None:
+    def reset_failure(self) -> None:
         """Lets the renderer fail again, as it has another program to play."""
         self._has_failed = False
 
@@ -374,7 +374,7 @@ class SoundServer:
         except Exception as failure:
             self._send_failure(failure)
         self._pulse.beat()
-        self._blocks.forgive()
+        self._blocks.reset_failure()
 
     def _send_failure(self, failure: Exception) -> None:
         number = failure.number if isinstance(failure, ProgramFailure) else 0
@@ -536,7 +536,7 @@ def _calmly() -> Iterator[None]:
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         os.setpriority(os.PRIO_PROCESS, thread, 0)
-        give_way()
+        lower_priority()
     try:
         yield
     finally:
