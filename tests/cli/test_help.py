@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from weft.cli import COMMANDS, main
-from weft.cli.help import KINDS, _of_library, all_names, all_topics, find
+from weft.cli.help import KINDS, _of_library, all_names, all_topics, find, library_docs
 from weft.contexts import ContextTable, context_table
 from weft.errors import Report, Source
-from weft.graph.bodies import library_docs
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY

@@ -14,10 +14,10 @@ from tests.support.sound import steps
 from tests.support.together import all_but
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.cli.help import library_docs
 from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.graph.bodies import library_docs
 from weft.ops import BUILTINS, CONSTANTS, STATE
 from weft.runtime.build import Build, build
 from weft.runtime.offline import Offline

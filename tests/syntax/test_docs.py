@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from weft.cli.help import spindle_docs
 from weft.errors import Source
-from weft.graph.bodies import spindle_docs
 from weft.syntax.docs import first_sentence, opening_line
 
 TEXT = """\

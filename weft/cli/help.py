@@ -22,13 +22,15 @@ from weft.cli import COMMANDS
 from weft.codes.spec import CodeSpec
 from weft.codes.table import CODES
 from weft.contexts import OWN_CONTEXTS, ContextSpec, context_table
-from weft.errors import did_you_mean, error, visible, visible_lines
+from weft.errors import Report, Source, did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
 from weft.sources import SOURCES, SourceParam, SourceSpec, load_packages
-from weft.syntax.includes import libraries, spindles_of
+from weft.syntax.ast import SpindleDefinition
+from weft.syntax.docs import SpindleDoc, doc_of, opening_line
+from weft.syntax.includes import libraries, load, spindles_of
 from weft.syntax.parser import FORMS
 
 Facts = tuple[tuple[str, str], ...]
@@ -221,11 +223,30 @@ def _pragmas() -> Iterator[Topic]:
 
 
 @cache
+def library_docs(library: str) -> tuple[SpindleDoc, ...]:
+    """The spindles of a library that ships with weft, without those that begin with `_`."""
+    return spindle_docs(Source(library, libraries()[library]))
+
+
+def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
+    """The spindles that a text itself defines, in its order, without those that begin with `_` or are broken."""
+    from weft.graph.bodies import Ordinals  # imports much of the compiler
+
+    program = load(text, Report()).program
+    spindles = {s.name.name: s for s in program.statements if isinstance(s, SpindleDefinition)}
+    ordinals = Ordinals((), spindles)
+    found = []
+    for name, spindle in spindles.items():
+        # What it uses or includes is described there.
+        if spindle.span.source is text and not name.startswith("_"):
+            taken = zip(spindle.parameters, ordinals.takes_bundles(spindle), strict=True)
+            found.append(doc_of(spindle, [parameter.name for parameter, is_taken in taken if is_taken]))
+    return tuple(found)
+
+
+@cache
 def _of_library(library: str) -> list[Topic]:
     """A library, and after it its spindles."""
-    from weft.graph.bodies import library_docs
-    from weft.syntax.docs import opening_line
-
     use, spindles = f"#use {library}", library_docs(library)
     contents = tuple((_call(doc.name, doc.heads), doc.headline) for doc in spindles)
     examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)

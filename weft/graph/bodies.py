@@ -4,11 +4,9 @@ stateful call, how large a body is, what it assigns, and which parameters it tak
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
-from weft.errors import Report, Source
 from weft.graph.calls import means_word
 from weft.graph.components import components
 from weft.names import RESERVED, is_swizzle
@@ -17,8 +15,6 @@ from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, For, If,
     Index, Name, OutAssignment, Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
 )
-from weft.syntax.docs import SpindleDoc, doc_of
-from weft.syntax.includes import libraries, load
 
 
 class Ordinals:
@@ -323,26 +319,3 @@ STEP_SIZE = 8
 
 _HUGE = 10**9
 _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
-
-
-# --- what the comments of spindles say ---
-
-
-@cache
-def library_docs(library: str) -> tuple[SpindleDoc, ...]:
-    """The spindles of a library that ships with weft, without those that begin with `_`."""
-    return spindle_docs(Source(library, libraries()[library]))
-
-
-def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
-    """The spindles that a text itself defines, in its order, without those that begin with `_` or are broken."""
-    program = load(text, Report()).program
-    spindles = {s.name.name: s for s in program.statements if isinstance(s, SpindleDefinition)}
-    ordinals = Ordinals((), spindles)
-    found = []
-    for name, spindle in spindles.items():
-        # What it uses or includes is described there.
-        if spindle.span.source is text and not name.startswith("_"):
-            taken = zip(spindle.parameters, ordinals.takes_bundles(spindle), strict=True)
-            found.append(doc_of(spindle, [parameter.name for parameter, is_taken in taken if is_taken]))
-    return tuple(found)
