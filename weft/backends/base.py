@@ -349,6 +349,10 @@ class KernelCompiler(ABC):
         """The tier of a subgraph's code, from 1 (0 for a stand-in); None if there is only one."""
         return None
 
+    def has_second_tier(self, unit: Unit) -> bool:
+        """Whether faster code than that of the first tier will be made for a unit. May walk through all of it."""
+        return False
+
     def upgrade(self, compiled: Compiled, code: object) -> None:
         """Runs what `translate` gave for a higher tier, from the next tick on."""
 

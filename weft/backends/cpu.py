@@ -168,6 +168,10 @@ class CpuBackend(Backend):
             return None
         return 0 if compiled.successor is not None else compiled.grid.tier
 
+    def has_second_tier(self, unit: Unit) -> bool:
+        executor, kernels = self._executor, (*unit.kernel.stages, unit.kernel)
+        return isinstance(executor, NativeExecutor) and any(executor.plan(kernel).second for kernel in kernels)
+
     def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):
             compiled.upgrade(code.grid)

@@ -376,6 +376,8 @@ class ProgramLoader:
         if not self.bridges or self.rehearses or backend.tier(made.compiled) != 1 or not _sweeps(unit, program):
             return made
         level = self.assignment.level(unit, _shape(unit, program, env.size), 1 / program.settings["fps"])
+        if not level or not (unit.bridges or backend.has_second_tier(unit)):
+            return made
         return replace(made, compiled=backend.compile_subgraph(unit, replace(env, level=level), runner), level=level)
 
     def placed(self, unit: Unit, compiled: CompiledProgram) -> tuple[Choice, str] | None:

@@ -15,8 +15,9 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.sound.player import Sound
 
-# Seconds for which a picture may have fewer pixels.
-_FEW_PIXELS = 0.5
+# The most seconds for which a picture may have fewer pixels: until a card has its program, and until the second tier is
+# there.
+_UNTIL_CARD, _UNTIL_FAST = 0.5, 5.0
 
 
 @dataclass
@@ -62,15 +63,16 @@ class Ticker:
                 self.recover(loaded, failure, env, done)
 
     def _grow(self, loaded: LoadedProgram, env: Env) -> None:
-        """Ends the drawing with fewer pixels: when what is fast is ready, and after half a second at the latest."""
+        """Ends the drawing with fewer pixels when what is fast is ready, or after a while."""
         reduced = [part for part in loaded.runner.all_parts if part.level]
         if not reduced:
             return
         now = time.monotonic()
         if self._reduced is None or self._reduced[0] is not loaded:
             self._reduced = loaded, now
-        is_over = now - self._reduced[1] > _FEW_PIXELS
+        lasts = now - self._reduced[1]
         for part in reduced:
+            is_over = lasts > (_UNTIL_CARD if part.bridges else _UNTIL_FAST)
             if is_over or (not part.bridges and part.backend.tier(part.compiled) != 1):
                 grow(loaded.runner, part, env)
 
