@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from weft.graph.scope import HeardStrand
 from weft.names import StrandRef
-
-if TYPE_CHECKING:  # processes that read no texts load graphs
-    from weft.graph.scope import HeardStrand
 
 
 @dataclass(frozen=True, slots=True)
