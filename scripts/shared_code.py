@@ -23,6 +23,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "OpenGL": ("gl", "gl_*", "glsl", "glsl_*"),
     "Metal": ("metal", "metal_*", "msl", "msl_*"),
     "browsers": ("essl",),
+    "C": ("c99", "c_program"),
     "haptic": ("haptic",),
     "null": ("null",),
 }

@@ -122,6 +122,13 @@ VISUAL = ContextSpec(
 CHANNELS = ("left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 """The places of an `audio` statement with one channel each, in the order of the device's channels."""
 
+
+def channel_of(label: str) -> int | None:
+    """The only channel to which an output of this label goes; None: all."""
+    place = label.rpartition(".")[2]
+    return CHANNELS.index(place) if place in CHANNELS else None
+
+
 AUDIO = ContextSpec(
     name="audio",
     statements=("audio", "play"),

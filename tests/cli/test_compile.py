@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 
+import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 
 from tests.graph.graphs import from_json
+from tests.support.c_programs import compiled
 from tests.support.gl import graphics
 from tests.support.glslang import problems
 from tests.support.metal.check import check_file
@@ -89,6 +93,45 @@ def test_shaders_for_browsers(weft):
     weft("compile", "rich.weft", "--dump-essl", "-o", "out")
     files = sorted(path.name for path in (weft.folder / "out").iterdir())
     assert files == sorted(["rich.essl", *(f"rich.{macro.lower()}.essl" for macro in macros)])
+
+
+def test_programs_in_c(weft):
+    weft.file("sized.weft", "me<width> = 4; me<height> = 2\ndisplay(me@x, 0.5, 0)\naudio(sin(me@time * 2764.6))\n")
+    text = weft("compile", "sized.weft", "--dump-c").stdout
+    assert "#define KERNEL VISUAL_DISPLAY\n" in text
+    program = compiled(text, weft.folder / "picture")
+    subprocess.run([program, weft.folder / "p.ppm"], check=True)
+    with Image.open(weft.folder / "p.ppm") as image:
+        assert (image.size, image.getpixel((3, 1))) == ((4, 2), (223, 128, 0))
+    program = compiled(text, weft.folder / "sound", "-DKERNEL=AUDIO_AUDIO")
+    subprocess.run([program, weft.folder / "s.wav"], check=True)
+    samples, rate = soundfile.read(weft.folder / "s.wav")
+    np.testing.assert_allclose(samples[:, 1], np.sin(np.arange(48000) / rate * 2764.6), atol=1e-6)
+    weft("compile", "sized.weft", "--dump-c", "-o", "out")
+    files = sorted(path.name for path in (weft.folder / "out").iterdir())
+    assert files == ["sized.audio_audio.c", "sized.c", "sized.visual_display.c"]
+    only = weft("compile", "sized.weft", "--dump-c", "--context", "audio").stdout
+    assert (weft.folder / "out" / "sized.audio_audio.c").read_text() == only
+
+
+def test_what_has_no_program_in_c(weft):
+    Image.new("RGB", (2, 2)).save(weft.folder / "p.png")
+    weft.file("picture.weft", 'load("p.png")::p<r, g, b>\ndisplay(p@r)\n')
+    said = weft("compile", "picture.weft", "--dump-c", code=1).stderr
+    words = "there is no program in C for visual/display: it reads p.png"
+    assert said.startswith(f"picture.weft:2:1: error: {words} [no-program]")
+    weft.file("both.weft", 'load("p.png")::p<r, g, b>\ndisplay(p@r)\naudio(sin(me@time * 9))\n')
+    text = weft("compile", "both.weft", "--dump-c").stdout
+    assert text.endswith(f"// {words}\n")
+    assert "KERNEL" not in text
+    weft.file("numbers.weft", "compute(me@time)\n")
+    said = weft("compile", "numbers.weft", "--dump-c", code=1).stderr
+    assert "numbers.weft:1:1: error: " in said
+    assert "it is neither a picture nor a sound [no-program]" in said
+    # All that there is: this is not.
+    listed = weft("compile", "numbers.weft", "-o", "all").stdout
+    assert "numbers.c" not in listed
+    assert "numbers.essl" in listed
 
 
 def test_kernels_in_metal(weft):
@@ -230,6 +273,7 @@ def test_strands_may_have_any_name(weft, graphics):
     weft.file("names.weft", "\n".join([*lines, kept, "display(trail@v)", numbers]))
     assert check_file(weft("compile", "names.weft", "--dump-msl").stdout) == []
     assert problems([weft("compile", "names.weft", "--dump-essl").stdout]) == []
+    compiled(weft("compile", "names.weft", "--dump-c").stdout, weft.folder / "names", "-fsyntax-only")
     with graphics.drawing():
         assert compiles(GL.GL_FRAGMENT_SHADER, weft("compile", "names.weft", "--dump-glsl").stdout.encode()) == ""
 
@@ -246,7 +290,7 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "essl", "glsl", "graph", "ir", "llvm", "msl")
+    names = ("asm", "ast", "bytecode", "c", "essl", "glsl", "graph", "ir", "llvm", "msl")
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

@@ -9,22 +9,26 @@ from typing import NamedTuple
 
 import click
 
+from weft.backends.base import Env
 from weft.backends.cpu import executor_problem
 from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
 from weft.cli.patch import ALLOW, FILE, compile_file
-from weft.codegen import essl, glsl, msl
+from weft.codegen import c_program, essl, glsl, msl
 from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.plan import plan
-from weft.contexts import context_table
-from weft.errors import did_you_mean
+from weft.contexts import context_table, is_smoothed
+from weft.errors import Diagnostic, WeftError, did_you_mean
 from weft.graph.draw import to_text as graph_text
 from weft.ir.dump import to_text as ir_text
+from weft.names import is_sound
 from weft.permissions import Permissions
 from weft.runtime.build import Build
+from weft.runtime.findings import places_of
+from weft.runtime.offline import initial_inputs
 from weft.syntax.ast import dump
 
 
@@ -124,6 +128,76 @@ def _msl(compiled: _CompiledPatch) -> str:
     return "\n".join([*texts, *found.remarks])
 
 
+def _c(compiled: _CompiledPatch) -> str:
+    """All programs as one text that compiles unchanged. Raises WeftError with the reason if there is none."""
+    found = _c_programs(compiled)
+    if len(found.texts) > 1:
+        macros = glsl.macro_names(found.texts)
+        found = _c_programs(compiled, frozenset((glsl.CHOICE, *macros.values())))
+        lines = [f"// {len(macros)} programs in one text: {glsl.CHOICE} says which of them is compiled."]
+        kinds = {macros[name]: kind for name, kind in found.kinds.items()}
+        lines += glsl.choice_of(kinds, next((macro for macro in kinds if kinds[macro] == _PICTURE), next(iter(kinds))))
+        parts = [f"#if {glsl.CHOICE} == {macros[name]}\n{text}#endif\n" for name, text in found.texts.items()]
+        return plain("\n".join(["\n".join(lines) + "\n", *parts, *found.remarks]))
+    return plain("\n".join([*found.texts.values(), *found.remarks]))
+
+
+def _c_files(compiled: _CompiledPatch) -> Mapping[str, str]:
+    """Each of several programs as its own text, by its name."""
+    texts = _c_programs(compiled).texts
+    macros = glsl.macro_names(texts) if len(texts) > 1 else {}
+    return {macro.lower(): plain(texts[name]) for name, macro in macros.items()}
+
+
+_PICTURE = "a picture"
+
+
+class _CPrograms(NamedTuple):
+    """Programs in C and what they write, by the names of their kernels, and a comment for each other kernel."""
+
+    texts: Mapping[str, str]
+    kinds: Mapping[str, str]
+    remarks: tuple[str, ...]
+
+
+def _c_programs(compiled: _CompiledPatch, macros: frozenset[str] = frozenset()) -> _CPrograms:
+    """Raises WeftError, at the place of the first output statement, with the reason if there is no program."""
+    texts: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    refused: dict[str, Diagnostic] = {}
+    build, places = compiled.build, places_of(compiled.build.patch)
+    for unit in compiled.units:
+        spec = build.contexts[unit.subgraph.context]
+        kinds[unit.kernel.name] = _PICTURE if spec.sweeps_plane else "a sound"
+        try:
+            texts[unit.kernel.name] = c_program_of(build, unit, macros)
+        except UnsuitableError as reason:
+            place = next((places[sink] for sink in unit.subgraph.sinks if sink in places), None)
+            words = f"there is no program in C for {unit.kernel.name}: {reason}"
+            hint = "weft render writes it as a file" if spec.sweeps_plane or spec.streams else None
+            refused[unit.kernel.name] = Diagnostic.of("no-program", words, place, hint)
+    if not texts:
+        words = "the patch shows and plays nothing that a program could write"
+        raise WeftError(*refused.values() or [Diagnostic.of("no-program", words)])
+    remarks = tuple(f"// {remark(problem.message, _LONGEST_REASON)}\n" for problem in refused.values())
+    return _CPrograms(texts, {name: kinds[name] for name in texts}, remarks)
+
+
+def c_program_of(build: Build, unit: Unit, macros: frozenset[str] = frozenset()) -> str:
+    """The program of a picture or a sound. Raises UnsuitableError with the reason if there is none."""
+    kernel, spec, settings = unit.kernel, build.contexts[unit.subgraph.context], build.patch.settings
+    if not kernel.outputs or not (spec.sweeps_plane or spec.streams):
+        raise UnsuitableError("it is neither a picture nor a sound")
+    rate = spec.rate or settings["rate" if spec.streams else "fps"]
+    width, height = int(settings["width"]), int(settings["height"])
+    env = Env(width, height, dt=1 / rate, inputs=initial_inputs(build.patch))
+    names = (*kernel.uniforms, *(name for name, _ in kernel.coords if is_smoothed(name)))
+    start = c_program.Start(width, height, rate, {name: env.uniform(name) for name in names if not is_sound(name)})
+    if spec.streams:
+        return c_program.sound(kernel, start, macros)
+    return c_program.picture(kernel, start, macros)
+
+
 class _Shaders(NamedTuple):
     """The kernels that have become shaders, the shaders by their names, and a comment for each other kernel. A shader
     is named after its kernel; further ones of the same kernel have a number after the name."""
@@ -172,6 +246,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         ),
         "msl": _Stage(_msl, "Metal kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
+        "c": _Stage(_c, "programs in C that write a frame or a second"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
     }
 )
@@ -179,8 +254,11 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
 # The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000
 
-# The stages of which several shaders are also written as a file each.
-_IN_FILES: Mapping[str, _ShadingLanguage] = MappingProxyType({"glsl": _GLSL, "essl": _ESSL})
+# The stages of which several programs are also written as a file each.
+_IN_FILES: Mapping[str, Callable[[_CompiledPatch], Mapping[str, str]]] = MappingProxyType({
+    "glsl": lambda compiled: _glsl_files(compiled, _GLSL), "essl": lambda compiled: _glsl_files(compiled, _ESSL),
+    "c": _c_files,
+})  # fmt: skip
 
 _MACHINE_CODE = ("llvm", "asm")
 
@@ -228,10 +306,14 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
     make_folder(folder)
     has_machine_code = executor_problem(NativeExecutor.name) is None
     for name in wanted or [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]:
-        texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
+        try:
+            texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
+        except WeftError:
+            if wanted:
+                raise
+            continue  # it does not have this one
         if name in _IN_FILES:
-            files = _glsl_files(compiled, _IN_FILES[name])
-            texts |= {f"{stem}.{shader}.{name}": text for shader, text in files.items()}
+            texts |= {f"{stem}.{each}.{name}": text for each, text in _IN_FILES[name](compiled).items()}
         for file_name, text in texts.items():
             write_file(folder / file_name, text.encode())
             output(str(folder / file_name))

@@ -428,23 +428,25 @@ def macro_names(shaders: Iterable[str]) -> Mapping[str, str]:
     return made
 
 
+def choice_of(macros: Mapping[str, str], chosen: str) -> list[str]:
+    """The lines that define macros, with a comment each, and choose one of them unless another is chosen before."""
+    width = max(map(len, macros))
+    defined = [f"#define {macro:{width}} {at}  // {about}" for at, (macro, about) in enumerate(macros.items(), 1)]
+    return [*defined, f"#ifndef {CHOICE}", f"#define {CHOICE} {chosen}", "#endif"]
+
+
 def text_of(shaders: Mapping[str, Shader], chosen: str, language: Glsl | None = None) -> str:
     """One text of several shaders in a `language`, by their macros. A compiler compiles the `chosen` one unless another
     is defined. The version is the highest that any of them needs, and shared functions appear once."""
     language = language or Glsl()
     parts = {macro: without_functions(shader) for macro, shader in shaders.items()}
-    width = max(map(len, shaders))
     lines = [
         max(part[0] for part in parts.values()),
         *language.precisions,
         f"// {len(shaders)} shaders in one text: {CHOICE} says which of them is compiled.",
-        *(
-            f"#define {macro:{width}} {at}  // {'compute' if shader.computes else 'fragment'} shader"
-            for at, (macro, shader) in enumerate(shaders.items(), 1)
+        *choice_of(
+            {name: f"{'compute' if each.computes else 'fragment'} shader" for name, each in shaders.items()}, chosen
         ),
-        f"#ifndef {CHOICE}",
-        f"#define {CHOICE} {chosen}",
-        "#endif",
         *shared_functions(language, shaders.values()),
     ]
     for macro, (_, *part) in parts.items():

@@ -132,6 +132,12 @@ PLAYING: Sequence[CodeSpec] = (
         exit_code=MISSING,
     ),
     CodeSpec(
+        "no-program",
+        "This cannot be a program in C, which has nothing but its own numbers: no pictures, films, cameras and sounds "
+        "from outside, and nothing that another part of the patch computes. `weft render` writes it as a file.",
+        arises="weft compile --dump-c of a patch that shows a camera, or that has no picture and no sound.",
+    ),
+    CodeSpec(
         "no-sound-device",
         "There is nothing to play the sound: connect or choose a device (the hint lists those that are there), or "
         "start with --no-audio.",

@@ -528,6 +528,21 @@ def _is_zero(node: Node) -> bool:
 # Programs.
 
 
+def write_program(writer: ShaderWriter) -> None:
+    """Writes the statements of a program, its outputs and what it stores into its parts."""
+    program, parts = writer.program, writer.parts
+    writer.write(program.nodes)
+    parts.outputs = [writer.as_real(node) for node in program.outputs]
+    for store in program.stores:
+        slot = parts.kernel.slot(store.place.slot)
+        if slot.image:
+            image_of(writer, slot)
+        parts.stores.append((store.place, writer.as_real(store.value)))
+    if parts.stops:
+        declared = writer.language.declared("bool", "stopped", "false", varies=True)
+        parts.body.insert(0, CodeLine(f"{declared}  // a loop met its limit"))
+
+
 def emit(
     kernel: Kernel, language: Language, packed: bool = False, numbered: NumberedKernel | None = None
 ) -> Shader:
@@ -552,16 +567,8 @@ def emit_forms(
     numbers = numbered.numbers(kernel)
     assert numbers is not None, "it was made of this kernel"
     program, prologue = read_program(numbered.kernel)
-    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken)))
-    writer = ShaderWriter(languages[0], parts, program, prologue, numbers)
-    writer.write(program.nodes)
-    parts.outputs = [writer.as_real(node) for node in program.outputs]
-    for store in program.stores:
-        image_of(writer, kernel.slot(store.place.slot))
-        parts.stores.append((store.place, writer.as_real(store.value)))
-    if parts.stops:
-        declared = writer.language.declared("bool", "stopped", "false", varies=True)
-        parts.body.insert(0, CodeLine(f"{declared}  // a loop met its limit"))
+    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken), languages[0].frame_access))
+    write_program(ShaderWriter(languages[0], parts, program, prologue, numbers))
     forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
 
     def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:

@@ -85,13 +85,15 @@ class FrameBlock:
     """The block of uniforms: the numbers that are the same in a whole launch, as far as the program reads them."""
 
     names: Identifiers
+    access: str = "frame."
+    """What stands before the name of a number where it is read."""
     uniforms: dict[Source, Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     """The comment after the declaration of a number, by its name."""
 
     def copy(self) -> FrameBlock:
         """The same, to which others can be added."""
-        return FrameBlock(self.names.copy(), dict(self.uniforms), dict(self.remarks))
+        return FrameBlock(self.names.copy(), self.access, dict(self.uniforms), dict(self.remarks))
 
     def read(self, source: Source, name: str, kind: Kind, origin: str = "") -> str:
         """The text that reads the number from this source."""
@@ -100,7 +102,7 @@ class FrameBlock:
             self.uniforms[source] = Uniform(made, kind, source)
             if origin and origin != made:
                 self.remarks[made] = remark(origin)
-        return f"frame.{self.uniforms[source].name}"
+        return f"{self.access}{self.uniforms[source].name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ class Language(ABC):
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
 
+    frame_access: ClassVar[str] = "frame."
+    """What stands before the names of uniforms where they are read."""
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"

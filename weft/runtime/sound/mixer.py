@@ -19,7 +19,7 @@ import numpy.typing as npt
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
 from weft.beats import INPUTS, reads_beats
-from weft.contexts import CHANNELS, is_smoothed
+from weft.contexts import channel_of, is_smoothed
 from weft.media.hearing import HeardMemory, HeardPicture, Listener
 from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of, is_microphone
@@ -320,13 +320,7 @@ _MOST_PROGRAMS = 4
 def channels_of(compiled: CompiledProgram) -> int:
     """The number of channels of a program's sound, at least two."""
     labels = (label for unit in compiled.streaming.units for label in unit.kernel.outputs)
-    return max(2, *(1 + (_channel(label) or 0) for label in labels), 0)
-
-
-def _channel(label: str) -> int | None:
-    """The only channel to which an output goes; None: all."""
-    place = label.rpartition(".")[2]
-    return CHANNELS.index(place) if place in CHANNELS else None
+    return max(2, *(1 + (channel_of(label) or 0) for label in labels), 0)
 
 
 @dataclass
@@ -623,7 +617,7 @@ class Mixer:
         for number, label in enumerate(part.unit.kernel.outputs):
             if is_smoothed(label):
                 continue
-            only = _channel(label)
+            only = channel_of(label)
             if only is None:
                 total += values[:, number]
             else:
