@@ -533,15 +533,16 @@ def _calmly() -> Iterator[None]:
         yield
         return
     thread = threading.get_native_id()
+    before = os.getpriority(os.PRIO_PROCESS, thread)
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.setpriority(os.PRIO_PROCESS, thread, 0)
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, os.getppid()))  # that of the player
         lower_priority()
     try:
         yield
     finally:
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, thread, _NICER)
+            os.setpriority(os.PRIO_PROCESS, thread, before)
         _ask_for(_URGENCY_OF_OTHERS)
 
 
