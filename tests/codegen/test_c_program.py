@@ -189,6 +189,24 @@ def test_what_a_program_says(whole: Build, tmp_path: Path) -> None:
     assert (code, "No such file" in said) == (1, True)
 
 
+# Macros of C's headers, and what the program itself is made of.
+TAKEN = """
+RAND_MAX EOF BUFSIZ HUGE_VAL SEEK_SET UINT32_MAX INT_FAST8_MIN stdout errno NULL NAN linux unix memory sizes tick now
+values frame channel main met_limit visual_display visual_display_tick visual_display_frame place between KERNEL
+uint32_t int64_t double register isnan calloc fputs file level pixel
+""".split()  # noqa: SIM905 - this is read more easily than a list of strings
+
+
+def test_strands_may_have_the_names_of_c(tmp_path: Path) -> None:
+    lines = [f"{name}<v> = prev({name}@v) * sin(me@x * {at} + me@time) + cos(me@time * {at})"
+             for at, name in enumerate(TAKEN)]  # fmt: skip
+    total = " + ".join(f"{name}@v * {name}@v" for name in TAKEN)
+    for sink in ("display", "audio"):
+        made = build(Source("p.weft", "\n".join([*lines, f"{sink}({total})"])), ContextTable())
+        text = c_program_of(made, made.units[0], frozenset({"KERNEL"}))
+        compiled(f"#define KERNEL 1\n{text}", tmp_path / "program", "-fsyntax-only")
+
+
 def test_a_loop_that_is_stopped_is_told(tmp_path: Path) -> None:
     text = "me<width> = 2; me<height> = 1\nspindle f(n) :: v { v = 0; for i in (1 to n) { v = v + 1 } }\n"
     made = build(Source("p.weft", f"{text}display(f(me@x * 99999) / 8192)"), ContextTable())

@@ -132,8 +132,15 @@ _RESERVED = frozenset(
     false NULL NAN INFINITY EOF stdin stdout stderr errno uint32_t int64_t uint8_t size_t unix linux sin cos sqrt fabs
     floor exp exp2 log log2 pow atan2 fmod remainder nextafter copysign isnan isfinite id count values main frame tick
     now channel memory sizes out
+    BUFSIZ EXIT_FAILURE EXIT_SUCCESS FILENAME_MAX FOPEN_MAX FP_ILOGB0 FP_ILOGBNAN FP_INFINITE FP_NAN FP_NORMAL
+    FP_SUBNORMAL FP_ZERO HUGE_VAL HUGE_VALF HUGE_VALL L_tmpnam MATH_ERREXCEPT MATH_ERRNO MB_CUR_MAX PTRDIFF_MAX
+    PTRDIFF_MIN RAND_MAX SEEK_CUR SEEK_END SEEK_SET SIG_ATOMIC_MAX SIG_ATOMIC_MIN SIZE_MAX TMP_MAX WCHAR_MAX WCHAR_MIN
+    WINT_MAX WINT_MIN math_errhandling
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
-)
+) | {
+    f"{sign}INT{kind}{size}_{end}" for sign in ("", "U") for kind in ("", "_LEAST", "_FAST", "MAX", "PTR")
+    for size in ("", 8, 16, 32, 64) for end in ("MAX", "MIN")
+}  # fmt: skip
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({"real": "double", "limit": "int"})
 

@@ -58,7 +58,7 @@ static bool make_memory(void) {{
 
 _PICTURE = """\
 int main(int argc, char **argv) {{
-    static double values[{outputs} * {pixels}];
+    static double values[{numbers}];
     char *end = NULL;
     long last = argc > 2 ? strtol(argv[2], &end, 10) : 0;
     if (argc < 2 || argc > 3 || last < 0 || (end != NULL && (*end != 0 || end == argv[2]))) {{
@@ -162,7 +162,8 @@ def picture(kernel: Kernel, start: Start, macros: frozenset[str] = frozenset()) 
         head = f"P7\n{size}\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n"
     calls = "".join(f"        {name}_tick(now, (unsigned long)tick, values);\n" for name in program.names.values())
     return program.text(_PICTURE.format(
-        outputs=outputs, pixels=pixels, form=form, head=head.replace("\n", "\\n"), channels=channels, calls=calls,
+        outputs=outputs, pixels=pixels, numbers=outputs * pixels,
+        form=form, head=head.replace("\n", "\\n"), channels=channels, calls=calls,
         rate=program.language.real(start.rate), first="0" if kernel.remembers else "last",
         prepare=program.prepare(4), report=program.report,
     ))  # fmt: skip

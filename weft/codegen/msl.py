@@ -109,7 +109,6 @@ class Msl(BufferLanguage):
     name: ClassVar[str] = "msl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "float2", "four": "float4"})
 
-    pixel: ClassVar[str] = "uchar"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = FUSED
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))

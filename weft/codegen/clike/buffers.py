@@ -4,6 +4,7 @@ that computes the element `id` of `count`."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from weft.codegen.clike.body import layer_to_write
@@ -37,8 +38,6 @@ class BufferLanguage(Language):
     `to_byte` for the channels of pixels."""
 
     ring: ClassVar[str] = "ring"
-    pixel: ClassVar[str]
-    """The type of a channel of a pixel, a byte. With a 4 after it, it is that of a pixel."""
 
     @abstractmethod
     def frame(self, name: str) -> str:
@@ -51,6 +50,10 @@ class BufferLanguage(Language):
     @abstractmethod
     def stopped(self) -> str:
         """The statement that notes in the buffer `met_limit` that a loop met its limit."""
+
+    def packed(self, channels: Sequence[str]) -> str:
+        """A pixel of bytes."""
+        return packed_pixel(channels, "uchar", "255")
 
     # Reads.
 
@@ -119,7 +122,7 @@ class BufferLanguage(Language):
         ends = []
         if parts.packed:
             parts.helpers.add("to_byte")
-            pixel = packed_pixel([f"to_byte({value})" for value in parts.outputs], self.pixel, "255")
+            pixel = self.packed([f"to_byte({value})" for value in parts.outputs])
             ends.append(f"pixels[id] = {pixel};")
         else:
             places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
