@@ -246,8 +246,8 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         ),
         "msl": _Stage(_msl, "Metal kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
-        "c": _Stage(_c, "programs in C that write a frame or a second"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
+        "c": _Stage(_c, "programs in C that write a frame or a second"),
     }
 )
 
