@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.cli.compile import c_program_of
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Unit
-from weft.contexts import ContextTable, channel_of, is_smoothed
+from weft.contexts import OWN_CONTEXTS, ContextTable, channel_of, is_smoothed
 from weft.errors import Source
 from weft.runtime.build import Build, build
 from weft.runtime.offline import initial_inputs
@@ -215,6 +216,23 @@ def test_a_loop_that_is_stopped_is_told(tmp_path: Path) -> None:
     assert "a loop was stopped" in done.stderr
     with Image.open(tmp_path / "p.ppm") as image:
         assert image.getpixel((1, 0)) == (128, 128, 128)
+
+
+REFUSED = {
+    "audio(mic() * 0.5)": "it reads the microphone",
+    "w = phasor(2)\naudio(sin(w))\ndisplay(w(me@time ~ me@time - me@x))": "it reads w of another subgraph",
+    "compute(me@time)": "it is neither a picture nor a sound",
+    "t<v> = mix(me@x, prev(t@v), 0.5)\ndisplay(t@v, to: \"a\")\ndisplay(1 - t@v, to: \"b\")":
+        "it reads what another picture remembers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
+def test_what_a_program_cannot_have_is_refused(text: str, reason: str) -> None:
+    contexts = ContextTable([replace(spec, in_one_memory=spec.sweeps_plane) for spec in OWN_CONTEXTS])
+    made = build(Source("p.weft", text), contexts)
+    with pytest.raises(UnsuitableError, match=reason):
+        _ = [c_program_of(made, unit) for unit in made.units]
 
 
 def units_with_programs(made: Build) -> Iterator[Unit]:

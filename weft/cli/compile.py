@@ -24,7 +24,7 @@ from weft.contexts import context_table, is_smoothed
 from weft.errors import Diagnostic, WeftError, did_you_mean
 from weft.graph.draw import to_text as graph_text
 from weft.ir.dump import to_text as ir_text
-from weft.names import is_sound
+from weft.names import is_microphone, is_sound
 from weft.permissions import Permissions
 from weft.runtime.build import Build
 from weft.runtime.findings import places_of
@@ -192,6 +192,10 @@ def c_program_of(build: Build, unit: Unit, macros: frozenset[str] = frozenset())
     width, height = int(settings["width"]), int(settings["height"])
     env = Env(width, height, dt=1 / rate, inputs=initial_inputs(build.patch))
     names = (*kernel.uniforms, *(name for name, _ in kernel.coords if is_smoothed(name)))
+    if any(map(is_microphone, names)):
+        raise UnsuitableError("it reads the microphone")
+    if unit.borrowed:
+        raise UnsuitableError("it reads what another picture remembers")
     start = c_program.Start(width, height, rate, {name: env.uniform(name) for name in names if not is_sound(name)})
     if spec.streams:
         return c_program.sound(kernel, start, macros)
