@@ -19,8 +19,8 @@ from weft.backends.base import Env
 from weft.errors import Source, WeftError
 from weft.media.films import FilmPicture
 from weft.media.sampled import header_of
-from weft.runtime.build import build
-from weft.runtime.program import LoadedProgram, Setup
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.program import LoadedProgram, Setup
 
 FPS = 60
 PATCH = 'load("film.mp4")::f<r, g, b>\ndisplay(f{})\n'

@@ -24,7 +24,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from weft.osc import message, read_message
+from weft.osc_packets import message, read_message
 
 HERE = "127.0.0.1"
 BLOCK, RATE = 512, 48000

@@ -21,9 +21,9 @@ from weft.backends.launch import StateMemory
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
-from weft.runtime.measure import given_inputs
+from weft.runtime.compiling.stages import build
+from weft.runtime.inspect.measure import given_inputs
+from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
 
 PATCHES = Path(__file__).parents[1] / "patches" / "bench"
 SIZE = (64, 32)

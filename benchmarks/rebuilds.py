@@ -24,7 +24,7 @@ from benchmarks.generated import GeneratedPatch, percentile
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.sampled import header_of
-from weft.runtime.build import KeptBuild, build
+from weft.runtime.compiling.stages import KeptBuild, build
 
 _PATCHES = [f"patches/{name}.weft" for name in ("bench/fifty", "bench/twohundred", "drums", "plasma", "choir")]
 _NUMBER = re.compile(r'(?<![\w.#"<])\d+\.\d+')

@@ -23,12 +23,12 @@ import numpy as np
 
 from weft.backends.base import Env
 from weft.errors import Source, WeftError
-from weft.runtime.build import build
-from weft.runtime.clock import Clock
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.events import EventLog, Reporter
-from weft.runtime.program import Setup
-from weft.runtime.record import Recorder
+from weft.runtime.compiling.stages import build
+from weft.runtime.hands.clock import Clock
+from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.record import Recorder
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from weft.backends.base import Env
 from weft.backends.launch import Launch, StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.media.sampled import header_of, read
 from weft.media.sounds import load_sound
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 RATE = 48_000
 PAIRS = ((44_100, 48_000), (48_000, 44_100), (96_000, 48_000), (22_050, 48_000))

@@ -20,14 +20,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import BandPool
+from weft.backends.executors import BandPool
 from weft.backends.launch import Launch, StateMemory, picture_coords
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ops import noise
 from weft.ops.noise import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 F = np.float32
 Floats: TypeAlias = npt.NDArray[np.float32]

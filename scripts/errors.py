@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.codes.meaning import MEANING
 from weft.codes.playing import PLAYING
-from weft.codes.spec import CodeSpec
+from weft.codes.rows import CodeSpec
 from weft.codes.text import TEXT
 
 PAGE = Path(__file__).parents[1] / "docs" / "errors.md"

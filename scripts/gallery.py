@@ -17,7 +17,7 @@ from PIL import Image
 
 from weft.cli.examples import headline, shipped
 from weft.errors import Report
-from weft.runtime.parameters import ParameterBank, ParameterSpec
+from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 from weft.runtime.screens.panel import ControlPanel
 from weft.runtime.screens.panel_painter import PanelPainter
 from weft.syntax.ast import Parameter

@@ -53,6 +53,12 @@ def test_no_two_modules_define_a_class_of_the_same_name():
     assert {name: paths for name, paths in defining.items() if len(paths) > 1} == {}
 
 
+def test_the_name_of_a_file_says_which_one_it_is():
+    """In a traceback, say. Only the devices' packages each have a `backend.py`, for one interface."""
+    names = [path.name for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "backend.py")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 def test_each_package_says_where_to_begin():
     signs = {path.parent: ast.get_docstring(ast.parse(path.read_text("utf-8"))) for path in ROOT.rglob("__init__.py")}
     assert [str(room) for room, sign in signs.items() if not sign] == []

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import MACHINES
 from weft.backends.base import Env
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.beats import BPM, INPUTS, Beats, reads_beats
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 __all__ = ["graphics"]
 

@@ -15,8 +15,8 @@ from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
 from tests.support.tolerances import SINGLE, WRITTEN
-from weft.backends.executor import Executor
-from weft.runtime.build import Build
+from weft.backends.executors import Executor
+from weft.runtime.compiling.stages import Build
 
 __all__ = ["device", "graphics"]
 

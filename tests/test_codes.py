@@ -22,14 +22,14 @@ from weft.cli.console import exit_code_of
 from weft.cli.help import entry_of_code
 from weft.codes.meaning import MEANING
 from weft.codes.playing import PLAYING
-from weft.codes.spec import DONE, ERRORS, MISSING, USAGE, CodeSpec
+from weft.codes.rows import DONE, ERRORS, MISSING, USAGE, CodeSpec
 from weft.codes.table import CODES, spec_of
 from weft.codes.text import TEXT
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, WeftError
 from weft.media.sampled import header_if_whole
-from weft.runtime.build import analyse
-from weft.runtime.forecast import check
+from weft.runtime.compiling.stages import analyse
+from weft.runtime.inspect.forecast import check
 
 ROOT = Path(weft.__file__).parent
 SHOWN = [row for row in CODES.values() if not row.arises]

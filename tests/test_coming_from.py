@@ -12,8 +12,8 @@ from tests.support.sound import steps
 from tests.test_patches import FASTEST, SIZE, pictures, sound
 from weft.backends.registry import load_registry
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.forecast import check
+from weft.runtime.compiling.stages import build
+from weft.runtime.inspect.forecast import check
 
 TEXT = (Path(__file__).parents[1] / "docs" / "coming-from.md").read_text(encoding="utf-8")
 PAIRS = re.findall(r"^```(?!weft)\w+\n(.*?)^```\n\n```weft\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

@@ -20,14 +20,14 @@ from weft.disk import (
     read_plain, replacing
 )
 from weft.media import sounds
-from weft.media.encoding import FilmParts, film_spec, write_segment
 from weft.media.letters import drawn
 from weft.media.sampled import decoded_files, header_of, read_decoded
 from weft.media.sounds import load_sound
 from weft.media.source import PictureError
 from weft.names import Letters, SoundFile
-from weft.runtime.files import read_text
-from weft.runtime.parameters import ParameterBank, ValuesFile
+from weft.runtime.films.encoding import FilmParts, film_spec, write_segment
+from weft.runtime.hands.parameters import ParameterBank, ValuesFile
+from weft.runtime.program.files import read_text
 from weft.syntax.scanner import UnreadableError, read_text as text_of
 
 __all__ = ["cache"]

@@ -29,12 +29,12 @@ from tests.support.parity.rule import Outcome, compare, compare_loaded, off_shar
 from tests.support.parity.shrink import report, shrunk
 from tests.support.together import all_but
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
-from weft.backends.executor import NOTHING, Executable, Executor
+from weft.backends.executors import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, plainest, runs_here
-from weft.backends.native.series import SeriesExecutable
-from weft.backends.vector.executor import VectorExecutable, VectorExecutor, VectorSeries
+from weft.backends.native.samples import SeriesExecutable
+from weft.backends.vector.machine import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel

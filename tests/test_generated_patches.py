@@ -9,7 +9,7 @@ from benchmarks.generated import SIZES, STYLES, edits, patch, patches
 from tests.cli.conftest import Weft
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import KeptBuild, build
+from weft.runtime.compiling.stages import KeptBuild, build
 
 
 def mistakes(text: str, kept: KeptBuild) -> list[str]:

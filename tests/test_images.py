@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.runtime.test_slots import edited
+from tests.runtime.live.test_slots import edited
 from tests.support.gl import GlExecutor, graphics
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of
 from tests.support.parity.rule import compare
 from tests.test_generated_parity import SecondTier
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import bytes_needed
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import operations
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, content_hash, from_json, to_json
@@ -28,9 +28,9 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.draw import to_dot, to_json as graph_json, to_mermaid, to_text
 from weft.names import StrandRef
-from weft.runtime.build import Build, KeptBuild, build
-from weft.runtime.clock import Moment
-from weft.runtime.evaluate import Evaluation, compile_alone, read_patch
+from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.hands.clock import Moment
+from weft.runtime.inspect.strands import Evaluation, compile_alone, read_patch
 
 __all__ = ["device", "graphics"]
 

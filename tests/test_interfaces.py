@@ -18,9 +18,9 @@ import weft
 from tests.cli.conftest import RICH
 from tests.support.interfaces import check_json, events, fields, spelled, table
 from weft.cli import COMMANDS, main
-from weft.codes import spec
+from weft.codes import rows
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
-from weft.runtime.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
+from weft.runtime.hands.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
 
 ROOT = Path(weft.__file__).parent
 WITH_JSON = ("check", "eval", "graph", "devices", "bench")
@@ -48,7 +48,7 @@ def test_commands_and_their_options() -> None:
 
 
 def test_exit_codes() -> None:
-    codes = {value for name, value in vars(spec).items() if name.isupper() and type(value) is int}
+    codes = {value for name, value in vars(rows).items() if name.isupper() and type(value) is int}
     assert {int(code) for code, _ in table("Exit codes")} == codes
 
 

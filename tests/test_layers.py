@@ -16,7 +16,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the ground up: each layer may import itself and those before it. What stands in one set does not see its
 # neighbours, except through a lower layer.
 LAYERS = (
-    {"errors", "codes", "names", "keys", "beats", "osc", "ops", "contexts", "sources", "apple", "child",
+    {"errors", "codes", "names", "keys", "beats", "osc_packets", "ops", "contexts", "sources", "apple", "child",
      "disk", "cameras", "permissions"},
     {"syntax"},
     {"graph"},
@@ -94,26 +94,16 @@ def test_imports_go_one_way():
     assert wrong == []
 
 
-# What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
-ROOMS = {
-    "compiling": {
-        "build", "clock", "compiled", "compiling", "coordinator", "fallback", "files", "findings", "inputs", "parcels",
-        "program", "sound",
-    },
-    "screens": {"screens", "stderr", "inputs", "parameters"},
-    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "parcels", "program", "recovery", "stderr"},
-}
+# The rooms of the runtime, likewise. `stderr` is beside them.
+ROOMS = ({"hands"}, {"program"}, {"screens", "sound"}, {"compiling"}, {"films"}, {"inspect"}, {"live"})
+ROOM_HEIGHT = {room: height for height, rooms in enumerate(ROOMS) for room in rooms}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_rooms_of_the_runtime_keep_to_themselves(room):
-    used = {
-        module.split(".")[2]
-        for path in (ROOT / "runtime" / room).rglob("*.py")
-        for module in modules_of(path)
-        if module.startswith("weft.runtime.")
-    }
-    assert used <= ROOMS[room]
+@pytest.mark.parametrize("path", sorted((ROOT / "runtime").rglob("*/*.py")), ids=lambda path: path.stem)
+def test_the_rooms_of_the_runtime_are_in_order(path):
+    own = path.parent.name
+    used = {module.split(".")[2] for module in modules_of(path) if module.startswith("weft.runtime.")}
+    assert [room for room in used - {own, "stderr"} if ROOM_HEIGHT[room] >= ROOM_HEIGHT[own]] == []
 
 
 # Circles that stay, each as its modules. When `__main__` begins, it has to import as little as possible, so it imports
@@ -161,9 +151,9 @@ def test_a_device_library_is_imported_in_one_place(library):
     assert len(users_of(library)) <= 1
 
 
-@pytest.mark.parametrize("library", ["PIL", "av"])
-def test_what_reads_files_is_for_media_alone(library):
-    assert {package_of(path) for path in users_of(library)} == {"media"}
+@pytest.mark.parametrize(("library", "rooms"), [("PIL", {"media"}), ("av", {"media", "runtime/films"})])
+def test_what_reads_and_writes_pictures_and_films_is_for_these_rooms(library, rooms):
+    assert {path.parent.relative_to(ROOT).as_posix() for path in users_of(library)} == rooms
 
 
 def test_media_are_opened_in_one_place():

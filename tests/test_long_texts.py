@@ -10,7 +10,7 @@ import pytest
 from tests.support.together import all_but
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, WeftError
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 
 PARTS = {
     "an output that is bound twice": "a<b>=1;",

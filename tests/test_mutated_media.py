@@ -35,7 +35,7 @@ from weft.media.sampled import header_of, read
 from weft.media.shown import rgba
 from weft.media.source import PictureError
 from weft.names import SoundFile
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.sources import FILM, PICTURE, SOUND, ends_as
 
 __all__ = ["cache_folder"]

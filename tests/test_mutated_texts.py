@@ -19,9 +19,9 @@ from tests.support.parity.bundles import bundled
 from tests.support.programs import expectations
 from tests.support.together import all_but
 from weft.errors import Diagnostic
-from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
-from weft.runtime.program import Setup
+from weft.runtime.hands.clock import Moment
+from weft.runtime.program.program import Setup
 
 ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 100)

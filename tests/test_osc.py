@@ -10,7 +10,7 @@ from pythonosc.osc_bundle_builder import OscBundleBuilder
 from pythonosc.osc_message import OscMessage
 from pythonosc.osc_message_builder import OscMessageBuilder
 
-from weft.osc import (
+from weft.osc_packets import (
     LONGEST_ADDRESS, MOST_ARGUMENTS, MalformedPacketError, ReceivedMessage, elements, is_address, message, read_message,
     time_of
 )

@@ -22,9 +22,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import executor_problem
 from weft.cli.examples import headline, shipped
 from weft.errors import Source
-from weft.runtime.build import Build, build
-from weft.runtime.offline import Offline
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
+from weft.runtime.program.program import ProgramLoader
 from weft.syntax.docs import opening_line
 
 FOLDER = Path(__file__).parent.parent / "patches"

@@ -18,7 +18,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 WIDTH, HEIGHT = 48, 20
 TIME = 100.3

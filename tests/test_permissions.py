@@ -15,7 +15,7 @@ from weft.contexts import context_table
 from weft.errors import Diagnostic, Source
 from weft.media.sampled import header_of
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 
 PICTURE = 'load("{}")::c<r, g, b>\ndisplay(c@r, c@g, c@b)\n'
 

@@ -15,7 +15,7 @@ from tests.cli.conftest import Weft
 from weft.cli.new import starter
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 
 TEXT = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 

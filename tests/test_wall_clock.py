@@ -13,10 +13,10 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import CLOCK_DAY, CLOCK_START, sent_of
-from weft.runtime.build import build
-from weft.runtime.clock import Clock
-from weft.runtime.inputs import WallClock
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.hands.clock import Clock
+from weft.runtime.hands.inputs import WallClock
+from weft.runtime.program.program import ProgramLoader
 
 FIRST = date(2000, 1, 1)
 FIELDS = "me@year, me@month, me@day, me@weekday, me@daytime"

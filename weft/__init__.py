@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from weft.backends.base import Backend, DeviceInfo
-    from weft.runtime.build import Build
+    from weft.runtime.compiling.stages import Build
 
     B = TypeVar("B", bound="type[Backend]")
 
@@ -23,7 +23,7 @@ def compile(text: str, name: str = "(text)") -> Build:
     """A compiled patch. Paths in it are relative to the file `name`. Raises `weft.errors.WeftError`."""
     from weft.backends.registry import load_registry
     from weft.errors import Source
-    from weft.runtime.build import build
+    from weft.runtime.compiling.stages import build
 
     return build(Source(name, text), load_registry().contexts)
 

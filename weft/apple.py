@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 
 # The threads of a group, unless the kernel allows fewer.
 _GROUP = 256

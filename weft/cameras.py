@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.errors import did_you_mean
 from weft.names import is_live, live_of, shown
 from weft.sources import FILM, ends_as

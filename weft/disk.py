@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 
 # --- what anybody may have put there ---
 

@@ -19,7 +19,7 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from weft.codes.spec import Severity
+from weft.codes.rows import Severity
 from weft.codes.table import spec_of
 
 # --- text from outside, as a message shows it ---

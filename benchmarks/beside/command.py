@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from weft.runtime.measure import machine
+from weft.runtime.inspect.measure import machine
 
 
 def parser(prog: str, description: str, peers: Collection[str], kernels: Collection[str]) -> argparse.ArgumentParser:

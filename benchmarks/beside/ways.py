@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.backends.cpu import EXECUTORS
 from weft.codegen.native.target import TIERS
-from weft.runtime.measure import ExecutorConfig
+from weft.runtime.inspect.measure import ExecutorConfig
 
 PATCHES = Path(__file__).parents[2] / "patches" / "bench"
 

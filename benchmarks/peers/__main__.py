@@ -14,7 +14,7 @@ from benchmarks.peers.measure import measure, mpixel_per_s, ratios
 from benchmarks.peers.reference import KERNELS
 from benchmarks.peers.registry import PEERS
 from weft.backends.hardware import cores
-from weft.runtime.measure import machine
+from weft.runtime.inspect.measure import machine
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.gl.backend import GlVisual
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import ProgramRunner
 
 
 @dataclass(frozen=True)

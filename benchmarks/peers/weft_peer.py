@@ -11,8 +11,8 @@ from weft.backends.cpu import executor_problem
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.measure import ExecutorConfig
+from weft.runtime.compiling.stages import build
+from weft.runtime.inspect.measure import ExecutorConfig
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from benchmarks.sound_peers.measure import measure, ours, ratios, realtime_facto
 from benchmarks.sound_peers.peer import RATE
 from benchmarks.sound_peers.reference import KERNELS
 from benchmarks.sound_peers.registry import PEERS
-from weft.runtime.measure import machine
+from weft.runtime.inspect.measure import machine
 
 # How the libraries of numpy are told, before they are loaded, to take one core as all others do.
 _ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

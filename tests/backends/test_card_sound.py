@@ -25,7 +25,7 @@ from tests.support.tolerances import GENERATED, SERIES
 from weft.backends.base import Backend, Env, SampleBlock
 from weft.backends.card import CardAudio, SoundCode
 from weft.backends.cpu import CpuAudio, CpuCode
-from weft.backends.executor import NOTHING
+from weft.backends.executors import NOTHING
 from weft.backends.gl.backend import GlAudio
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.metal.backend import MetalAudio
@@ -33,12 +33,12 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
-from weft.runtime.build import Build, build
-from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
-from weft.runtime.coordinator import ProgramRunner
-from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.program import Setup
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.hands.clock import Moment
+from weft.runtime.program.coordinator import ProgramRunner
+from weft.runtime.program.findings import NOT_A_NUMBER
+from weft.runtime.program.program import Setup
 
 __all__ = ["device", "graphics"]
 

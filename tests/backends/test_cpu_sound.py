@@ -16,8 +16,8 @@ from weft.backends.launch import StateMemory
 from weft.backends.registry import load_registry
 from weft.codegen.kernel import Unit
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import ProgramRunner
 
 RATE = 48000.0
 CONTEXTS = load_registry().contexts

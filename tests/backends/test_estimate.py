@@ -13,9 +13,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import Need, check_room, choose, needs_of, pictures_of, size_text, total
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
-from weft.runtime.build import build
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import HERE, ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import HERE, ProgramLoader
 
 SIZE = (32, 18)
 REMEMBERING = "a = prev(a) + me@x\nb = delay(me@y, 3, 4)\ncache(a, 5)::h<v>\ndisplay(a, b, h@v(h@k ~ 3))\n"

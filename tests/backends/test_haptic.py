@@ -31,9 +31,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.cli import main
 from weft.errors import Diagnostic, Source, fitting
-from weft.runtime.build import build
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
 SIZE = (16, 8)
 

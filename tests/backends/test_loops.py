@@ -10,7 +10,7 @@ import pytest
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of, run
 from weft.backends.launch import StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 
 MACHINE = pytest.mark.parametrize("machine", MACHINES)
 

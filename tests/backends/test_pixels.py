@@ -10,7 +10,7 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import MACHINES, compiled, launch_of
 from weft.backends.launch import StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 
 ALL = {**MACHINES, "vector, single": VectorExecutor(np.float32)}
 MACHINE = pytest.mark.parametrize("machine", ALL)

@@ -16,8 +16,8 @@ from weft.codegen.kernel import Unit
 from weft.disk import keep
 from weft.errors import Source
 from weft.ir.rates import Rate
-from weft.runtime.assignment import BackendAssignment
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.assignment import BackendAssignment
 
 HD = (720, 1280)
 READ = "{}@v(me@x ~ 0.5)"

@@ -23,9 +23,9 @@ from weft.backends.select import choose
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import ProgramLoader
 
 __all__ = ["graphics"]
 

@@ -30,10 +30,10 @@ from weft.codegen.kernel import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
-from weft.runtime.coordinator import ProgramRunner
-from weft.runtime.offline import Offline
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
+from weft.runtime.program.coordinator import ProgramRunner
+from weft.runtime.program.program import ProgramLoader
 
 __all__ = ["device", "graphics", "that_computes"]
 

@@ -14,11 +14,11 @@ from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, kernel, launch_of
 from tests.support.metal.executor import MetalExecutor, device
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS

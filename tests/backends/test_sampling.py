@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of
-from weft.backends.executor import Executable
+from weft.backends.executors import Executable
 from weft.backends.launch import StateMemory, fetch, fetch_all, resample, sample
 
 PLANE = np.array([[0.0, 1, 2], [10, 11, 12]])

@@ -15,8 +15,8 @@ from PIL import Image
 from tests.support.together import all_but
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.elements import Allowance
-from weft.runtime.forecast import check
+from weft.runtime.inspect.elements import Allowance
+from weft.runtime.inspect.forecast import check
 
 _FIELDS = {"severity", "code", "message", "file", "line", "column", "end_line", "end_column", "hint"}
 
@@ -296,7 +296,7 @@ def test_a_program_that_would_take_long_is_not_looked_at_for_long(monkeypatch):
             super().spend(count)
             self.spent += count
 
-    monkeypatch.setattr("weft.runtime.forecast.Allowance", Noted)
+    monkeypatch.setattr("weft.runtime.inspect.forecast.Allowance", Noted)
     loops = "for i in (1 to n) { for j in (1 to n) { v += sin(v * i + j) * me@x } }"
     lines = [f"spindle f(n) :: v {{\n  v = 0\n  {loops}\n}}"]
     lines += [f"a{k} = f(200 + mouse@x + {k})" for k in range(40)]

@@ -20,10 +20,10 @@ from tests.support.parity.author import program
 from tests.support.parity.pieces import PICTURE
 from weft.backends.gl.graphics import GL
 from weft.cli import main
-from weft.cli.patch import shipped_patches
+from weft.cli.arguments import shipped_patches
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 
 __all__ = ["graphics"]
 

@@ -17,7 +17,7 @@ from weft.errors import Report, Source
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 from weft.sources import SOURCES
 from weft.syntax.ast import OutputStatement
 from weft.syntax.includes import libraries, spindles_of

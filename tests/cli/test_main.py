@@ -21,7 +21,7 @@ from tests.support.together import all_but
 from weft.__main__ import main as begin
 from weft.cli import COMMANDS
 from weft.cli.console import exit_code_of, summary
-from weft.codes.spec import MISSING
+from weft.codes.rows import MISSING
 from weft.errors import Diagnostic
 
 

@@ -23,9 +23,9 @@ from weft.backends.native import llvm
 from weft.backends.registry import load_registry
 from weft.codegen.native.target import ISAS
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.offline import Offline
-from weft.runtime.workers import RenderJob, WorkerError
+from weft.runtime.compiling.stages import build
+from weft.runtime.films.offline import Offline
+from weft.runtime.films.workers import RenderJob, WorkerError
 
 # Its import takes as long as that of all other tests of a folder: here it is only looked for.
 if find_spec("distributed") is None:
@@ -209,7 +209,7 @@ def test_a_connection_that_dask_has_given_up_is_told(cluster):
     made = build(Source("a.weft", "display(me@x)\n"), load_registry().contexts)
     backend = "vector"
     job = RenderJob(made, backend, None, 1, "", 1, Offline(made, on_processor(backend)).fingerprint)
-    from weft.runtime.cluster import ClusterPool
+    from weft.runtime.films.cluster import ClusterPool
 
     pool = ClusterPool(address_of(cluster), job)
     pool._client.sync(pool._client._close)  # as it does by itself

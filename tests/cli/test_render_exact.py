@@ -16,12 +16,12 @@ from weft.backends.native import llvm
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.cli.patch import compile_file
+from weft.cli.arguments import compile_file
 from weft.codegen.native.target import ISAS, exactly
 from weft.codegen.native.writer import LlvmLanes
-from weft.media import encoding
-from weft.runtime.build import Build
-from weft.runtime.offline import Offline
+from weft.runtime.compiling.stages import Build
+from weft.runtime.films import encoding
+from weft.runtime.films.offline import Offline
 
 pytestmark = pytest.mark.skipif(llvm.problem() is not None, reason="machine code needs llvmlite")
 
@@ -125,7 +125,7 @@ def test_h264_has_the_same_bytes_whatever_instructions_the_encoder_may_use(tmp_p
 import sys
 from pathlib import Path
 import numpy as np
-from weft.media import encoding
+from weft.runtime.films import encoding
 codec = encoding.CODECS["h264"]
 codec.options["x264-params"] += f":asm={sys.argv[1]}"
 spec = encoding.film_spec(".mp4", "h264", None, (96, 54), 25)

@@ -61,7 +61,7 @@ def workers_of(process):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == process.pid and b"weft.runtime.workers:main" in words:
+            if parent == process.pid and b"weft.runtime.films.workers:main" in words:
                 found.append(int(folder.name))
     return found
 

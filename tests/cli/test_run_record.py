@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Weft
-from weft.osc import message
+from weft.osc_packets import message
 
 FPS = 25
 # Each frame shows the second at which it was drawn, and the sound is loud in the first half of each second.
@@ -303,6 +303,6 @@ def test_a_full_disk_ends_the_film_and_not_the_show(tmp_path):
 def is_encoder(path, parent):
     try:
         words = path.read_text().split("\0")
-        return "weft.media.recording:main" in words and str(parent) in words
+        return "weft.runtime.films.recording:main" in words and str(parent) in words
     except OSError:
         return False

@@ -25,17 +25,17 @@ from tests.support.together import all_but
 from tests.support.tolerances import DOUBLE
 from tests.test_patches import PATCHES
 from weft.backends.base import Env
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Even, Launch, StateMemory, pack, picture_coords
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.cli.compile import c_program_of
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Unit
 from weft.contexts import OWN_CONTEXTS, ContextTable, channel_of, is_smoothed
 from weft.errors import Source
-from weft.runtime.build import Build, build
-from weft.runtime.offline import initial_inputs
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import initial_inputs
 
 # Functions of C's library and of Python's may differ in the last digit, and programs add some dozens of them.
 NEAR = DOUBLE.scaled(1000)

@@ -24,7 +24,7 @@ from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ir.rates import Rate
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 
 __all__ = ["graphics"]
 

@@ -7,7 +7,7 @@ import pytest
 from weft.codegen.formulas import formula
 from weft.contexts import context_table
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 TEXT = """#slider level<v> = 0, 1, 0.5
 spindle lag(x) :: v { v = prev(v) * 0.5 + x }

@@ -15,7 +15,7 @@ from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
 from weft.codegen.native.target import single
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 
 def shader_of(text: str, packed: bool = True, optimise: bool = True) -> Shader:

@@ -14,7 +14,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 __all__ = ["graphics"]
 

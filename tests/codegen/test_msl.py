@@ -11,7 +11,7 @@ from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader, UnsuitableE
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 
 def units_of(text: str, optimise: bool = True) -> list[Unit]:

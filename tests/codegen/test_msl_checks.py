@@ -23,7 +23,7 @@ from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 
 PROGRAMS, CHUNK = 200, 50
 

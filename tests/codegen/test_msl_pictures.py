@@ -23,7 +23,7 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 __all__ = ["device"]
 

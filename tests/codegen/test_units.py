@@ -19,7 +19,7 @@ from weft.ir.lower import lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext
 from weft.media.sampled import header_of
-from weft.runtime.build import Build, KeptBuild, analyse, build
+from weft.runtime.compiling.stages import Build, KeptBuild, analyse, build
 
 _NUMBER = re.compile(r'(?<![\w.#"])\d+\.\d+(?![\w.])')
 

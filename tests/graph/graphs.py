@@ -7,8 +7,8 @@ from typing import Any, get_args, get_type_hints
 
 from weft.contexts import COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
+from weft.graph.bindings import collect
 from weft.graph.build import build_graph
-from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Strand
 from weft.names import StrandRef
 from weft.syntax.parser import parse

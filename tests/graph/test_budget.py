@@ -13,8 +13,8 @@ from tests.test_long_texts import calls_of
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import MOST_STEPS
-from weft.runtime.build import Build, build
-from weft.runtime.forecast import check
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.inspect.forecast import check
 
 ROOT = Path(__file__).parents[2]
 

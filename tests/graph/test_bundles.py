@@ -5,10 +5,10 @@ import pytest
 from tests.support.programs import rendered
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
-from weft.graph.names import collect
+from weft.graph.bindings import collect
 from weft.graph.patch import Patch
 from weft.names import StrandRef
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.syntax.parser import parse
 
 HEADS = """

@@ -7,7 +7,7 @@ import pytest
 from tests.support.programs import expected_errors, rendered
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, WeftError
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 FOLDER = Path(__file__).parent.parent / "programs" / "errors" / "semantic"
 PROGRAMS = sorted(FOLDER.glob("*.weft"))

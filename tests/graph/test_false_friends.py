@@ -12,7 +12,7 @@ import pytest
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source
 from weft.graph.false_friends import false_friends
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 from weft.syntax.foreign import FALSE_FRIENDS, MORE, PICTURE_WORDS
 from weft.syntax.includes import libraries_with, load
 

@@ -6,7 +6,7 @@ import pytest
 
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 
 
 def found(text: str) -> tuple[Diagnostic, ...]:

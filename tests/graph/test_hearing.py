@@ -6,7 +6,7 @@ import pytest
 
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 
 
 def built(text: str) -> Build:

@@ -20,15 +20,15 @@ from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
 from tests.support.together import examples
 from tests.support.tolerances import OFF_SHARE, SERIES
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, Span, WeftError
 from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.syntax.ast import Text
 
 __all__ = ["device", "graphics"]

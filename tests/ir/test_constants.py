@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.ir.constants import Tunable, TunedValues, ask, current, equals, retuned, tune, value_of
 from weft.ir.expr import Expr, ExprBuilder, Pool
+from weft.ir.tunable import Tunable, TunedValues, ask, current, equals, retuned, tune, value_of
 from weft.ops.formula import Term
 
 
@@ -92,12 +92,12 @@ def test_its_value_is_no_condition() -> None:
 @pytest.mark.long
 def test_passes_only_ask() -> None:
     """The value without a question is for what comes after the passes. These may read it."""
-    after = {"ir/constants.py", "ir/filling.py", "ir/dump.py", "codegen/units.py", "codegen/compilation.py",
-             "runtime/elements.py"}  # fmt: skip
+    after = {"ir/tunable.py", "ir/filling.py", "ir/dump.py", "codegen/units.py", "codegen/compilation.py",
+             "runtime/inspect/elements.py"}  # fmt: skip
     root = Path(weft.__file__).parent
     for path in (path for path in root.rglob("*.py") if str(path.relative_to(root)) not in after):
         nodes = list(ast.walk(ast.parse(path.read_text())))
-        imports = [each for each in nodes if isinstance(each, ast.ImportFrom) and each.module == "weft.ir.constants"]
+        imports = [each for each in nodes if isinstance(each, ast.ImportFrom) and each.module == "weft.ir.tunable"]
         if imports:
             assert all(name.name != "current" for each in imports for name in each.names), path
             assert not any(isinstance(each, ast.Attribute) and each.attr == "current" for each in nodes), path

@@ -12,14 +12,14 @@ from weft.codegen.bytecode import assemble, disassemble
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
+from weft.graph.bindings import collect
 from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import build_graph
-from weft.graph.names import collect
 from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
 from weft.ir.rates import Rate, rates
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 from weft.syntax.parser import parse
 
 

@@ -15,7 +15,7 @@ from weft.ir import passes
 from weft.ir.dump import to_text
 from weft.ir.expr import Lowered, MalformedError, Output
 from weft.names import StrandRef, is_view, view_of, viewed
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 
 TRAIL = "trail<v> = prev(trail@v) * 0.9 + me@x\ndisplay(trail@v)\n"
 THERE_AND_BACK = """\

@@ -8,10 +8,10 @@ import pytest
 
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.ir.constants import Tunable, current
 from weft.ir.expr import Lowered
 from weft.ir.rates import Rate
-from weft.runtime.build import Build, KeptBuild, build
+from weft.ir.tunable import Tunable, current
+from weft.runtime.compiling.stages import Build, KeptBuild, build
 
 
 def built(text: str, kept: KeptBuild | None = None) -> Build:

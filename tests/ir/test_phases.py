@@ -20,7 +20,7 @@ from tests.support.together import all_but, examples
 from tests.support.tolerances import EXACT, PHASE, PIXEL
 from tests.support.verify_ir import verify
 from weft.backends.launch import Launch, StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.bytecode import assemble
 from weft.codegen.compilation import compile_points
 from weft.codegen.kernel import Kernel

@@ -13,17 +13,17 @@ from PIL import Image
 
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.tolerances import GENERATED
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel, content_hash
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.sampled import header_of, memory_of, read
 from weft.names import is_levels, levels_of
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.sources import PictureLevels
 
 __all__ = ["graphics"]

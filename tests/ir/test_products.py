@@ -10,9 +10,9 @@ from tests.ir.test_phases import work
 from tests.support.kernels import AS_WRITTEN, MACHINES, UP_TO_PHASES, WITHOUT_PHASES, kernel_by, launch_of
 from tests.support.together import all_but
 from tests.support.tolerances import PHASE, PIXEL
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.beats import Beats
 from weft.codegen.kernel import Kernel
 

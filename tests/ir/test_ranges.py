@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, Exprs, Garden, lowered
 from tests.support.kernels import compiled, run
 from tests.support.together import examples
-from weft.ir.constants import TunedValues
 from weft.ir.rates import Finiteness, bound, remainder_of, remainders_among
+from weft.ir.tunable import TunedValues
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))

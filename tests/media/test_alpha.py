@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.gl import GlExecutor, Graphics, graphics
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords, resample
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import to_json
 from weft.contexts import ContextTable
@@ -24,7 +24,7 @@ from weft.media.films import Films
 from weft.media.frames import floats
 from weft.media.sampled import header_of, read
 from weft.names import is_levels
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 __all__ = ["graphics"]
 

@@ -19,7 +19,7 @@ from tests.support.sound import eventually
 from weft.cameras import generated
 from weft.media.capture import Capture, CapturedPicture
 from weft.media.source import PictureError
-from weft.runtime.program import ProgramLoader
+from weft.runtime.program.program import ProgramLoader
 
 BARS = "smptebars size=64x48"
 MOVING = "testsrc2 size=64x48 rate=60"

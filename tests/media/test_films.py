@@ -25,14 +25,14 @@ from tests.support.sound import eventually
 from tests.support.sounds import cache
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
-from weft.graph.names import collect
+from weft.graph.bindings import collect
 from weft.media.films import Films, header
 from weft.media.frames import Frame, floats
 from weft.media.sampled import header_of
 from weft.media.sounds import load_sound
 from weft.media.source import LivePicture, PictureError
 from weft.names import FilmFile
-from weft.runtime.program import ProgramLoader
+from weft.runtime.program.program import ProgramLoader
 from weft.syntax.parser import parse
 
 __all__ = ["cache"]

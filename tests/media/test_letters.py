@@ -16,7 +16,7 @@ from tests.support.choices import ANYWHERE
 from tests.support.fonts import coloured_font
 from weft.backends.launch import Floats, Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -24,7 +24,7 @@ from weft.media.letters import MAX_LETTERS, MAX_LINES
 from weft.media.sampled import header_of, read
 from weft.media.source import PictureError
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters, file_of, letters_of
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 FONT = files("weft.media").joinpath("fonts", "DejaVuSansMono.ttf")
 

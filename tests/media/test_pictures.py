@@ -19,7 +19,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.media.pictures import MAX_PIXELS, PictureInfo, load_picture, probe_picture
 from weft.media.source import PictureError
-from weft.runtime.build import analyse
+from weft.runtime.compiling.stages import analyse
 from weft.sources import HIDDEN
 
 Pixels = NDArray[np.uint8]

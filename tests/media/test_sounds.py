@@ -22,12 +22,12 @@ from tests.support.metal.executor import MetalExecutor, device
 from tests.support.sounds import between, cache, write_coded, write_wav
 from weft import disk
 from weft.backends.base import Env
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Floats, Launch, StateMemory, fetch, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel, verify
 from weft.contexts import ContextTable
@@ -38,8 +38,8 @@ from weft.media.sampled import decoded_files, header_of, read, read_decoded
 from weft.media.sounds import SoundInfo, load_sound, probe_sound
 from weft.media.source import PictureError
 from weft.names import SoundFile, file_of, is_sound, sound_of
-from weft.runtime.build import build
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.program import ProgramLoader
 
 __all__ = ["cache", "device", "graphics"]
 
@@ -451,7 +451,7 @@ def test_a_process_that_plays_does_not_import_the_decoder(noise: tuple[str, NDAr
     program = (
         "import sys; from weft.media.sampled import read_decoded\n"
         f"assert read_decoded({decoded!r}).shape == (1, 700, 2)\n"
-        "assert 'av' not in sys.modules and 'weft.runtime.build' not in sys.modules"
+        "assert 'av' not in sys.modules and 'weft.runtime.compiling.stages' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

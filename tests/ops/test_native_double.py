@@ -14,7 +14,7 @@ from tests.support.tolerances import DOUBLE, EXACT, HALF_TURNS
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.native.series import SeriesExecutable
+from weft.backends.native.samples import SeriesExecutable
 from weft.codegen.bytecode import opcode_of
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate

@@ -25,8 +25,8 @@ from weft.contexts import VISUAL
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
 from weft.names import StrandRef
-from weft.runtime.build import build
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
 PACKAGE = Path(__file__).parent / "remote"
 PAGE = Path(__file__).parents[2] / "docs" / "backends.md"

@@ -10,13 +10,13 @@ import pytest
 
 from tests.std.values import Values, line
 from tests.support.beats import given_beats
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 # Steps of time that are exact, so that a number is drawn at the same tick in every order of summation.
 RATE, FPS = 8192, 64

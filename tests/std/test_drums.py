@@ -8,8 +8,8 @@ import pytest
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import Rendering
 
 RATE = 48_000

@@ -11,11 +11,11 @@ import pytest
 
 from tests.std.values import EXACT, Values, compiled
 from tests.support.gl import GlExecutor, graphics
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import executor_problem
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import emit
 from weft.codegen.native.target import ISAS

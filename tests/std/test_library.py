@@ -19,8 +19,8 @@ from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS, STATE
-from weft.runtime.build import Build, build
-from weft.runtime.offline import Offline
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
 from weft.sources import SOURCES
 from weft.syntax.docs import SpindleDoc, opening_line
 from weft.syntax.includes import libraries, spindles_of

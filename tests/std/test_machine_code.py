@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.series import assert_same, kernel_of, played
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.native.target import TIERS
 

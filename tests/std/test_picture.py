@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.std.values import ASPECT, EXACT, SETTINGS, Values, compiled, values
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import executor_problem

@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.support.beats import given_beats
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.kernel import Unit
 from weft.codegen.units import compile_unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
+from weft.graph.bindings import collect
 from weft.graph.build import build_graph
-from weft.graph.names import collect
 from weft.media.sampled import read
 from weft.permissions import DEFAULT_PERMISSIONS
-from weft.runtime.build import check_media
+from weft.runtime.compiling.stages import check_media
 from weft.syntax.ast import Program
 from weft.syntax.includes import libraries, load
 from weft.syntax.parser import parse

@@ -11,8 +11,8 @@ from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, Span
 from weft.graph.nodes import RenderGraph
 from weft.graph.patch import OutputDefinition
-from weft.runtime.build import Build
-from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling.stages import Build
+from weft.runtime.program.compiled import CompiledProgram
 
 _NUMBER = re.compile(r'(?<![\w.#"])\d+(?:\.\d+)?')
 _WORD = re.compile(r"\b[a-z]\w*\b")

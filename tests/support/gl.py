@@ -25,7 +25,7 @@ __all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics", "that_computes"]
 @pytest.fixture(scope="module")
 def graphics() -> Graphics:
     """OpenGL without a display. Where there is none, the test is skipped, but in CI it fails."""
-    from weft.backends.gl.contexts import GraphicsError
+    from weft.backends.gl.egl import GraphicsError
 
     if GlExecutor is None:
         no_graphics("libGL is missing")

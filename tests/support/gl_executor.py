@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import NOTHING, check
+from weft.backends.executors import NOTHING, check
 from weft.backends.gl.drawing import Canvas, DrawPass, PictureTextures, Points, Stages, any_stopped, look, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
 from weft.backends.gl.memory import GlMemory
@@ -19,7 +19,7 @@ from weft.codegen.kernel import Kernel
 
 
 class GlExecutor:
-    """Makes kernels ready; see `weft.backends.executor.Executor`."""
+    """Makes kernels ready; see `weft.backends.executors.Executor`."""
 
     name = "gl"
     widest = np.float32

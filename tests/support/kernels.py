@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from tests.support.tolerances import DOUBLE, SINGLE
 from tests.support.verify_bytecode import verify
 from tests.support.verify_ir import verify as verify_ir
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
@@ -24,8 +24,8 @@ from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
+from weft.graph.bindings import collect
 from weft.graph.build import build_graph
-from weft.graph.names import collect
 from weft.ir.expr import LoopShape, Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, Pass, PassContext, run_passes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import Report, Source
-from weft.runtime.parameters import ParameterBank, ParameterSpec
+from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 from weft.syntax.ast import Parameter
 from weft.syntax.parser import parse
 

@@ -39,13 +39,13 @@ from tests.support.choices import ANYWHERE
 from tests.support.kernels import MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
 from weft.graph.patch import Patch
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 
 _MARK = "//!"
 _FIRST_LINE = "//! expect-error"

@@ -32,7 +32,7 @@ PLAYER = """
 import fcntl, json, os, pickle, select, signal, sys, termios, time
 import numpy as np
 from weft.errors import WeftError
-from weft.runtime.inputs import Inputs
+from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.screen import Overlay
 from weft.runtime.screens.terminal import Terminal
 

@@ -15,7 +15,7 @@ from weft.codegen.native.plan import KernelDomain, domain_of
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import is_sound
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 RATE = 48_000
 

@@ -15,8 +15,8 @@ from tests.support.choices import on_processor
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice
 from weft.errors import Source
-from weft.runtime.build import Build, build
-from weft.runtime.offline import Offline
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
 
 Pixels: TypeAlias = npt.NDArray[np.int_]
 

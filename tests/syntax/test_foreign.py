@@ -7,7 +7,7 @@ import pytest
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ops import BUILTINS, STATE, WORDS
-from weft.runtime.forecast import check
+from weft.runtime.inspect.forecast import check
 from weft.syntax.foreign import CALLS, FORMS, METHODS, STRANDS
 from weft.syntax.includes import libraries_with
 

@@ -12,7 +12,7 @@ from tests.support.together import examples
 from weft.errors import Source, Span, WeftError
 from weft.graph.patterns import pattern_of
 from weft.syntax.ast import Text
-from weft.syntax.patterns import _FOREIGN, MAX_DEPTH, euclidean, parse_pattern
+from weft.syntax.notation import _FOREIGN, MAX_DEPTH, euclidean, parse_pattern
 
 # The rhythms of Toussaint's table, which begins some of them at another hit.
 RHYTHMS = {

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import Refusal
+from weft.backends.executors import Refusal
 from weft.backends.launch import (
     SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StateMemory, StreamCoords, Value
 )

@@ -18,13 +18,13 @@ from weft.backends.base import (
     Values
 )
 from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of
-from weft.backends.executor import RecentlyUsed, Stillness
+from weft.backends.executors import RecentlyUsed, Stillness
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Identifiers
-from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel, Unit, structure_hash
 from weft.codegen.values import Line, Node, Rewriter, Scalar

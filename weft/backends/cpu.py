@@ -13,13 +13,13 @@ import numpy as np
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock, Values
-from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
+from weft.backends.executors import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
 from weft.backends.prologue import at_points, nowhere, tick
 from weft.backends.registry import register_backend
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Unit
@@ -247,7 +247,7 @@ class CpuCompute(CpuBackend):
 @register_backend
 class CpuOscSend(CpuBackend):
     """Gives one number for each value of an `osc_send` statement, as [values, 1, 1]. What runs the program sends them
-    (`weft.runtime.osc`): a render does not."""
+    (`weft.runtime.hands.osc`): a render does not."""
 
     name = "cpu_osc_send"
     context = "osc_send"
@@ -256,7 +256,7 @@ class CpuOscSend(CpuBackend):
 @register_backend
 class CpuMidi(CpuBackend):
     """Gives one number for each value of the `midi` statements, as [values, 1, 1]. What runs the program sends them
-    (`weft.runtime.midi`): a render does not."""
+    (`weft.runtime.hands.midi`): a render does not."""
 
     name = "cpu_midi"
     context = "midi"

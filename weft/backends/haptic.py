@@ -251,7 +251,7 @@ def backend() -> type[Backend]:
 
     from weft.backends.base import DeviceInfo
     from weft.backends.cpu import CpuBackend
-    from weft.backends.vector.executor import VectorExecutor
+    from weft.backends.vector.machine import VectorExecutor
 
     class Haptic(CpuBackend):
         """Gives [ticks, values] in double precision: the ticks between two frames. Infinities and NaN become 0."""

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Bindable, Coordinator, Env
-from weft.backends.executor import RefusedError, refusing_failures
+from weft.backends.executors import RefusedError, refusing_failures
 from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
-from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, ComputedValues
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
-from weft.codegen.clike.plan import ReadSite, strands_of
+from weft.codegen.clike.reads import ReadSite, strands_of
 from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from weft.backends.executor import NOTHING, Executable, Refusals, check, load_stages
+from weft.backends.executors import NOTHING, Executable, Refusals, check, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory, channels, fetch, sample, ticks_back
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel

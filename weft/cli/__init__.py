@@ -17,7 +17,7 @@ import click
 from weft import __version__
 from weft.__main__ import interrupted
 from weft.cli.console import Missing, exit_code_of, say, show
-from weft.codes.spec import INTERNAL, INTERRUPTED, MISSING
+from weft.codes.rows import INTERNAL, INTERRUPTED, MISSING
 from weft.errors import WeftError, did_you_mean, fitting, is_out_of_memory, out_of_memory, visible
 from weft.runtime.compiling import SERVER
 

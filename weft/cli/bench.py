@@ -21,13 +21,13 @@ from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
+from weft.cli.arguments import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.cli.console import Missing, output, say
-from weft.cli.patch import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
 from weft.permissions import Permissions
-from weft.runtime.build import Build
-from weft.runtime.measure import (
+from weft.runtime.compiling.stages import Build
+from weft.runtime.inspect.measure import (
     Cost, ExecutorConfig, MeasuredCosts, Transfer, contexts, find_cards, machine, measure, measure_card, measure_costs,
     transfers
 )

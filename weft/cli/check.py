@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
+from weft.cli.arguments import ALLOW
 from weft.cli.console import exit_code_of, output, say, show, summary, write_file
-from weft.cli.patch import ALLOW
-from weft.codes.spec import ERRORS
+from weft.codes.rows import ERRORS
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, Span, WeftError, path_of
 from weft.media.sampled import header_if_whole
 from weft.permissions import Permissions
-from weft.runtime.build import Build
-from weft.runtime.forecast import Additions, check
+from weft.runtime.compiling.stages import Build
+from weft.runtime.inspect.forecast import Additions, check
 from weft.syntax.includes import open_source, stdin_source
 
 # As the name of a file: the standard input.
@@ -57,7 +57,7 @@ def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
 
 
 def _measure(program: Build, source: Source, additions: Additions) -> Sequence[Diagnostic]:
-    from weft.runtime.pace import too_slow  # what draws takes as long to import as most patches take to check
+    from weft.runtime.inspect.pace import too_slow  # what draws takes as long to import as most patches take to check
 
     return too_slow(program, source, additions)
 

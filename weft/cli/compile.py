@@ -12,8 +12,8 @@ import click
 from weft.backends.base import Env
 from weft.backends.cpu import executor_problem
 from weft.backends.native.executor import Listing, NativeExecutor
+from weft.cli.arguments import ALLOW, FILE, compile_file
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
-from weft.cli.patch import ALLOW, FILE, compile_file
 from weft.codegen import c_program, essl, glsl, msl
 from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
@@ -26,9 +26,9 @@ from weft.graph.draw import to_text as graph_text
 from weft.ir.dump import to_text as ir_text
 from weft.names import is_microphone, is_sound
 from weft.permissions import Permissions
-from weft.runtime.build import Build
-from weft.runtime.findings import places_of
-from weft.runtime.offline import initial_inputs
+from weft.runtime.compiling.stages import Build
+from weft.runtime.films.offline import initial_inputs
+from weft.runtime.program.findings import places_of
 from weft.syntax.ast import dump
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from weft.codes.spec import DONE, ERRORS, InternalError
+from weft.codes.rows import DONE, ERRORS, InternalError
 from weft.codes.table import CODES, spec_of
 from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines

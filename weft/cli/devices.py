@@ -15,12 +15,12 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import (
     Choice, Need, by_device, choose, contexts_of, size_text, total, unavailable, warnings_of
 )
+from weft.cli.arguments import ALLOW, compile_file
 from weft.cli.console import output, say, show
-from weft.cli.patch import ALLOW, compile_file
-from weft.media.midi_ports import MidiDevices, default_output, list_devices
 from weft.permissions import Permissions
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import ProgramLoader
+from weft.runtime.hands.midi_ports import MidiDevices, default_output, list_devices
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
 from weft.runtime.sound.mixer import channels_of
 

@@ -11,13 +11,13 @@ from typing import Literal, TypeAlias
 import click
 
 from weft.backends.cpu import EXECUTORS, executor_problem
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.beats import INPUTS, Beats
+from weft.cli.arguments import ALLOW, FILE, SIZE
 from weft.cli.console import Missing, output, say, show
-from weft.cli.patch import ALLOW, FILE, SIZE
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, ContextTable, context_table
@@ -28,13 +28,13 @@ from weft.media.sampled import header_of
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.permissions import Permissions
-from weft.runtime.clock import Moment
-from weft.runtime.evaluate import (
+from weft.runtime.films.offline import initial_inputs
+from weft.runtime.hands.clock import Moment
+from weft.runtime.inspect.strands import (
     Alone, DeviceEvaluation, Evaluation, SoundBefore, compile_alone, find_strands, needs_picture, read_patch
 )
-from weft.runtime.findings import loop_stopped
-from weft.runtime.offline import initial_inputs
-from weft.runtime.program import ProgramLoader
+from weft.runtime.program.findings import loop_stopped
+from weft.runtime.program.program import ProgramLoader
 from weft.syntax.ast import number_text
 from weft.syntax.includes import open_source
 

@@ -12,9 +12,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from weft.cli.arguments import shipped_patches
 from weft.cli.console import Missing, call, make_folder, new_path, output, say, write_file
 from weft.cli.help import width
-from weft.cli.patch import shipped_patches
 from weft.contexts import context_table
 from weft.errors import did_you_mean, visible, visible_lines
 from weft.syntax.docs import first_sentence, opening_line
@@ -96,7 +96,7 @@ def _play(ctx: click.Context, path: Path) -> int:
 def _copy(path: Path, target: Path) -> None:
     """Copies a patch and the files that it reads, which keep their places relative to it. Raises Missing if that would
     overwrite a file."""
-    from weft.runtime.build import analyse  # the compiler, which a list does not need
+    from weft.runtime.compiling.stages import analyse  # the compiler, which a list does not need
 
     contents = {target: path.read_bytes()}
     found = analyse(open_source(str(path)), context_table())

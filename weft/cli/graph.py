@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import click
 
+from weft.cli.arguments import ALLOW, FILE, compile_file
 from weft.cli.console import output, show
-from weft.cli.patch import ALLOW, FILE, compile_file
 from weft.graph.draw import to_dot, to_json, to_mermaid, to_text
 from weft.graph.nodes import RenderGraph
 from weft.permissions import Permissions

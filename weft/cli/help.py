@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli import COMMANDS
-from weft.codes.spec import CodeSpec
+from weft.codes.rows import CodeSpec
 from weft.codes.table import CODES
 from weft.contexts import OWN_CONTEXTS, ContextSpec, context_table
 from weft.errors import Report, Source, did_you_mean, error, visible, visible_lines

@@ -27,28 +27,28 @@ from weft.backends.hardware import cores
 from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
+from weft.cli.arguments import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
 from weft.cli.console import Missing, replacing_file, say, show
-from weft.cli.patch import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
-from weft.codes.spec import ERRORS
+from weft.codes.rows import ERRORS
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import new_file
 from weft.errors import installs
 from weft.graph.domain import SETTINGS
-from weft.media.encoding import (
-    CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
-    missing_encoder, y4m_frame, y4m_header
-)
 from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.permissions import Permissions
-from weft.runtime.build import Build
-from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
-from weft.runtime.workers import (
+from weft.runtime.compiling.stages import Build
+from weft.runtime.films.encoding import (
+    CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
+    missing_encoder, y4m_frame, y4m_header
+)
+from weft.runtime.films.offline import Offline, Pixels, Samples, frame_numbers, raw
+from weft.runtime.films.workers import (
     RenderJob, RenderPool, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
 )
 
 if TYPE_CHECKING:
-    from weft.runtime.cluster import ClusterPool
+    from weft.runtime.films.cluster import ClusterPool
 
 T = TypeVar("T")
 
@@ -310,7 +310,7 @@ def _can_be_divided(offline: Offline) -> bool:
 def _connected(address: str, job: RenderJob) -> ClusterPool:
     """The workers of a cluster. Reports where it is seen what they do."""
     try:
-        from weft.runtime.cluster import ClusterPool
+        from weft.runtime.films.cluster import ClusterPool
     except ImportError as problem:
         raise Missing(f"--cluster needs distributed ({installs('cluster')}): {problem}") from problem
     try:

@@ -20,35 +20,35 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
-from weft.cli.console import Missing, call, exit_code_of, say, show
-from weft.cli.patch import (
+from weft.cli.arguments import (
     ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
-from weft.codes.spec import INTERRUPTED
+from weft.cli.console import Missing, call, exit_code_of, say, show
+from weft.codes.rows import INTERRUPTED
 from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
-from weft.media.encoding import missing_encoder
-from weft.media.recording import LIVE_CODECS
 from weft.names import outlet_of
 from weft.permissions import Permissions, real_path
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
-from weft.runtime.events import EventLog, Reporter
-from weft.runtime.files import SetList
-from weft.runtime.inputs import Inputs, WallClock
-from weft.runtime.link import LinkPeer
-from weft.runtime.midi import MidiController, MidiSender
-from weft.runtime.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
-from weft.runtime.parameters import ValuesFile
-from weft.runtime.program import Setup
+from weft.runtime.films.encoding import missing_encoder
+from weft.runtime.films.recording import LIVE_CODECS
+from weft.runtime.hands.inputs import Inputs, WallClock
+from weft.runtime.hands.link import LinkPeer
+from weft.runtime.hands.midi import MidiController, MidiSender
+from weft.runtime.hands.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
+from weft.runtime.hands.parameters import ValuesFile
+from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.session import LONG, NOTHING_YET, Limits, Session
+from weft.runtime.live.transition import TransitionPolicy
+from weft.runtime.program.files import SetList
+from weft.runtime.program.program import Setup
 from weft.runtime.screens.awake import kept_awake
 from weft.runtime.screens.screen import Screen, WindowOptions
-from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
-from weft.runtime.transition import TransitionPolicy
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display

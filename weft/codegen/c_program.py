@@ -14,7 +14,7 @@ from typing import NamedTuple
 from weft.codegen.c99 import C
 from weft.codegen.clike.body import ShaderWriter, layer_to_write, write_program
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, ProgramParts, identifier, remark
-from weft.codegen.clike.plan import read_program
+from weft.codegen.clike.reads import read_program
 from weft.codegen.clike.shader import BufferUse, LaunchExtent, LevelExtent, PastValue, Source, UnsuitableError, plain
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import Head

@@ -14,12 +14,12 @@ from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
 from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import error
-from weft.ir.constants import current
 from weft.ir.expr import (
     Expr, KnownRewrites, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, Replacements, SlotPlane,
     StrandRef, Update, depending_on_loop, depth_first, known_of, rewrite, topological
 )
 from weft.ir.rates import Rate, RateAnalysis
+from weft.ir.tunable import current
 from weft.names import is_sound
 from weft.ops.spec import ValueType
 

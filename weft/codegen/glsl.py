@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from weft.codegen.clike.body import emit, emit_forms, layer_to_write, written_names
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Identifiers, Language, ProgramParts, Type, block, document, identifier, packed_pixel, remark,
     shared_functions, structure, without_functions
 )
-from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.kernel import Kernel

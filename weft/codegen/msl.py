@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple
 
 from weft.codegen.clike.body import emit
 from weft.codegen.clike.buffers import BufferLanguage, Item
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Identifiers, ProgramParts, Type, block, document, identifier, shared_functions, structure,
     without_functions
 )
-from weft.codegen.clike.numbers import NumberedKernel
 from weft.codegen.clike.prelude import FUSED, functions_in
 from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel

@@ -19,11 +19,11 @@ from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
 from weft.graph.patch import Patch
 from weft.ir.census import Census, Changes
-from weft.ir.constants import current
 from weft.ir.expr import Expr, LoopShape, Lowered, MalformedError, Pool, known_of
 from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, long_loops
+from weft.ir.tunable import current
 
 # An IR with other constants.
 

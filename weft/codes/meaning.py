@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codes.spec import CodeSpec
+from weft.codes.rows import CodeSpec
 
 MEANING: Sequence[CodeSpec] = (
     CodeSpec(

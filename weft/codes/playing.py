@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codes.spec import MISSING, USAGE, CodeSpec
+from weft.codes.rows import MISSING, USAGE, CodeSpec
 
 PLAYING: Sequence[CodeSpec] = (
     CodeSpec(

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from weft.codes.meaning import MEANING
 from weft.codes.playing import PLAYING
-from weft.codes.spec import CodeSpec
+from weft.codes.rows import CodeSpec
 from weft.codes.text import TEXT
 
 CODES: Mapping[str, CodeSpec] = MappingProxyType({row.code: row for row in (*TEXT, *MEANING, *PLAYING)})

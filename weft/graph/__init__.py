@@ -5,5 +5,6 @@ whom, and of the subgraphs that one context computes as a whole. No expression o
 `weft.ir.lower` asks the same code for its meaning.
 
 Begin with `weft.graph.build.build_graph`, then read `weft.graph.elaborate.Elaborator`: it says once, over any domain
-of values, what spindles, loops, remaps and memory are. `weft.graph.names` collects names, `weft.graph.partition` cuts.
+of values, what spindles, loops, remaps and memory are. `weft.graph.bindings` collects names, and
+`weft.graph.partition` cuts.
 """

@@ -13,7 +13,7 @@ from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile, is_file
 from weft.ops import WORDS
-from weft.osc import is_address
+from weft.osc_packets import is_address
 from weft.sources import FILM, PICTURE, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, SpindleParameter, Text, literal_number
 from weft.syntax.foreign import MORE, hint_for

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.errors import Span
 from weft.ops import STATE
 from weft.sources import SOURCES

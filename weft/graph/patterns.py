@@ -19,7 +19,7 @@ from weft.errors import Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import Coordinates, Environment
 from weft.syntax.ast import Text
-from weft.syntax.patterns import (
+from weft.syntax.notation import (
     PatternChance, PatternChoice, PatternEvent, PatternNode, PatternRest, PatternSequence, PatternSpeed, PatternStack,
     PatternText, PatternTurns, parse_pattern, voices_of
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.errors import Span, WeftError, error
 from weft.graph.calls import PictureSize, is_heard, sizes_of, source_shape
 from weft.graph.domain import Coordinate

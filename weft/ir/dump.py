@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from weft.contexts import ContextSpec
-from weft.ir.constants import current
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, known_of, topological
 )
 from weft.ir.rates import rates
+from weft.ir.tunable import current
 from weft.syntax.ast import number_text
 
 

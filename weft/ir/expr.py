@@ -47,10 +47,10 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.errors import Span
 from weft.graph.budget import Budget
-from weft.ir.constants import Known, Tunable, TunedValues, ask, bits, equals, value_of
+from weft.ir.tunable import Known, Tunable, TunedValues, ask, bits, equals, value_of
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 from weft.ops import OPS, formula
 from weft.syntax.ast import Number

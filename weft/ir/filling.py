@@ -22,8 +22,8 @@ from weft.contexts import ContextSpec
 from weft.graph.components import reachable
 from weft.graph.numbers import Numbers
 from weft.ir.census import Census
-from weft.ir.constants import Tunable, bits, retuned, tune
 from weft.ir.expr import COMMUTATIVE, Expr, KnownRewrites, Lowered, Pool, rewrite
+from weft.ir.tunable import Tunable, bits, retuned, tune
 from weft.syntax.ast import Number
 
 _Use: TypeAlias = "tuple[int, bytes]"

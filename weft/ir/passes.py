@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from weft.ir.census import Census, TrackedRewrites
-from weft.ir.constants import value_of
 from weft.ir.expr import (
     EXPANDING, Change, Expr, ExprBuilder, KnownRewrites, Lowered, SlotPlane, in_order, known_of, rewrite, topological
 )
@@ -16,6 +15,7 @@ from weft.ir.lower import FeedCollector, StrandsBelow
 from weft.ir.phases import reduce_phases
 from weft.ir.pixels import filter_shrunk, take_samples
 from weft.ir.rates import PassContext, PlanarSlots, Rate
+from weft.ir.tunable import value_of
 from weft.ir.waves import turn_waves
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term

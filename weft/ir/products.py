@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir.constants import Known, TunedValues, ask
 from weft.ir.expr import Expr, ExprBuilder, Lowered, SlotPlane, found_below, known_of, topological
 from weft.ir.rates import Rate, bound, is_within, remainder_of
+from weft.ir.tunable import Known, TunedValues, ask
 from weft.ops import formula as f
 from weft.ops.formula import Term
 

@@ -13,10 +13,10 @@ from weft.beats import INPUTS
 from weft.contexts import ContextSpec
 from weft.graph.components import reachable
 from weft.graph.domain import LIVE
-from weft.ir.constants import Known, TunedValues, ask, equals, value_of
 from weft.ir.expr import (
     Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, known_of, topological
 )
+from weft.ir.tunable import Known, TunedValues, ask, equals, value_of
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 from weft.sources import MediaHeader

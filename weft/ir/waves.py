@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.ir.census import AGAIN, Census, TrackedRewrites
-from weft.ir.constants import Known, TunedValues, ask, equals
 from weft.ir.expr import Expr, ExprBuilder, Lowered, Replacements, known_of, rewrite
 from weft.ir.rates import PassContext, Rate, is_steady, sums_at_elements
+from weft.ir.tunable import Known, TunedValues, ask, equals
 
 _HALF_TURNS: Mapping[str, str] = {"sin": "sinpi", "cos": "cospi"}
 

@@ -5,5 +5,5 @@ what a device sent. It knows nothing of patches and kernels: only what is on the
 `weft.errors`, may be imported.
 
 Begin with `weft.media.sampled.read`, which opens whatever a call of `load` or `text` names. What changes while it
-plays is a `weft.media.source.LiveSource`. `weft.media.encoding` writes films, `weft.media.analysis` hears.
+plays is a `weft.media.source.LiveSource`. `weft.runtime.films.encoding` writes films, `weft.media.analysis` hears.
 """

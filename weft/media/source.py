@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.disk import NotPlainError, open_plain, why_not_plain
 
 if TYPE_CHECKING:

@@ -3,7 +3,9 @@
 In come a patch that is saved again and again, hands (mouse, keys, OSC, MIDI, a panel) and the time. Out go a picture
 on a screen, a sound, events, and files. `weft render` and `weft eval` run the same programs without any of that.
 
-Begin with `weft.runtime.session.Session`, the loop of a performance. A save goes through `saves`, `compiling`,
-`program` and `transition`. What runs is a `weft.runtime.coordinator.ProgramRunner`. Rooms of their own are
-`compiling`, `sound` and `screens`, which know nothing of the session.
+Eight rooms, each of which may import those before it: `hands` (what reaches a patch from outside), `program` (what
+runs, and on which backends), `screens` and `sound`, `compiling` (from a save to a program), `films` (rendering to
+files), `inspect` (evaluating and measuring) and `live` (the performance). Begin with
+`weft.runtime.live.session.Session`, the loop of a performance, or with
+`weft.runtime.program.coordinator.ProgramRunner`, which runs a program.
 """

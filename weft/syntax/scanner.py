@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.disk import read_plain
 from weft.errors import LONGEST_QUOTE, Report, Source, Span
 from weft.ops import BINARY

@@ -26,17 +26,17 @@ from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.card import ProgramWriter
 from weft.backends.cpu import CpuCode
 from weft.backends.gl.backend import GlVisual
-from weft.backends.gl.contexts import Context, GraphicsError
+from weft.backends.gl.egl import Context, GraphicsError
 from weft.backends.launch import StateMemory, in_size
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import build
-from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import LoadedProgram, ProgramLoader, Setup
 
 __all__ = ["graphics", "that_computes"]
 
@@ -407,7 +407,7 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
 
 
 def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
-    from weft.backends.gl.contexts import Egl
+    from weft.backends.gl.egl import Egl
     from weft.backends.gl.graphics import Graphics
 
     egl = Egl()
@@ -455,7 +455,7 @@ def test_the_device_is_named() -> None:
 
 def test_devices_are_numbered(graphics: Graphics) -> None:
     """EGL opens each of them by its number, and no other one."""
-    from weft.backends.gl.contexts import Egl
+    from weft.backends.gl.egl import Egl
 
     found = GlVisual.probe()
     assert [device.index for device in found] == list(range(len(found)))
@@ -484,8 +484,8 @@ def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> No
 def test_nothing_is_opened_where_programs_are_tried_out() -> None:
     code = (
         "import sys\n"
-        "from weft.runtime.program import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
-        "from weft.runtime.clock import Moment\nfrom weft.runtime.compiling.compiler import mistakes\n"
+        "from weft.runtime.program.program import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
+        "from weft.runtime.hands.clock import Moment\nfrom weft.runtime.compiling.compiler import mistakes\n"
         "from weft.runtime.compiling.worker import Saved\n"
         "from weft.backends.registry import load_registry\nfrom weft.backends.select import choose\n"
         "names = [spec.name for spec in load_registry().contexts]\n"

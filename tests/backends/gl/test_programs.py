@@ -14,8 +14,8 @@ from weft.backends.gl.backend import GlVisual
 from weft.codegen.kernel import Unit
 from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import ProgramRunner
 
 __all__ = ["graphics"]
 

@@ -25,9 +25,9 @@ from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
 from weft.backends.launch import StateMemory
-from weft.backends.metal import compiled as library
+from weft.backends.metal import subgraph as library
 from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
-from weft.backends.metal.compiled import ComputeProgram, MetalMemory
+from weft.backends.metal.subgraph import ComputeProgram, MetalMemory
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.codegen.kernel import Unit
@@ -35,10 +35,10 @@ from weft.codegen.msl import MOST_BUFFERS
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
-from weft.runtime.coordinator import ProgramRunner
-from weft.runtime.measure import find_cards, measure_card
-from weft.runtime.offline import Offline
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
+from weft.runtime.inspect.measure import find_cards, measure_card
+from weft.runtime.program.coordinator import ProgramRunner
 
 __all__ = ["device", "either"]
 

@@ -23,7 +23,7 @@ from tests.support.parity.rule import compare
 from tests.support.sound import eventually
 from tests.support.together import examples
 from tests.support.tolerances import LEVELS
-from weft.backends.executor import Pictures
+from weft.backends.executors import Pictures
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native import executor as native_executor, llvm
 from weft.backends.native.executor import NativeExecutor
@@ -35,7 +35,7 @@ from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import Lowered
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 

@@ -24,8 +24,8 @@ from weft.backends.launch import Even, Launch, StateMemory, StreamCoords
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
-from weft.backends.native.series import SeriesExecutable
-from weft.backends.vector.executor import VectorExecutable
+from weft.backends.native.samples import SeriesExecutable
+from weft.backends.vector.machine import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
 from weft.codegen.native.plan import KernelDomain, domain_of
@@ -36,7 +36,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.names import StrandRef
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 

@@ -15,11 +15,11 @@ from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled, launch_of
 from tests.support.tolerances import SINGLE
 from weft.backends import hardware
-from weft.backends.executor import BandPool
+from weft.backends.executors import BandPool
 from weft.backends.hardware import cores
 from weft.backends.launch import Launch, StateMemory
-from weft.backends.vector.executor import VectorExecutor
-from weft.backends.vector.program import Extent
+from weft.backends.vector.machine import VectorExecutor
+from weft.backends.vector.steps import Extent
 from weft.backends.vector.translate import translate
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.compilation import compile_points

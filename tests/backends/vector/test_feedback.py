@@ -17,8 +17,8 @@ from tests.support.together import all_but
 from tests.support.tolerances import DOUBLE, SERIES
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.vector.executor import VectorExecutor, VectorSeries, series_of
 from weft.backends.vector.feedback import INLINE, OneByOneError, RecurrenceWriter, SerialRecurrence
+from weft.backends.vector.machine import VectorExecutor, VectorSeries, series_of
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
 from weft.codegen.kernel import Kernel
@@ -28,7 +28,7 @@ from weft.errors import Source
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 # Around a block, and several.
 SIZES = (100, 1, 2, 511, 512, 513, 1500, 31)

@@ -11,7 +11,7 @@ from tests.support.kernels import compiled, launch_of
 from tests.support.together import examples
 from tests.support.tolerances import DOUBLE, EXACT
 from weft.backends.launch import StateMemory
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.ir.expr import StrandRef
 

@@ -21,7 +21,7 @@ from tests.support.programs import PICTURE, built, built_together, expectations
 from tests.support.together import all_but
 from tests.test_programs import PROGRAMS
 from weft.backends.launch import Launch, StateMemory, picture_coords
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import opcode_of
 from weft.codegen.kernel import Kernel
@@ -31,7 +31,7 @@ from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
-from weft.runtime.build import Build, build
+from weft.runtime.compiling.stages import Build, build
 from weft.syntax.includes import open_source
 
 BENCH = Path(__file__).parents[3] / "patches" / "bench"

@@ -13,7 +13,7 @@ from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import Glsl
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 TEXT = """\
 trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)

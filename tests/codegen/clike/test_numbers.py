@@ -15,14 +15,14 @@ from tests.support.shown import built as patch_built
 from weft.backends.card import ProgramWriter
 from weft.backends.gl.backend import GlVisual
 from weft.backends.metal.backend import MetalVisual
-from weft.codegen.clike.numbers import NumberedKernel
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.shader import Forms
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.media.sampled import header_of
-from weft.runtime.build import KeptBuild, build
+from weft.runtime.compiling.stages import KeptBuild, build
 
 PATCHES = programs("patches")
 

@@ -15,7 +15,7 @@ from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, launch_of
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.tolerances import ANGLE, FUNCTION, POWER, Tolerance
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
 from weft.codegen.kernel import Kernel
 from weft.ops import OPS, OpSpec

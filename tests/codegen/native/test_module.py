@@ -11,7 +11,7 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
 from weft.backends.native import llvm
-from weft.codegen.native.graph import most_alive, parallelism
+from weft.codegen.native.dataflow import most_alive, parallelism
 from weft.codegen.native.module import emit, registers
 from weft.codegen.native.plan import KernelDomain, domain_of
 from weft.codegen.native.target import ISAS, SINGLE, TIERS, Isa

@@ -16,10 +16,10 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import ProgramLoader, Setup
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import ProgramLoader, Setup
 
 SIZE = "me<width> = 96\nme<height> = 54\n"
 WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\ncompute(me@time)\n"

@@ -22,12 +22,12 @@ from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
 from weft.backends.hardware import cores
 from weft.child import BEAT, Child
-from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError, TrialReport
 from weft.runtime.compiling.worker import CompileWorker, PreemptionPolicy
-from weft.runtime.inputs import Inputs
-from weft.runtime.program import LoadedProgram, Programs, Setup
+from weft.runtime.hands.clock import Clock, Moment
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.program.program import LoadedProgram, Programs, Setup
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"

@@ -10,7 +10,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.keys import PAD_AXES, PAD_BUTTONS
 from weft.names import SentName, sent_of
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.runtime.screens.display import Display, Gamepads, pad_values
 from weft.sources import SOURCES
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.support.parameters import bank_of, specs_of
-from weft.runtime.parameters import ParameterBank
+from weft.runtime.hands.parameters import ParameterBank
 from weft.runtime.screens.panel import (
     PAD, REST, Control, ControlPanel, KnobLearner, PanelLayout, PanelView, hit, lay_out_panel, number_text
 )

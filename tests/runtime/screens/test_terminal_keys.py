@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from tests.support.pseudo_terminal import noise
 from weft.keys import TOOL_KEYS
-from weft.runtime.inputs import Inputs
+from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.terminal_device import Decoder, HeldKeys, Key, Mouse
 
 

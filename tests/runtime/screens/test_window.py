@@ -15,7 +15,7 @@ import pytest
 from tests.support.parameters import specs_of
 from tests.support.windows import Picture, geometry, on_x11, pointer_is_seen, resize, screen, set_property, xdotool
 from weft.errors import Diagnostic, WeftError
-from weft.runtime.inputs import Inputs
+from weft.runtime.hands.inputs import Inputs
 
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window

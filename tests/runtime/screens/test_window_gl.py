@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.backends.base import Env, PictureHandle
-from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.egl import GraphicsError
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display

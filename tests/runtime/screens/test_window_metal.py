@@ -18,15 +18,15 @@ from tests.support.metal.library import apple_in_place
 from tests.support.together import all_but
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
-from weft.backends.gl.contexts import GraphicsError
-from weft.backends.metal.compiled import MetalPicture
+from weft.backends.gl.egl import GraphicsError
+from weft.backends.metal.subgraph import MetalPicture
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.build import build
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import LoadedProgram, ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import LoadedProgram, ProgramLoader
 from weft.runtime.screens.screen import Overlay
 
 if TYPE_CHECKING:

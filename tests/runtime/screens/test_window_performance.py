@@ -19,7 +19,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 WIDTH, HEIGHT = 160, 90
 AS_SMALL = ("--window", f"{WIDTH}x{HEIGHT}")

@@ -15,9 +15,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
-from weft.runtime.build import build
-from weft.runtime.coordinator import pictures_of
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.coordinator import pictures_of
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.screens.screen import Overlay, WindowOptions
 
 if TYPE_CHECKING:

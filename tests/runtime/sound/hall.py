@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.build import build
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import build
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import Mixer, Recent, ScheduledProgram
 
 RATE = 48000

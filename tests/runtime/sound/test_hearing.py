@@ -13,7 +13,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.analysis import ANALYSES, NEVER, Analyser, Spectrum
 from weft.names import hop_length
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 from weft.runtime.sound.mixer import BLOCK
 
 HOP = hop_length(RATE) / RATE

@@ -14,10 +14,10 @@ from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
-from weft.runtime.build import Build, build
-from weft.runtime.inputs import InputState
-from weft.runtime.offline import Offline, raw
-from weft.runtime.program import ProgramLoader
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline, raw
+from weft.runtime.hands.inputs import InputState
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import BLOCK, Rendering
 
 RATE = 8000

@@ -19,12 +19,12 @@ from tests.support.flaws import listened
 from tests.support.performance import Performance
 from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding, until_heard
 from weft.runtime.compiling.compiler import Compiler
-from weft.runtime.events import EventLog, Reporter
-from weft.runtime.files import SetList
-from weft.runtime.inputs import Inputs
-from weft.runtime.program import Setup
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.session import Limits, Session
+from weft.runtime.program.files import SetList
+from weft.runtime.program.program import Setup
 from weft.runtime.screens.screen import Screen
-from weft.runtime.session import Limits, Session
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
-from weft.runtime.program import Setup
+from weft.runtime.program.program import Setup
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Play, Player, ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings, SharedMemory

@@ -20,7 +20,7 @@ from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency
 from tests.support.together import all_but
 from weft.codegen.kernel import to_json
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.program import Setup
+from weft.runtime.program.program import Setup
 from weft.runtime.sound.player import SoundProcess, Stream
 from weft.runtime.sound.renderer import Better, Play, SoundEvent, SoundOptions
 

@@ -18,15 +18,15 @@ from tests.support.flaws import watched
 from tests.support.performance import Performance
 from tests.support.sound import RATE, Samples, SoundServer, eventually, hearing, last, read, until_heard
 from tests.support.together import all_but
-from weft.runtime import transition
-from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler
-from weft.runtime.events import EventLog, Reporter
-from weft.runtime.files import SetList
-from weft.runtime.inputs import Inputs
-from weft.runtime.program import Setup
+from weft.runtime.hands.clock import Clock
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.live import transition
+from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.session import Session
+from weft.runtime.program.files import SetList
+from weft.runtime.program.program import Setup
 from weft.runtime.screens.screen import Screen
-from weft.runtime.session import Session
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 

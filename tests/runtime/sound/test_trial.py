@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from weft.errors import Diagnostic
-from weft.runtime.clock import Moment
 from weft.runtime.compiling import compiler as compiler_module
 from weft.runtime.compiling.compiler import Compiler, Saved, Verdict, mistakes
-from weft.runtime.program import Setup
+from weft.runtime.hands.clock import Moment
+from weft.runtime.program.program import Setup
 from weft.runtime.sound.mixer import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
 

@@ -22,7 +22,7 @@ class Breaker(importlib.abc.MetaPathFinder):
     """Breaks the code generators when the module is imported that calls them."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-        if name == "weft.backends.vector.executor" and "numpy" in BROKEN:
+        if name == "weft.backends.vector.machine" and "numpy" in BROKEN:
             from weft.backends.vector import feedback, translate
 
             translate.translate = feedback.parts_of = fail

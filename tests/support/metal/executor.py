@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
-from weft.backends.executor import NOTHING, load_stages
+from weft.backends.executors import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.prologue import Answers, LaunchPrologue, PrologueBlock, StrandReads
 from weft.codegen import msl
@@ -43,7 +43,7 @@ def shader_of(kernel: Kernel, packed: bool = False) -> Shader:
 
 
 class MetalExecutor:
-    """Makes kernels ready in Metal; see `weft.backends.executor.Executor`."""
+    """Makes kernels ready in Metal; see `weft.backends.executors.Executor`."""
 
     name = "msl"
     widest = np.float32

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
-from weft.graph.names import collect
+from weft.graph.bindings import collect
 from weft.syntax.parser import parse
 
 T = TypeVar("T")

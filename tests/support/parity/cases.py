@@ -18,7 +18,7 @@ from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import is_sound
-from weft.runtime.build import build
+from weft.runtime.compiling.stages import build
 
 # Two rows, each of some vectors of 16 and a remainder.
 SHAPE = (2, 37)

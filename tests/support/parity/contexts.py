@@ -25,15 +25,15 @@ from tests.support.parity.recipes import UNIT
 from tests.support.sounds import write_wav
 from tests.support.tolerances import GENERATED
 from weft.backends.cpu import CpuBackend
-from weft.backends.executor import NOTHING, Executor
+from weft.backends.executors import NOTHING, Executor
 from weft.backends.launch import Floats
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.errors import Source, WeftError
-from weft.runtime.build import Build, build
-from weft.runtime.offline import Offline, raw
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline, raw
 
 RATE, FPS = 2000, 50
 SIZE = (7, 2)

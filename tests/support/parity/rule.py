@@ -38,7 +38,7 @@ import numpy.typing as npt
 from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
 from tests.support.tolerances import LEVELS, Tolerance
-from weft.backends.executor import Executable, Executor
+from weft.backends.executors import Executable, Executor
 from weft.backends.launch import Floats, StateMemory, channels, pack
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node, Scalar

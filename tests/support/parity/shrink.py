@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tests.support.parity.cases import Case, case_of, sound_case_of
 from tests.support.parity.rule import Outcome, compare
-from weft.backends.executor import Executor
+from weft.backends.executors import Executor
 from weft.errors import WeftError
 
 # A failing test has to end before it is stopped.

@@ -11,7 +11,7 @@ from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.gl import probe
-from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.egl import GraphicsError
 from weft.backends.launch import StateMemory
 from weft.backends.registry import register_backend
 from weft.codegen import glsl

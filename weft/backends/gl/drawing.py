@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
-from weft.backends.executor import RecentlyUsed, Stillness
+from weft.backends.executors import RecentlyUsed, Stillness
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
 
-from weft.backends.gl.contexts import Context, Egl, GraphicsError
+from weft.backends.gl.egl import Context, Egl, GraphicsError
 
 # Without libGL, PyOpenGL raises errors of many kinds.
 

@@ -41,7 +41,7 @@ def _device(index: int, about: Mapping[str, Any], least: tuple[int, int]) -> Dev
 
 def main() -> None:
     """Prints the devices as JSON."""
-    from weft.backends.gl.contexts import GraphicsError
+    from weft.backends.gl.egl import GraphicsError
 
     try:
         from weft.backends.gl.graphics import offscreen

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from weft.backends.card import refused
-from weft.backends.executor import RecentlyUsed
+from weft.backends.executors import RecentlyUsed
 from weft.backends.gl.graphics import GL, DriverInfo, Graphics, plain
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, MemoryPool
 from weft.backends.card import CardPicture
-from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.launch import Array, Picture
 from weft.errors import error

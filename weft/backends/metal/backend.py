@@ -12,8 +12,8 @@ from weft.apple import AppleDevice
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.launch import StateMemory
-from weft.backends.metal import compiled as metal
-from weft.backends.metal.compiled import MetalCompiled, MetalError, MetalSounding, PictureBuffers
+from weft.backends.metal import subgraph as metal
+from weft.backends.metal.subgraph import MetalCompiled, MetalError, MetalSounding, PictureBuffers
 from weft.backends.registry import register_backend
 from weft.codegen import msl
 from weft.codegen.kernel import Unit

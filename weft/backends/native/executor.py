@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import (
+from weft.backends.executors import (
     NOTHING, BandPool, Executable, Executor, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
     refusing_failures, translate_stages
 )
@@ -20,18 +20,18 @@ from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zer
 from weft.backends.native.llvm import (
     ArgumentBlock, BegunCode, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
 )
-from weft.backends.native.series import SeriesExecutable
+from weft.backends.native.samples import SeriesExecutable
 from weft.backends.prologue import LineReads
-from weft.backends.vector.executor import Code, VectorExecutor
+from weft.backends.vector.machine import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks
-from weft.codegen.native.constants import TunableKernel, tunable
 from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, registers
 from weft.codegen.native.plan import Form, KernelDomain, NativePlan, domain_of, plan
 from weft.codegen.native.series import emit_series
 from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Tier, Word, exactly, single
 from weft.codegen.native.tiles import TileEmitter, TileProgram
+from weft.codegen.native.tuning import TunableKernel, tunable
 from weft.codegen.native.writer import WHOLE
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate

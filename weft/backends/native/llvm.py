@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.executor import RefusedError
+from weft.backends.executors import RefusedError
 from weft.backends.launch import Launch, StateMemory, shape_of_level
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.handlers import RECORD, handler_names, handlers

@@ -19,10 +19,10 @@ from weft.backends.launch import (
 )
 from weft.backends.vm import Machine, RunningLoop
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.graph import Graph
-from weft.codegen.native.partition import states
+from weft.codegen.native.dataflow import Graph
+from weft.codegen.native.loop_parts import states
 from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.graph.components import components
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.media.frames import floats

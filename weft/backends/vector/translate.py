@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.backends.vector.program import (
+from weft.backends.vector.steps import (
     HERE, NUMPY, ArrayValue, ConstantArray, Extent, Kept, Kind, LineArray, LoopSteps, Nest, Operand, OperandGroup,
     Register, ScalarArray, Step, VectorProgram, copy_narrowed, copy_where, fetch_samples, joined, load_state,
     load_strand, run_loop, run_masked_loop, sample_picture, sample_state, store_state

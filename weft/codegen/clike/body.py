@@ -12,11 +12,11 @@ from math import inf, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
+from weft.codegen.clike.fields import NEAR, NumberedKernel
 from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
-from weft.codegen.clike.numbers import NEAR, NumberedKernel
-from weft.codegen.clike.plan import LEAVES, ExternalRead, VariablePlan, read_program
+from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.shader import Bound, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.native.target import Head, PictureWord
 from weft.codegen.values import Scalar
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.ir.expr import SlotPlane
 
 Kind: TypeAlias = Literal["float", "bool", "u32", "int"]

@@ -14,9 +14,9 @@ from math import copysign
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.graph import Graph
+from weft.codegen.native.dataflow import Graph
 from weft.codegen.native.handlers import ONE, TILE, UNIFORM
-from weft.codegen.native.partition import TIME, states, with_waves
+from weft.codegen.native.loop_parts import TIME, states, with_waves
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, uses_of

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, affine, costs, interval, most_alive, parallelism
+from weft.codegen.native.dataflow import Graph, affine, costs, interval, most_alive, parallelism
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import (
     DOUBLE, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word

@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
-from weft.codegen.native.graph import cost
+from weft.codegen.native.dataflow import cost
 from weft.codegen.native.target import (
     CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word, extents_of
 )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
-from weft.codegen.native.graph import Graph
+from weft.codegen.native.dataflow import Graph
+from weft.codegen.native.loop_parts import TIME, LoopPartition, loop_partitions, states, with_waves
 from weft.codegen.native.module import FRAME, Module, frame_function, module_of
-from weft.codegen.native.partition import TIME, LoopPartition, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead, ValueWriter

@@ -15,17 +15,17 @@ from itertools import chain
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.constants import decisive_constants
-from weft.codegen.native.graph import Graph, costs
+from weft.codegen.native.dataflow import Graph, costs
 from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import (
     SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of, single
 )
+from weft.codegen.native.tuning import decisive_constants
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
 from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, Section, needed, operands
-from weft.ir.constants import bits
 from weft.ir.rates import Rate
+from weft.ir.tunable import bits
 from weft.ops import OPS
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph
+from weft.codegen.native.dataflow import Graph
 from weft.codegen.native.target import (
     DOUBLE, SINGLE, Field, Head, Isa, Layout, LlvmValue, Precision, Word, bits_text, is_address
 )

@@ -28,12 +28,12 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.sampled import header_of
 from weft.names import StrandRef, file_of
-from weft.runtime.build import Build, KeptBuild, build
-from weft.runtime.clock import Moment
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.files import FileState, read_text, stat_media
-from weft.runtime.findings import IN_PICTURE, IN_SOUND, infinite, not_numbers, nothing_to_show, places_of
-from weft.runtime.program import ProgramLoader, Setup, UnopenedError
+from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.hands.clock import Moment
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.files import FileState, read_text, stat_media
+from weft.runtime.program.findings import IN_PICTURE, IN_SOUND, infinite, not_numbers, nothing_to_show, places_of
+from weft.runtime.program.program import ProgramLoader, Setup, UnopenedError
 from weft.runtime.sound.mixer import BLOCK, Rendering
 from weft.sources import MediaHeader
 from weft.syntax.scanner import UnreadableError, decode

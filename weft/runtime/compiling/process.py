@@ -29,14 +29,14 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from weft.backends.hardware import cores, current_core, keep_off, lower_priority, threads_of
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.clock import Moment
-from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Listening, Saved, Verdict, passes
-from weft.runtime.parcels import Packer, Parcel, Unpacker, pieces_of
-from weft.runtime.program import Setup
+from weft.runtime.hands.clock import Moment
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.parcels import Packer, Parcel, Unpacker, pieces_of
+from weft.runtime.program.program import Setup
 
 GLANCE = 0.01
 """The interval in seconds at which a wait for an answer checks whether to give up."""

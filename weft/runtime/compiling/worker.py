@@ -17,15 +17,15 @@ import numpy as np
 from weft.child import Child
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.clock import Clock, Moment
-from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import SETTLED, CompileResult, Saved, passes
 from weft.runtime.compiling.process import GLANCE, CompileProcess, CompilerDiedError, OptimizeResult, TrialReport
-from weft.runtime.fallback import Migration, moves
-from weft.runtime.files import FileState, look
-from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.inputs import Inputs
-from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup, UnopenedError
+from weft.runtime.hands.clock import Clock, Moment
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.fallback import Migration, moves
+from weft.runtime.program.files import FileState, look
+from weft.runtime.program.findings import NOT_A_NUMBER
+from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs, Setup, UnopenedError
 
 # A text that has cost more than this many processor seconds is given up when there is another one. After each that is
 # given up, the next may cost four times as much, or saves in quick succession would never be seen.

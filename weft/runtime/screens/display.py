@@ -36,7 +36,7 @@ def lost(reason: str) -> WeftError:
 try:
     import glfw
 
-    from weft.backends.gl.contexts import Context, GraphicsError
+    from weft.backends.gl.egl import Context, GraphicsError
     from weft.backends.gl.graphics import NEEDS_EGL, DriverError, Graphics
     from weft.backends.gl.textures import GlPicture
 except Exception as problem:  # without libGL, PyOpenGL raises errors of many kinds
@@ -233,7 +233,7 @@ def _off_rest(value: float) -> float:
 
 
 class Gamepads:
-    """The gamepads that are connected at the moment, read once a frame; see `weft.runtime.inputs.Controller`."""
+    """The gamepads that are connected at the moment, read once a frame; see `weft.runtime.hands.inputs.Controller`."""
 
     sources = frozenset({"pad"})
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.apple import AppleDevice, AppleError, BufferMemory, DeviceWork, without_error
-from weft.backends.metal.compiled import MetalPicture
+from weft.backends.metal.subgraph import MetalPicture
 from weft.errors import error
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from weft.errors import visible
-from weft.runtime.parameters import ParameterBank, ParameterSpec
+from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 
 Part: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color", "hue", "saturation", "brightness"]
 """What a band is. A band "color" shows a colour; the three bars below it change it."""

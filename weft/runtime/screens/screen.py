@@ -14,7 +14,7 @@ import numpy.typing as npt
 from weft.backends.base import PictureHandle
 from weft.errors import Diagnostic
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
-from weft.runtime.inputs import Inputs
+from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.panel import ControlPanel
 
 if TYPE_CHECKING:

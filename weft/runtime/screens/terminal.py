@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.backends.base import as_array
-from weft.codes.spec import Severity
+from weft.codes.rows import Severity
 from weft.errors import Diagnostic, Role, blank_halves, columns
-from weft.runtime.inputs import Inputs
+from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.panel_text import painted_panel, panel_rows
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse

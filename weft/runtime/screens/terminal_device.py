@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from weft.errors import WeftError, error
 from weft.keys import KEYS, key_name
-from weft.runtime.inputs import BUTTONS, Inputs
+from weft.runtime.hands.inputs import BUTTONS, Inputs
 
 # --- decoding of input --------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from weft.apple import AppleDevice, AppleError
 from weft.backends.base import DeviceLostError
 from weft.errors import Diagnostic, WeftError, visible
 from weft.keys import key_name
-from weft.runtime.inputs import BUTTONS, Inputs
+from weft.runtime.hands.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, lost, monitor_name, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator

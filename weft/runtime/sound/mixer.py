@@ -23,11 +23,11 @@ from weft.contexts import channel_of, is_smoothed
 from weft.media.hearing import HeardMemory, HeardPicture, Listener
 from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of, is_microphone
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
-from weft.runtime.fallback import stand_in
-from weft.runtime.program import LoadedProgram, ProgramLoader, SuspendedState, hand_over
-from weft.runtime.recovery import begin_again, begin_changed_again, lost_slots
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
+from weft.runtime.program.fallback import stand_in
+from weft.runtime.program.program import LoadedProgram, ProgramLoader, SuspendedState, hand_over
+from weft.runtime.program.recovery import begin_again, begin_changed_again, lost_slots
 from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_heard, places_of_views
 
 # --- recent samples, which pictures and numbers read --------------------------------------------------------------

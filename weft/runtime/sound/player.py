@@ -22,10 +22,10 @@ from weft.media.hearing import HeardMemory, HeardPicture
 from weft.media.sampled import decoded_files
 from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of
-from weft.runtime.clock import Clock
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.parcels import Packer, pieces_of
-from weft.runtime.program import Setup
+from weft.runtime.hands.clock import Clock
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.parcels import Packer, pieces_of
+from weft.runtime.program.program import Setup
 from weft.runtime.sound.mixer import Recent, channels_of
 from weft.runtime.sound.renderer import PIECES_KNOWN, Better, Kind, Play, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import (

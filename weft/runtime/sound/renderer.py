@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.beats import INPUTS
-from weft.codes.spec import InternalError
+from weft.codes.rows import InternalError
 from weft.media.hearing import HeardMemory
 from weft.names import heard_of
-from weft.runtime.compiled import CompiledProgram
-from weft.runtime.program import ProgramLoader, Setup
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.program import ProgramLoader, Setup
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.mixer import Mixer, ScheduledProgram
 from weft.runtime.sound.shared import Controls, Rings

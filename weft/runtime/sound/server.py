@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weft.backends.hardware import lower_priority
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.parcels import Parcel, Unpacker
+from weft.runtime.program.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import (

@@ -25,9 +25,9 @@ from weft_remote.wire import Arrays, Head, pack, unpack
 
 import weft
 from weft.backends import hardware
-from weft.backends.executor import Executable
+from weft.backends.executors import Executable
 from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
-from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.kernel import Kernel, from_json, verify
 from weft.errors import WeftError, error
 from weft.names import StrandRef

@@ -1,0 +1,122 @@
+"""Recording by itself: the numbers of frames, and an encoder that is slow or not there. Whole performances are recorded
+in tests/cli/test_run_record.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from weft.runtime.hands.clock import Clock
+from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.record import FilmTimeline, Recorder
+from weft.runtime.program.program import Setup
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
+
+SIZE, FPS, RATE = (32, 16), 50.0, 48000
+
+
+class Stage:
+    """A recorder, and what it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[str] = []
+        sound = Sound(Setup("patch.weft"), SoundOptions(is_silent=True))
+        self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), sound, folder / "take")
+        self.clock = Clock()
+
+    def follow(self) -> None:
+        """A frame with a picture of its own."""
+        self.clock.tick()
+        picture = np.full((SIZE[1], SIZE[0], 4), 200, np.uint8)
+        self.recorder.follow(picture, self.clock, SIZE, FPS, RATE)
+
+    @property
+    def take(self) -> Any:
+        return self.recorder._take
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path)
+    stage.recorder.start(SIZE, FPS, RATE)
+    stage.recorder.begin()
+    return stage
+
+
+def test_frames_are_numbered_by_their_time_though_they_are_uneven() -> None:
+    timeline = FilmTimeline(FPS, RATE)
+    random = np.random.default_rng(1)
+    for number in range(200):
+        seconds = (number + 0.5 + random.uniform(-0.6, 0.6)) / FPS
+        assert timeline.number(seconds) == number
+        timeline.count = number + 1
+    # One that comes twice is left out, and after a break the number is that of the time.
+    assert timeline.number(199.5 / FPS) is None
+    assert timeline.number(300.5 / FPS) == 300
+
+
+def test_an_encoder_that_cannot_follow_drops_frames_and_says_how_many(stage: Stage, tmp_path: Path) -> None:
+    stage.follow()
+    encoder = stage.take.encoder._child.pid
+    os.kill(encoder, signal.SIGSTOP)
+    try:
+        while not stage.take.dropped:
+            stage.follow()
+    finally:
+        os.kill(encoder, signal.SIGCONT)
+    assert stage.recorder._reporter.notices.overlay().recording.endswith(" · 1 frame dropped")
+    stage.recorder.close()
+    assert stage.said[-1].endswith(", 1 frame dropped")
+    with av.open(str(tmp_path / "take-001.mp4")) as film:
+        times = [float(frame.time) for frame in film.decode(video=0)]
+    assert np.diff(times) == pytest.approx(1 / FPS)
+
+
+def test_an_encoder_that_dies_ends_the_film(stage: Stage, tmp_path: Path) -> None:
+    stage.follow()
+    os.kill(stage.take.encoder._child.pid, signal.SIGKILL)
+    while stage.take is not None:
+        stage.follow()
+    assert "the process that encodes ended (SIGKILL)" in stage.said[-1]
+    assert not (tmp_path / "take-001.mp4").exists()
+    stage.recorder.close()
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "gone")
+    stage.recorder.toggle(SIZE, FPS, RATE)
+    assert stage.said == [f"no recording: {tmp_path / 'gone'} cannot be written: No such file or directory"]
+    assert stage.take is None
+
+
+def test_a_name_that_is_taken_meanwhile_is_not_overwritten(stage: Stage, tmp_path: Path) -> None:
+    stage.follow()
+    (tmp_path / "take-001.mp4").write_text("mine")
+    stage.recorder.close()
+    assert (tmp_path / "take-001.mp4").read_text() == "mine"
+    assert (tmp_path / "take-002.mp4").stat().st_size > 100
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_buffer_that_is_used_again_is_another_picture(stage: Stage, tmp_path: Path) -> None:
+    buffers = [np.zeros((SIZE[1], SIZE[0], 4), np.uint8) for _ in range(2)]
+    # The encoder has no room for the second picture, which is in the other buffer.
+    for shown, buffer in enumerate((buffers[0], buffers[1], buffers[0])):
+        buffer[...] = 100 * shown
+        room, stage.take.encoder._free = stage.take.encoder._free, [] if shown == 1 else stage.take.encoder._free
+        count = stage.take.timeline.count
+        while stage.take.timeline.count == count:
+            stage.recorder.follow(buffer, stage.clock, SIZE, FPS, RATE)
+        if shown == 1:
+            stage.take.encoder._free = room
+    stage.recorder.close()
+    with av.open(str(tmp_path / "take-001.mp4")) as film:
+        frames = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
+    assert frames[-1].mean() == pytest.approx(200, abs=3)

@@ -1,0 +1,95 @@
+"""Checkpoints: what a program remembers before a frame, found without drawing the frames that come before.
+
+If a program remembers only numbers, the code that advances them is the same whatever the size of the picture: it is
+computed once a frame, before any pixel. So a copy of the program that draws a single pixel remembers the same numbers,
+to the bit. Programs that remember pictures have no checkpoints: advancing these costs as much as drawing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from weft.backends.base import Env
+from weft.backends.cpu import NullCompiled
+from weft.backends.launch import StateMemory
+from weft.codegen.kernel import Kernel, Unit
+from weft.contexts import COMPUTE, VISUAL
+from weft.ir.rates import Rate
+from weft.runtime.program.program import LoadedProgram
+
+ONE_PIXEL = (1, 1)
+"""The size (width, height) of a program that only advances."""
+
+Checkpoint = Mapping[str, StateMemory]
+"""What each subgraph remembers, by its name."""
+
+
+@dataclass(frozen=True)
+class _AdvancingEnv(Env):
+    """The environment of a program that draws one pixel, in which the picture seems to have its `full` size (width,
+    height)."""
+
+    full: tuple[int, int] = ONE_PIXEL
+
+    def uniform(self, name: str) -> float:
+        return float(self.full[name == "height"]) if name in ("width", "height") else super().uniform(name)
+
+
+def has_checkpoints(program: LoadedProgram) -> bool:
+    """Whether what a program remembers from frame to frame are numbers that do not depend on any image of it. It must
+    not read sounds."""
+    return all(map(_remembers_numbers, (part.unit for part in program.runner.all_parts)))
+
+
+def _remembers_numbers(unit: Unit) -> bool:
+    known = unit.subgraph.context in (VISUAL.name, COMPUTE.name)
+    points = unit.points.values()
+    return known and unit.films is None and not any(map(_reads_images, points)) and _advances_numbers(unit.kernel)
+
+
+def _reads_images(kernel: Kernel) -> bool:
+    return any(slot.image for slot in kernel.slots)
+
+
+def _advances_numbers(kernel: Kernel) -> bool:
+    """Whether all slots that outlive a tick are numbers, and are found without images."""
+    if any(slot.image and slot.outlives for slot in kernel.slots):
+        return False
+    prologues = (kernel.section(rate) for rate in Rate if rate <= Rate.FRAME)
+    return not any(node.op == "sample" for section in prologues for node in section.walk())
+
+
+def checkpoints(
+    program: LoadedProgram, env: Env, fps: float, wanted: Iterable[int],
+    passed: Callable[[float], object] = lambda share: None,
+) -> Iterator[tuple[int, bytes]]:
+    """What a program of the size ONE_PIXEL remembers before each of the wanted frames, as bytes for `restore`, with
+    the number of the frame. It begins with frame 0. `env` is that of the whole picture. `passed` is called with the
+    share that is done."""
+    given = {each.name: getattr(env, each.name) for each in fields(env)} | {"width": 1, "height": 1}
+    numbers = sorted(set(wanted))
+    at = 0
+    for number in numbers:
+        for tick in range(at, number):
+            passed(tick / numbers[-1])
+            time = tick / fps
+            now = {**given, "tick": tick, "abstime": time, "pictures": program.pictures_at(time, exactly=True)}
+            program.runner.run(_AdvancingEnv(**now, full=env.size))
+        at = number
+        yield number, pickle.dumps(_remembered(program))
+
+
+def _remembered(program: LoadedProgram) -> Checkpoint:
+    parts = (part for part in program.runner.parts if part.unit.kernel.remembers)
+    return {part.unit.subgraph.name: part.backend.remembered(part.compiled).read() for part in parts}
+
+
+def restore(program: LoadedProgram, checkpoint: bytes) -> None:
+    """Lets a program continue from a checkpoint of the same program."""
+    found: Checkpoint = pickle.loads(checkpoint)
+    for part in program.runner.parts:
+        memory = found.get(part.unit.subgraph.name)
+        if memory is not None:
+            part.backend.adopt(part.compiled, [NullCompiled(part.unit, memory)], copy=True)

@@ -1,0 +1,324 @@
+"""Rendering by several processes: frames are divided into tasks, and each process draws those that it is given.
+
+Tasks are independent of each other, and what a task writes does not depend on which process does it, or when. A process
+that ends in the middle of its task therefore costs this task only: another process does it again.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.child import BEAT, Child, Pulse
+from weft.codes.rows import InternalError
+from weft.disk import new_file
+from weft.errors import Diagnostic, WeftError, is_out_of_memory, out_of_memory
+from weft.media.pictures import save_picture
+from weft.runtime.compiling.stages import Build
+from weft.runtime.films.encoding import EncodingError, FilmParts, FilmSpec, SoundTrack, write_segment
+from weft.runtime.films.offline import Offline, Pixels
+
+# A task that has ended this many processes would end the next one as well.
+_MOST_ATTEMPTS = 3
+# A process that dies takes a task along; with this many tasks for each process, that is a small part of the work.
+_TASKS_EACH = 4
+# The answer of a process of a cluster, which holds all pictures of a task, should stay small.
+_MOST_FRAMES = 32
+# How long a frame may wait for a device without using the processor, in seconds.
+_PATIENCE = 60.0
+
+
+class WorkerError(InternalError):
+    """Frames cannot be written; the message is for people."""
+
+
+@dataclass(frozen=True)
+class RenderJob:
+    """What all processes have to know: the program, `--backend` and the variable WEFT_BACKEND, how many threads each
+    has, `window` and `oversample` as for `Offline`, and the fingerprint that they must agree on."""
+
+    build: Build
+    backend: str | None
+    environment: str | None
+    threads: int
+    window: str
+    oversample: int
+    fingerprint: str
+
+    def prepare(self) -> Offline:
+        """The program, ready to draw here. Raises WorkerError if it would draw something else here, and WeftError."""
+        registry = load_registry()
+        choices = choose(registry, [spec.name for spec in registry.contexts], self.backend, self.environment)
+        offline = Offline(self.build, choices, self.threads, window=self.window, oversample=self.oversample)
+        if offline.fingerprint != self.fingerprint:
+            raise WorkerError("its media or devices have changed since it began (the same command begins anew)")
+        return offline
+
+
+@dataclass(frozen=True)
+class PictureTask:
+    """Frames to draw, each to a file of its own. The checkpoint is that of the first one, if they need one."""
+
+    paths: Mapping[int, Path]
+    checkpoint: bytes | None = None
+
+    @property
+    def frames(self) -> range | list[int]:
+        """Their numbers, in order."""
+        return sorted(self.paths)
+
+    def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
+        """Draws them. `drawn` is called after each. Raises OSError, and WeftError."""
+        frames = self.frames
+        # What is remembered goes on through the frames that are there already.
+        steps = frames if self.checkpoint is None else range(frames[0], frames[-1] + 1)
+        for number, picture in offline.play(steps, self.checkpoint):
+            if number in self.paths:
+                save_picture(self.paths[number], picture, origin)
+                drawn(number)
+
+
+@dataclass(frozen=True)
+class SegmentTask:
+    """Frames to draw and to encode, as one segment of a film. The checkpoint is that of the first one, if they need
+    one."""
+
+    spec: FilmSpec
+    frames: range
+    path: Path
+    checkpoint: bytes | None = None
+
+    def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
+        """Draws and encodes them. `drawn` is called after each. Raises EncodingError, and WeftError."""
+
+        def pictures() -> Iterator[Pixels]:
+            for number, picture in offline.play(self.frames, self.checkpoint):
+                yield picture
+                drawn(number)
+
+        write_segment(self.spec, self.path, pictures())
+
+
+@dataclass(frozen=True)
+class SoundTask:
+    """The sound of a film of the frames `numbers`."""
+
+    numbers: range
+    path: Path
+    frames: range = range(0)
+
+    def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
+        """Computes it. Raises OSError, and WeftError."""
+        with new_file(self.path) as file:
+            frames = offline.film((), self.numbers, lambda block: file.write(block.astype("<f4").tobytes())).frames
+            deque(frames, maxlen=0)
+
+
+RenderTask = PictureTask | SegmentTask | SoundTask
+
+
+def picture_tasks(missing: Mapping[int, Path], workers: int) -> list[RenderTask]:
+    """The frames of a sequence, by their numbers, as tasks for this many processes."""
+    numbers = sorted(missing)
+    count = min(len(numbers), max(workers * _TASKS_EACH, -(-len(numbers) // _MOST_FRAMES)))
+    parts = np.array_split(np.array(numbers), count) if numbers else []
+    return [PictureTask({int(number): missing[int(number)] for number in part}) for part in parts]
+
+
+def film_tasks(spec: FilmSpec, parts: FilmParts, numbers: range, track: SoundTrack | None) -> list[RenderTask]:
+    """The segments of a film that are missing. Its sound comes first, since it cannot be divided."""
+    missing = set(parts.missing)
+    segments = [
+        SegmentTask(spec, parts.frames(first), path) for first, path in parts.segments.items() if first in missing
+    ]
+    return [*([] if track is None else [SoundTask(numbers, track.path)]), *segments]
+
+
+def with_checkpoints(tasks: Iterable[RenderTask], offline: Offline) -> list[RenderTask]:
+    """The same tasks, each with what the program remembers before its first frame, if it remembers. Raises
+    WeftError."""
+    if not offline.remembers:
+        return list(tasks)
+    known = dict(offline.checkpoints(task.frames[0] for task in tasks if task.frames))
+    return [task if isinstance(task, SoundTask) else replace(task, checkpoint=known[task.frames[0]]) for task in tasks]
+
+
+class RenderPool(Protocol):
+    """What draws frames in other processes."""
+
+    count: int
+    """How many frames are drawn at the same time."""
+    findings: dict[Diagnostic, None]
+    """Warnings about what was drawn."""
+    changes: dict[str, None]
+    """What ran elsewhere than intended."""
+
+    def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
+        """Does all tasks, and gives the number of each frame once it is drawn, in any order. Raises WorkerError, and
+        WeftError."""
+
+    def close(self) -> None:
+        """Ends what it has started; it draws nothing after that. May be called twice."""
+
+
+class WorkerPool(RenderPool):
+    """Processes of this machine. They are started when there is something to draw, and stay until the pool is closed,
+    or something fails."""
+
+    def __init__(
+        self, job: RenderJob, count: int, folder: Path | None = None, backends: Sequence[str] = ()
+    ) -> None:
+        """The names of media are relative to a folder, by default to the current one. The processes share the
+        `backends`, each a value of `--backend`; by default, all have that of the job."""
+        self.count = count
+        self.findings = {}
+        self.changes = {}
+        self._job = job
+        self._folder = folder
+        self._tasks: dict[Child, RenderTask | None] = {}
+        """All processes, each with what it is doing."""
+        self._backends: list[str | None] = [*backends] or [job.backend]
+        self._backend_of: dict[Child, str | None] = {}
+        self._is_closed = False
+
+    def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
+        waiting = deque(tasks)
+        attempts = Counter[int]()
+        drawn = set[int]()
+        is_complete = False
+        try:
+            self._start(min(self.count, len(waiting)) - len(self._tasks))
+            while waiting or any(self._tasks.values()):
+                self._hand_out(waiting)
+                for child in self._ready():
+                    try:
+                        message = child.connection.recv()
+                    except (EOFError, OSError):
+                        lost = self._lost(child, attempts)
+                        if lost is not None:
+                            waiting.appendleft(lost)
+                        continue
+                    number = self._take(child, message)
+                    if number is not None and number not in drawn:
+                        drawn.add(number)
+                        yield number
+            is_complete = True
+        finally:
+            if not is_complete:
+                self.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        for child in self._tasks:
+            child.end()
+        self._tasks.clear()
+
+    def _start(self, count: int) -> None:
+        """Starts processes."""
+        if self._is_closed:
+            raise WorkerError("it was ended")
+        try:
+            started = [Child("weft.runtime.films.workers:main", folder=self._folder) for _ in range(count)]
+        except OSError as problem:
+            raise WorkerError(f"a process that draws cannot be started: {problem.strerror}") from problem
+        self._tasks |= dict.fromkeys(started)
+        for child in started:
+            used = Counter(self._backend_of.values())
+            self._backend_of[child] = least = min(self._backends, key=used.__getitem__)
+            with suppress(OSError):  # its end is noticed where messages are read
+                child.connection.send(replace(self._job, backend=least))
+
+    def _hand_out(self, waiting: deque[RenderTask]) -> None:
+        """Gives tasks to the processes that have none."""
+        for child, task in self._tasks.items():
+            if task is None and waiting:
+                self._tasks[child] = waiting.popleft()
+                with suppress(OSError):
+                    child.connection.send(self._tasks[child])
+
+    def _ready(self) -> list[Child]:
+        """Waits until processes have said something, or have ended."""
+        by_connection = {child.connection: child for child in self._tasks}
+        return [by_connection[found] for found in wait(list(by_connection)) if isinstance(found, Connection)]
+
+    def _lost(self, child: Child, attempts: Counter[int]) -> RenderTask | None:
+        """Starts another process in the place of one that has ended. Returns the task that it leaves."""
+        task = self._tasks.pop(child)
+        del self._backend_of[child]
+        child.end()
+        key = -1 if task is None or not task.frames else task.frames[0]
+        attempts[key] += 1
+        if attempts[key] >= _MOST_ATTEMPTS:
+            what = "the sound" if key == -1 else f"the frames from {key} on"
+            raise WorkerError(f"{_MOST_ATTEMPTS} processes that computed {what} {child.ending}")
+        self._start(1)
+        return task
+
+    def _take(self, child: Child, message: tuple[str, Any]) -> int | None:
+        """Takes what a process says. Returns the number of the frame that it has drawn, if it says that."""
+        match message:
+            case "drawn", int(number):
+                return number
+            case "done", (findings, changes):
+                self.findings |= dict.fromkeys(findings)
+                self.changes |= dict.fromkeys(changes)
+                self._tasks[child] = None
+            case "refused", diagnostics:
+                raise WeftError(*diagnostics)
+            case "failed", reason:
+                raise WorkerError(reason)
+        return None
+
+
+# --- in a process that draws ------------------------------------------------------------------------------------------
+
+
+def main(descriptor: str, lifeline: str) -> None:
+    """Does the tasks that arrive, until the other end of the socket is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
+    with suppress(EOFError, OSError):
+        parent.send(_work(parent, pulse))
+
+
+def _work(parent: Connection, pulse: Pulse) -> tuple[str, object]:
+    """Does tasks until one fails; says why."""
+    try:
+        # Opening a device may wait for a driver, or for a process that tries one.
+        pulse.allow(_PATIENCE)
+        job: RenderJob = parent.recv()
+        offline = job.prepare()
+        while True:
+            while not parent.poll(BEAT):
+                pulse.beat()
+            task: RenderTask = parent.recv()
+
+            def drawn(number: int) -> None:
+                parent.send(("drawn", number))
+                pulse.allow(_PATIENCE)
+
+            pulse.allow(_PATIENCE)
+            task.write(offline, job.fingerprint, drawn)
+            parent.send(("done", (offline.findings(), [str(change) for change in offline.changes()])))
+    except WeftError as failure:
+        return "refused", failure.diagnostics
+    except (EncodingError, WorkerError) as failure:
+        return "failed", str(failure)
+    except EOFError:
+        raise
+    except OSError as failure:
+        return "failed", failure.strerror or str(failure)
+    except Exception as failure:  # of drivers and libraries
+        if is_out_of_memory(failure):
+            return "refused", (out_of_memory("this could not be drawn", failure),)
+        return "failed", f"{type(failure).__name__}: {failure}"

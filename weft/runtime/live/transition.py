@@ -1,0 +1,320 @@
+"""How one program follows another: at once or on a beat, picture and sound together, with a fade if one is wanted."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Env, Values, as_array
+from weft.beats import Beats
+from weft.errors import WeftError
+from weft.runtime.compiling.worker import LoadResult
+from weft.runtime.hands.clock import Clock
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.program.compiled import CompiledProgram
+from weft.runtime.program.coordinator import TickResult, pictures_of
+from weft.runtime.program.program import LoadedProgram, Programs
+from weft.runtime.sound.player import Sound
+
+# Seconds in which sounds cross-fade by default: long enough that no click is heard.
+_FADE = 0.03
+
+# Seconds after a beat in which it still counts as met: the delay is not heard.
+_ON_TIME = 0.005
+
+# Seconds by which a moment may differ from itself because it was computed in another way.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class TransitionPolicy:
+    """The fade (seconds) and the quantisation (beats) of the command line, which override those of the patch."""
+
+    fade: float | None = None
+    quantize: float | None = None
+
+    def fade_of(self, compiled: CompiledProgram) -> float:
+        """Seconds in which the sound of a program fades in."""
+        requested = self.requested_fade(compiled)
+        return _FADE if requested is None else requested
+
+    def requested_fade(self, compiled: CompiledProgram) -> float | None:
+        """The fade that the command line or the patch requests; it also applies to pictures."""
+        return self.fade if self.fade is not None else compiled.fade
+
+    def beat(self, compiled: CompiledProgram, now: float, beats: Beats) -> float | None:
+        """The beat on which a program takes over that is ready at the time `now`; None: at once."""
+        step = self.quantize if self.quantize is not None else compiled.quantize
+        return math.ceil(beats.at(now - _ON_TIME) / step) * step if step else None
+
+
+Pixels = npt.NDArray[Any]
+
+
+class PictureFade:
+    """Fades out the pictures of the previous program within `seconds`, while both programs go on. What they have in
+    common is computed once."""
+
+    def __init__(
+        self, leaving: LoadedProgram | Mapping[str, Pixels], began: float, seconds: float,
+        given: Callable[[str], Mapping[str, float]] = lambda file: {},
+    ) -> None:
+        """What leaves is a program, or stills by their windows if another fade was interrupted. `began` is a time of
+        the performance; `given` has the parameters that were set in a patch."""
+        self._given = given
+        self._leaving: LoadedProgram | Mapping[str, Pixels] | None = leaving
+        self._began = began
+        self._seconds = seconds
+        self._mixes: dict[str, _Mix] = {}
+
+    def is_over(self, now: float) -> bool:
+        """Whether the fade has ended."""
+        return self._leaving is None or not 0 <= now - self._began < self._seconds
+
+    def pictures(self, env: Env, done: Mapping[int, Values]) -> Mapping[str, Pixels]:
+        """The leaving pictures at this tick, by their windows; none if they cannot be drawn any more. `done` is what
+        the program that plays has computed."""
+        leaving = self._leaving
+        if not isinstance(leaving, LoadedProgram):
+            return leaving or {}
+        with suppress(Exception):  # then they are gone at once
+            inputs = {**env.inputs, **leaving.compiled.starts, **self._given(leaving.compiled.file)}
+            own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
+            shown = pictures_of(leaving.runner.run_aside(own, done))
+            return {window: result.array for window, result in shown.items()}
+        self._leaving = None
+        return {}
+
+    def mixed(self, before: Pixels, after: Pixels, now: float, window: str = "") -> Pixels:
+        """Both pictures [height, width, 4] of a window, mixed by their shares at this moment. If their sizes differ,
+        only the latter."""
+        if before.shape != after.shape:
+            return after
+        known = self._mixes.get(window)
+        mix = self._mixes[window] = known if known and known.shape == after.shape else _Mix(after.shape)
+        return mix.of(before, after, round(256 * (now - self._began) / self._seconds))
+
+
+# Bytes that are mixed at once: few enough for the cache, and enough to outweigh the calls.
+_BAND = 1 << 18
+
+
+class _Mix:
+    """Mixes pictures of one shape, band by band and without new memory. A result stays valid for one more tick."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self._rows = max(1, _BAND // max(1, math.prod(shape[1:])))
+        self._out, self._last = np.empty(shape, np.uint8), np.empty(shape, np.uint8)
+        self._sums = np.empty((2, min(self._rows, shape[0]), *shape[1:]), np.uint16)
+
+    def of(self, before: Pixels, after: Pixels, share: int) -> Pixels:
+        """The mix with `share` of 256 parts of the latter."""
+        self._out, self._last = self._last, self._out
+        for start in range(0, self.shape[0], self._rows):
+            band = slice(start, start + self._rows)
+            out = self._out[band]
+            total, more = self._sums[:, : len(out)]
+            np.multiply(before[band], 256 - share, out=total, dtype=np.uint16)
+            np.multiply(after[band], share, out=more, dtype=np.uint16)
+            total += more
+            total >>= 8
+            np.copyto(out, total, casting="unsafe")
+        return self._out
+
+
+# How long a performance waits for its sound to begin, in seconds.
+_HELD = 1.5
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A program that has been ready since one time of the performance, and takes over `at` another: on a `beat`, if it
+    waits for one."""
+
+    outcome: LoadResult
+    beat: float | None
+    at: float
+    since: float
+    sound: int
+    """The number by which events refer to its sound."""
+
+
+class TransitionScheduler:
+    """Lets the programs of a performance take over from one another."""
+
+    def __init__(
+        self, programs: Programs, policy: TransitionPolicy, clock: Clock, inputs: Inputs, sound: Sound
+    ) -> None:
+        self._programs = programs
+        self._policy = policy
+        self._clock = clock
+        self._inputs = inputs
+        self._sound = sound
+        self._opening: tuple[LoadResult, float] | None = None
+        """A program whose sound is being prepared, and the time of the performance since when."""
+        self._waiting: _Waiting | None = None
+        self._sounding = 0
+        """The number of the sound of the program that plays."""
+        self._held_until: float | None = None
+        """The time of `time.monotonic` until which the clock waits for the sound."""
+        self._fading: PictureFade | None = None
+        self.waited_ms = 0.0
+        """How long the program that plays has waited for its beat."""
+
+    def begin(self, loaded: LoadedProgram) -> None:
+        """Begins the sound of the first program without a fade, which would soften a drum on the first beat. The clock
+        waits at 0 until there is sound, but not for long."""
+        self._sounding = self._sound.enter(loaded.compiled, 0.0, self._given(loaded))
+        if self._sound.is_starting:
+            # Paused first: otherwise it would advance between the two calls.
+            self._clock.pause()
+            self._clock.restart()
+            self._held_until = time.monotonic() + _HELD
+
+    def offer(self, outcome: LoadResult) -> None:
+        """Schedules a program that is ready, in place of one that still waits. Its sound learns the moment in advance;
+        if it needs another stream, the program first waits for that. Raises WeftError for a sound that there is no
+        room for."""
+        if outcome.loaded is None:
+            return
+        self._opening = None
+        if self._sound.prepare(outcome.loaded.compiled, self._given(outcome.loaded)):
+            self._opening = outcome, self._clock.now()
+        else:
+            self._announce(outcome, outcome.loaded, self._clock.now())
+
+    def _announce(self, outcome: LoadResult, loaded: LoadedProgram, since: float) -> None:
+        """Decides when a program takes over that has been ready `since` some moment."""
+        now, beats, beat = self._clock.now(), self._clock.tempo.beats, None
+        if self._programs.running is not None:
+            beat = self._policy.beat(loaded.compiled, now + self._sound.ahead, beats)
+        at = None if beat is None else beats.time_of(beat)
+        self._waiting = _Waiting(outcome, beat, now if at is None else at, since, self._sounds(loaded, at))
+
+    def retime(self) -> None:
+        """Schedules the program that waits for a beat again, since the tempo has changed."""
+        waiting = self._waiting
+        if waiting is None or waiting.beat is None or waiting.outcome.loaded is None:
+            return
+        at = self._clock.tempo.beats.time_of(waiting.beat)
+        if abs(at - waiting.at) > _SAME:
+            self._waiting = replace(waiting, at=at, sound=self._sounds(waiting.outcome.loaded, at))
+
+    def due(self) -> LoadResult | None:
+        """The result whose program takes over now, if one does; without a `loaded` program if its sound failed. A
+        paused performance does not wait for a beat."""
+        self._release()
+        if self._opening is not None:
+            outcome, since = self._opening
+            try:
+                if outcome.loaded is not None and self._sound.is_ready():
+                    self._opening = None
+                    self._announce(outcome, outcome.loaded, since)
+            except WeftError as failure:
+                self._opening = None
+                return replace(outcome, loaded=None, diagnostics=failure.diagnostics)
+        waiting, now = self._waiting, self._clock.now()
+        if waiting is None:
+            return None
+        if now < waiting.at:
+            # After a restart, the beat that it waited for is far away.
+            if not (self._clock.paused or now < waiting.since):
+                return None
+            if waiting.outcome.loaded is not None:
+                waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded))
+        self._waiting, self._sounding = None, waiting.sound
+        self.waited_ms = max(0.0, now - waiting.since) * 1e3
+        return waiting.outcome
+
+    def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values]) -> None:
+        """Makes this the program that plays; `shown` are the visible pictures, by their windows. Raises any error of
+        that."""
+        before = self._programs.running
+        # In a pause a fade would stand still with the rest, and what is saved is to be seen.
+        fade = None if self._clock.paused else self._policy.requested_fade(loaded.compiled)
+        if not fade or before is None or not shown:
+            self._programs.enter(loaded)
+            self._fading = None
+            return
+        self._programs.enter(loaded, fades=True)
+        # A program that is still fading in leaves as stills of the mixed pictures.
+        stills = {window: as_array(values).copy() for window, values in shown.items()} if self._fading else {}
+        leaving = stills or before
+        self._fading = PictureFade(leaving, self._clock.now(), fade, self._inputs.parameters.given)
+
+    def restart_sound(self) -> None:
+        """Prepares the sound of the program that plays again and fades it in: its sound is not the one that was
+        announced last, or another device is to play it."""
+        if self._programs.running is not None:
+            self._sounding = self._sounds(self._programs.running, again=True)
+        waiting = self._waiting
+        if waiting is not None and waiting.outcome.loaded is not None:
+            self._waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded, waiting.at, again=True))
+
+    def is_sounding(self, number: int) -> bool:
+        """Whether the sound of this number is that of the program that plays."""
+        return 0 < number == self._sounding
+
+    def withdraw(self, number: int) -> LoadResult | None:
+        """Cancels the program that waits, and returns it, if the failed sound with this number is its own."""
+        waiting = self._waiting
+        if waiting is None or not 0 < number == waiting.sound:
+            return None
+        self._waiting = None
+        self.restart_sound()
+        return waiting.outcome
+
+    def visible(self, shown: Mapping[str, TickResult], env: Env, done: Mapping[int, Values]) -> dict[str, Values]:
+        """The visible pictures by their windows: those of the program that plays, mixed with the previous ones during a
+        fade. `done` is what the former has computed in this tick."""
+        fading = self._fading = None if self._fading is None or self._fading.is_over(env.abstime) else self._fading
+        leaving = fading.pictures(env, done) if fading is not None and shown else {}
+        return {
+            window: result.values if fading is None or window not in leaving
+            else fading.mixed(leaving[window], result.array, env.abstime, window)
+            for window, result in shown.items()
+        }
+
+    def toggle_pause(self) -> bool:
+        """Pauses the performance or lets it go on; whether it is paused now. One that waits for its sound has begun
+        as far as its player can tell."""
+        if self._held_until is not None:
+            self._held_until = None
+        elif self._clock.paused:
+            self._clock.resume()
+        else:
+            self._clock.pause()
+        return self._clock.paused
+
+    def _release(self) -> None:
+        """Lets the clock go on when there is sound."""
+        if self._held_until is None:
+            return
+        if self._sound.is_starting and time.monotonic() < self._held_until:
+            return
+        self._held_until = None
+        self._clock.resume()
+
+    def _sounds(self, loaded: LoadedProgram, at: float | None = None, again: bool = False) -> int:
+        """Plays the sound of a program; returns its number, 0 for none. For `again` see `Sound.enter`."""
+        fade = self._policy.fade_of(loaded.compiled)
+        return self._sound.enter(loaded.compiled, fade, self._given(loaded), at, again)
+
+    def _given(self, loaded: LoadedProgram) -> dict[str, float]:
+        """The inputs of a program's sound, as far as they are known before its first frame."""
+        compiled = loaded.compiled
+        own = {**compiled.starts, **self._inputs.parameters.given(compiled.file)}
+        given = {**self._inputs.snapshot(), **own, **self._clock.tempo.beats.inputs}
+        now = self._clock.now()
+        env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))
+        with suppress(Exception):  # values that cannot be read yet come with the first frame
+            given |= loaded.runner.feeds(env)
+        return given

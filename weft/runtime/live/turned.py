@@ -1,0 +1,307 @@
+"""What hands have set, beside the text: numbers of it that another program has turned without a save, over which a save
+wins; and how they and the values of parameters are written into the text."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from weft.codes.rows import InternalError
+from weft.contexts import OWN_CONTEXTS
+from weft.errors import Report, Source
+from weft.runtime.compiling.compiler import Saved
+from weft.runtime.compiling.worker import LoadResult
+from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
+from weft.runtime.live.events import Reporter
+from weft.runtime.live.saves import Saves
+from weft.runtime.live.start_values import NotWrittenError, rewritten, texts_of
+from weft.runtime.program.files import FileState, read_text
+from weft.runtime.screens.panel import ControlPanel
+from weft.syntax.layout import arrange
+from weft.syntax.scanner import NUMBER, UnreadableError, decode, scan
+
+Place = tuple[int, int]
+"""Line and column of a number in the text of a file, both from 1."""
+
+# How many digits a number has in the text.
+_DIGITS = 7
+
+# How many characters before a number say which one it is.
+_BEFORE = 9
+
+# What separates the statements of a text.
+_BOUNDS = frozenset(";{}")
+
+
+class NotTurnedError(InternalError):
+    """A number that cannot be turned. The message is the reason."""
+
+
+def numbers_of(text: bytes) -> dict[Place, tuple[int, int]]:
+    """The numbers of a text: where each begins and ends, in characters."""
+    try:
+        source = Source("", decode(text))
+    except UnreadableError:
+        return {}
+    tokens = scan(source, Report())
+    if tokens is None:
+        return {}
+    spans = zip(tokens.kinds, tokens.starts, tokens.ends, strict=True)
+    return {source.position(start): (start, end) for kind, start, end in spans if kind == NUMBER}
+
+
+def last_edited(text: bytes, before: bytes) -> list[Place]:
+    """The numbers of the statement of a text that differs first from the text before; of the first statement that has
+    any if nothing differs."""
+    now, then = decode(text), decode(before)
+    pairs = enumerate(zip(now, then, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(now), len(then)))
+    source, report = Source("", now), Report()
+    scanned = scan(source, report)
+    words = {word for spec in OWN_CONTEXTS for word in spec.statements}
+    if scanned is None or (tokens := arrange(scanned, words, report)) is None:
+        return []
+    groups: list[list[Place]] = [[]]
+    ends: list[int] = []
+    for kind, start, end in zip(tokens.kinds, tokens.starts, tokens.ends, strict=True):
+        if kind in _BOUNDS:
+            groups.append([])
+            ends.append(end)
+        elif kind == NUMBER:
+            groups[-1].append(source.position(start))
+    if now == then:
+        return next(filter(None, groups), [])
+    return groups[bisect_left(ends, at)]
+
+
+@dataclass
+class TurnedNumbers:
+    """The numbers that have other values than in the text that was saved."""
+
+    text: bytes = b""
+    """The text that the places belong to."""
+    sliders: ParameterBank = field(default_factory=ParameterBank)
+    """The numbers of the statement that was edited last, if they are offered to be turned by hand."""
+    values: dict[Place, float] = field(default_factory=dict)
+    _numbers: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
+    _accepted: dict[Place, float] = field(default_factory=dict)
+    """The values with which a program plays or has played."""
+    _has_changed: bool = False
+    _before: bytes = b""
+    """The text before the last one that was saved."""
+    _last: bytes = b""
+    """The last one."""
+    _offered: dict[Place, ParameterSpec] = field(default_factory=dict)
+    _seen: int = 0
+    """The changes of the sliders that were taken over."""
+
+    def offer(self, path: str) -> None:
+        """Offers the numbers of the statement that was edited last, of the file at this path. Raises NotTurnedError if
+        it has none."""
+        places = last_edited(self._last, self._before)
+        if not places:
+            raise NotTurnedError("the statement that was edited last has no numbers")
+        if self.text != self._last:
+            self._begin(self._last)
+        self.sliders, self._offered = ParameterBank(), {place: self._slider(place, path) for place in places}
+        self.sliders.adopt(list(self._offered.values()))
+        for place in places:
+            if place in self.values:
+                self.sliders.set(_input(place), self.values[place])
+        self._seen = self.sliders.changes
+
+    def _slider(self, place: Place, path: str) -> ParameterSpec:
+        """A number as a slider, from 0 to twice its value."""
+        start, end = self._numbers[place]
+        text = decode(self.text)
+        value = float(text[start:end])
+        low, high = (0.0, 2 * value) if value else (-1.0, 1.0)
+        line_start = text.rfind("\n", 0, start) + 1
+        label = text[max(line_start, start - _BEFORE) : end].strip()
+        return ParameterSpec("slider", _name(place), ("v",), (value,), low, high, label, True, path, place[0])
+
+    def _follow_sliders(self) -> None:
+        """Turns the numbers whose sliders have moved."""
+        if self.sliders.changes == self._seen:
+            return
+        self._seen = self.sliders.changes
+        for place, spec in self._offered.items():
+            value = self.sliders.value(_input(place))
+            if value != self.values.get(place, spec.start[0]):
+                self.values[place] = value
+                self._has_changed = True
+
+    def turn(self, text: bytes, argument: str) -> None:
+        """Turns a number of a text: `argument` is its line, its column and its value. Raises NotTurnedError."""
+        try:
+            line, column, value = map(float, argument.split())
+        except ValueError:
+            raise NotTurnedError("a number is turned by its line, its column and its value") from None
+        if not math.isfinite(value):
+            raise NotTurnedError(f"a number cannot be {value}")
+        if text != self.text:
+            self._begin(text)
+        if (line, column) not in self._numbers:
+            raise NotTurnedError(f"no number begins in line {line:g}, column {column:g}")
+        place = int(line), int(column)
+        if self.values.get(place) != value:
+            self.values[place] = value
+            self._has_changed = True
+
+    def _begin(self, text: bytes) -> None:
+        self.text, self._numbers = text, numbers_of(text)
+        self.values, self._accepted, self._has_changed = {}, {}, False
+        self.sliders, self._offered, self._seen = ParameterBank(), {}, 0
+
+    def take(self) -> bytes | None:
+        """The text with these numbers, if any was turned since the last call."""
+        self._follow_sliders()
+        if not self._has_changed:
+            return None
+        self._has_changed = False
+        return self.written()
+
+    def written(self) -> bytes:
+        """The text with these numbers."""
+        text = decode(self.text)
+        for place, value in sorted(self.values.items(), reverse=True):
+            start, end = self._numbers[place]
+            text = text[:start] + _shown(value) + text[end:]
+        return text.encode()
+
+    def accept(self) -> None:
+        """Notes that a program plays with these numbers."""
+        self._accepted = dict(self.values)
+
+    def refuse(self) -> None:
+        """Goes back to the numbers with which a program has played."""
+        self.values = dict(self._accepted)
+
+    def follow(self, text: bytes) -> None:
+        """Notes that a text plays as it was saved. If it is the same, the numbers are turned again; else they are
+        those of the text."""
+        if text != self._last:
+            self._before, self._last = self._last or text, text
+        if text == self.text and self.values:
+            self._has_changed = True
+        else:
+            self._begin(b"")
+
+
+def _name(place: Place) -> str:
+    return f"{place[0]}:{place[1]}"
+
+
+def _input(place: Place) -> str:
+    """The name of the slider of a number."""
+    return f"{_name(place)}@v"
+
+
+def _shown(value: float) -> str:
+    """A number as a performer would write it; in parentheses if it has a sign, which binds less than some operators."""
+    text = f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if 1e-4 <= abs(value) < 1e7 or value == 0 else repr(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+@dataclass(frozen=True)
+class NumbersInHand:
+    """The numbers of the statement that was edited last, on the panel."""
+
+    turned: TurnedNumbers
+    reporter: Reporter
+
+    def toggle(self, panel: ControlPanel, path: Path) -> None:
+        """Shows them, or closes the panel if it shows them."""
+        if panel.shows(self.turned.sliders):
+            panel.close()
+        else:
+            self._show(panel, path)
+
+    @contextmanager
+    def following(self, panel: ControlPanel, path: Path) -> Iterator[None]:
+        """Shows those of another text afterwards, if those of the last one are shown."""
+        before = self.turned.sliders
+        were_shown = panel.shows(before)
+        yield
+        if were_shown and self.turned.sliders is not before:
+            self._show(panel, path)
+
+    def _show(self, panel: ControlPanel, path: Path) -> None:
+        before = self.turned.sliders
+        try:
+            self.turned.offer(str(path))
+        except NotTurnedError as failure:
+            self.reporter.mention(str(failure))
+            if panel.shows(before):
+                panel.close()
+        else:
+            panel.show(self.turned.sliders)
+
+
+@dataclass(frozen=True)
+class TextWriter:
+    """Writes what was set into the files of the program that plays. `is_writable` says into which."""
+
+    saves: Saves
+    parameters: ParameterBank
+    turned: TurnedNumbers
+    reporter: Reporter
+    is_writable: Callable[[Path], bool]
+
+    def write(self, entered: LoadResult | None) -> LoadResult | None:
+        """Writes what was set since the last time; gives what plays, with the texts that its files have now."""
+        if entered is None or entered.loaded is None:
+            self.reporter.mention("nothing is written: nothing plays yet")
+            return entered
+        path = Path(entered.saved.name)
+        if not self.is_writable(path):
+            self.reporter.mention("nothing is written: this patch comes with weft; play a copy of it")
+            return entered
+        try:
+            if self.turned.values:
+                entered = self._write_numbers(entered, path)
+                if not self._is_set:
+                    return entered
+            return self._write_values(entered, path)
+        except NotWrittenError as failure:
+            self.reporter.mention(str(failure))
+        except OSError as failure:
+            self.reporter.mention(f"not everything is written: {failure.strerror}")
+        return entered
+
+    @property
+    def _is_set(self) -> bool:
+        """Whether a parameter has another value than in the text."""
+        specs, values = self.parameters.specs, self.parameters.values
+        starts = ((name, start) for spec in specs for name, start in zip(spec.inputs, spec.start, strict=True))
+        return any(values.get(name, start) != start for name, start in starts)
+
+    def _write_numbers(self, entered: LoadResult, path: Path) -> LoadResult:
+        text, values = self.turned.written(), dict(self.turned.values)
+        if read_text(path).data != self.turned.text:
+            raise NotWrittenError(f"nothing is written: {path.name} has changed, and that version does not play yet")
+        self.saves.rewrite({path: text})
+        self.turned.follow(text)
+        saved = replace(entered.saved, data=text, is_turned=False)
+        numbers = [{"line": line, "column": column, "value": value} for (line, column), value in values.items()]
+        self._tell(saved, {path: text}, {}, numbers=numbers)
+        return replace(entered, saved=saved)
+
+    def _write_values(self, entered: LoadResult, path: Path) -> LoadResult:
+        bank = self.parameters
+        texts, starts = rewritten(texts_of(path, entered.saved.data, entered.files), bank.specs, bank.values)
+        self.saves.rewrite(texts)
+        saved = replace(entered.saved, data=texts.get(path, entered.saved.data))
+        states = {each: FileState("text", data) for each, data in texts.items() if each != path}
+        bank.rewrite(starts)
+        self._tell(saved, texts, starts)
+        return replace(entered, saved=saved, files={**entered.files, **states})
+
+    def _tell(self, saved: Saved, texts: Mapping[Path, bytes], starts: Mapping[str, float], **more: object) -> None:
+        files = [str(each) for each in texts]
+        self.reporter.events.emit("written", hash=saved.hash, files=files, values=starts, **more)
+        self.reporter.mention(f"written into {' and '.join(each.name for each in texts) or Path(saved.name).name}")
