@@ -1,5 +1,5 @@
-"""From a program's statements to its names: where each is bound, which are bound twice, and how many strands each
-stands for."""
+"""From the statements of a program to its names: where each is bound, which are bound twice, and how many strands each
+has."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def collect(
     known: Mapping[str, Instance] = MappingProxyType({}), earlier: Patch | None = None,
     numbers: Numbers | None = None,
 ) -> Patch:
-    """The names of a program, and what they stand for. Names that cannot be bound are reported and left out. `media`
-    has the headers of its files. Instances that are `known` are those of an `earlier` patch, of which there was nothing
-    to report. What else is the same as there is not looked at again. `numbers` are the open ones."""
+    """The names of a program, and what they mean. Names that cannot be bound are reported and left out. `media` has the
+    headers of its files. `known` instances are those of an `earlier` patch without findings, and are used again.
+    `numbers` are the open numbers."""
     names = _NameCollector(contexts, report, media or {}, known, earlier)
     spindles = [each for each in program.statements if isinstance(each, SpindleDefinition)]
     for statement in (*spindles, *(each for each in program.statements if not isinstance(each, SpindleDefinition))):
@@ -313,7 +313,7 @@ class _NameCollector:
 
 
 def _is_shadowing(name: str) -> bool:
-    """Whether a spindle of this name takes the place of what every patch has."""
+    """Whether a spindle of this name hides what every patch has by that name."""
     return name in BUILTINS or name in STATE or name in SOURCES
 
 
@@ -369,14 +369,14 @@ def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None 
 def shaped(
     patch: Patch, report: Report, known: Mapping[str, Instance] = MappingProxyType({}), numbers: Numbers | None = None
 ) -> Patch:
-    """A patch whose instances have their outputs, as those that are `known` have already. Those whose strands do not
-    fit together are reported, and stay without; other mistakes are left to elaboration, which finds them again."""
+    """A patch whose instances have their outputs. Those that are `known` have them already. Instances whose strands do
+    not fit together are reported, and get none. All other mistakes are left to elaboration, which finds them again."""
     return replace(patch, instances=_Shaping(patch, report, known, numbers or Numbers()).instances())
 
 
 def alike(one: Instance | None, other: Instance | None) -> bool:
-    """Whether what reads an instance stands for the same strands if it reads another one of the same name instead. Of
-    sources and caches, nothing is known without a closer look."""
+    """Whether an expression that reads an instance has the same strands if it reads another instance of the same name
+    instead. For sources and caches the answer is no, because that would take a closer look."""
     if one is None or other is None or (tuple(one.outputs), one.axes, one.sizes) != (
         tuple(other.outputs), other.axes, other.sizes
     ):  # fmt: skip
@@ -418,7 +418,7 @@ class _Shaping:
         is_known = False
         while not is_known:
             is_known = True
-            if is_circular:  # what was found in the last round does not hold any more
+            if is_circular:  # the results of the last round are no longer valid
                 self._resolver = self._new_resolver()
             for name in cycle:
                 instance, (value, span) = self._instances[name], self._unshaped[name]
@@ -449,7 +449,8 @@ class _Shaping:
         return Elaborator(self._patch, domain, Environment(domain, self._patch.settings, (), OWN), Budget()).resolver
 
     def _names_in(self, node: Walkable) -> frozenset[str]:
-        """The names from which a bundle may come, also through spindles; with `_BUNDLE` if one stands in the text."""
+        """The names from which a bundle may come, also through spindles. `_BUNDLE` is among them if the expression
+        contains a bundle itself."""
         found: set[str] = set()
         waiting = [node]
         while waiting:
@@ -487,12 +488,12 @@ _ABOUT_SHAPES = frozenset(
     {"copies-out-of-range", "count-mismatch", "duplicate-binding", "nested-bundle", "several-strands"}
 )
 
-# Stands for a bundle among names; it cannot occur in a text.
+# Marks a bundle among names. No text can contain this word.
 _BUNDLE = "<>"
 
 
 def _with_outputs(instance: Instance, group: StrandGroup | None) -> Instance:
-    """An instance whose value without a list of names has the strands of a group, or is one strand."""
+    """An instance whose value has no list of names: it gets the strands of the group, or one strand."""
     outputs: dict[str, OutputDefinition] = {}
     for output in instance.outputs.values():
         if not isinstance(definition := output.definition, Unshaped):

@@ -18,17 +18,17 @@ from weft.syntax.ast import (
 
 
 class Ordinals:
-    """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
-    edit by these numbers, so they must not depend on anything outside of the definition."""
+    """Numbers the calls of each callee within a definition, in the order of the text. After an edit, state is found
+    again by these numbers, so they must not depend on anything outside of the definition."""
 
     def __init__(
         self, definitions: Iterable[Sequence[Expression]], spindles: Mapping[str, SpindleDefinition],
         earlier: Ordinals | None = None,
     ) -> None:  # fmt: skip
-        """Each of the `definitions` is given by its expressions. What is not in them has the numbers that it had in an
+        """Each of the `definitions` is given by its expressions. Calls that are in none of them keep their number of an
         `earlier` patch."""
         self._spindles = spindles
-        # A call has the same number in every patch, so they share the table.
+        # A call has the same number in every patch, so patches share the table.
         self._numbers: dict[Call, int] = earlier._numbers if earlier else {}
         self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
@@ -42,10 +42,11 @@ class Ordinals:
             self._number(chain.from_iterable(map(walk, expressions)))
 
     def adopt(self, earlier: Ordinals) -> None:
-        """Takes over what was found in the same definitions of an earlier patch, and does not depend on others."""
+        """Takes over the facts about the same definitions in an earlier patch that do not depend on other
+        definitions."""
         if self._numbers is not earlier._numbers:
             self._numbers |= earlier._numbers
-        if earlier._spindles == self._spindles:  # how large a body is depends on those that it calls
+        if earlier._spindles == self._spindles:  # the size of a body depends on the bodies that it calls
             self._facts = earlier._facts
         self._carried, self._assigned_in = earlier._carried, earlier._assigned_in
         self._nodes, self._leaves = earlier._nodes, earlier._leaves
@@ -126,7 +127,8 @@ class Ordinals:
         return tuple(parameter.name in taken for parameter in spindle.parameters)
 
     def _taken(self, spindle: SpindleDefinition) -> frozenset[str]:
-        """The parameters that a body takes apart, and those that it never reads, which take anything."""
+        """The parameters that a body uses as whole bundles. Those that it never reads count too, since they take
+        anything."""
         if spindle not in self._taken_by:
             self._taken_by[spindle] = frozenset()  # while it calls itself
             nodes = self._with_defaults(spindle)
@@ -236,7 +238,7 @@ class Ordinals:
                     called = (self._spindle(call, found) for call in calls)
                     bodies[found] = list(dict.fromkeys(spindle.body for spindle in called if spindle is not None))
                     waiting += bodies[found]
-            # What a body calls comes before it.
+            # Called bodies come before their callers.
             for cycle in components(bodies, bodies):
                 for each in (body for body in cycle if body in bodies):
                     self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
@@ -297,7 +299,7 @@ _TAKING = (Index, Access, Remap, Assignment, OutAssignment, CallBinding, Call)
 
 
 def _bindings(nodes: Iterable[Walkable]) -> Iterator[tuple[str, Expression]]:
-    """The names that statements give a whole value, with the value."""
+    """The names to which statements assign a whole value, with the value."""
     for node in nodes:
         match node:
             case Assignment(name, _, value, member=None) | CallBinding(value, name):

@@ -35,8 +35,9 @@ from weft.syntax.ast import (
 
 def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Diagnostic:
     """A diagnostic in the body of a spindle, with the call that led there. The call is looked for `within` an
-    expression or statement; if it may be one of several, all of `within` is meant. A diagnostic in a library is moved
-    to the call, and names its own place further down. It stays unchanged if it is in no body, or no call is found."""
+    expression or statement; if there are several, all of `within` is marked. A diagnostic in a library is moved to the
+    call, and its place in the library is shown as a further one. A diagnostic that is in no body, or for which there is
+    no call, stays unchanged."""
     if found.span is None or within is None or _holds(within.span, found.span):
         return found
     blamed = next((s for s in patch.spindles.values() if _holds(s.span, found.span)), None)
@@ -86,7 +87,7 @@ def _reached(spindle: SpindleDefinition, patch: Patch) -> set[SpindleDefinition]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SinkPart:
-    """One strand that an output statement consumes. `label` names it among all of them: `display.r`."""
+    """One strand that an output statement consumes. `label` is its unique name, such as `display.r`."""
 
     label: str
     value: Expression
@@ -252,8 +253,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Basis:
-    """All that a graph follows from, but places in the text: the outputs of instances, with their kinds, output
-    statements, what strands, slots and output statements refer to, and the slots that vary over the picture."""
+    """Everything that determines a graph, except places in the text: the outputs of instances, with their kinds; output
+    statements; what strands, slots and output statements refer to; and the slots that vary over the picture."""
 
     outputs: Sequence[tuple[str, str, Sequence[str]]]
     sinks: object
@@ -263,7 +264,7 @@ class _Basis:
     images: object
 
     def of(self, used: Container[Owner]) -> _Basis:
-        """The part of it that is used."""
+        """The part that concerns what is used."""
         outputs = [
             (instance, kind, own) for instance, kind, names in self.outputs
             if (own := [name for name in names if StrandRef(instance, name) in used])
@@ -274,7 +275,7 @@ class _Basis:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A graph after what it follows from: all of it, and that of what is used."""
+    """A graph with what determines it: all of that, and the part that concerns what is used."""
 
     basis: _Basis
     used: _Basis
@@ -283,19 +284,19 @@ class _Cut:
 
 @dataclass
 class KeptShapes:
-    """What the graph of a patch was built from, for that of the next one. `checked` are the spindles without errors,
-    whether or not they are called. `cut` is the graph with what it follows from; there is none after errors."""
+    """What the graph of a patch was built from, kept for the next patch. `checked` are the spindles without errors,
+    whether or not they are called. `cut` is the graph with what determines it; None after errors."""
 
     elaborator: Elaborator[Shape]
     domain: ShapeDomain
     checked: set[SpindleDefinition]
     cut: _Cut | None = None
     is_same: bool = False
-    """Whether the patch is that of the graph, but for places in the text."""
+    """Whether the patch is the one of the graph, apart from places in the text."""
 
     @classmethod
     def of(cls, patch: Patch, budget: Budget, numbers: Numbers | None = None) -> KeptShapes:
-        """What is known of a patch at first; `numbers` are the open ones of all patches."""
+        """What is known at the first patch, which is nothing. `numbers` are the open numbers of all patches."""
         domain = ShapeDomain(numbers=numbers or Numbers())
         env = Environment(domain, patch.settings, ("absframe",), OWN)
         return cls(Elaborator(patch, domain, env, budget), domain, set())
@@ -304,9 +305,12 @@ class KeptShapes:
         self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
         mentioned_by: Mapping[str, Collection[str]],
     ) -> None:  # fmt: skip
-        """Goes on with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, and those of
-        `unchanged` ones do not; those of them that are not `resolved` may stand for other strands. A name whose shapes
-        are what they were, wherever they have been asked for, ends what an edit affects: most edits change no shape."""
+        """Continues with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, those of
+        `unchanged` names do not. Of the latter, those that are not `resolved` may refer to other strands.
+
+        Most edits change no shape. So the effect of an edit spreads from a name to those that mention it, but stops at
+        a name whose strands have the same shapes as before at all coordinates that were asked for.
+        """
         elaborator = self.elaborator
         self.is_same = self.cut is not None and not changed and _is_same(elaborator.patch, patch)
         if self.is_same:
@@ -314,7 +318,7 @@ class KeptShapes:
         try:
             stale = self._stale(patch, budget, changed, unchanged, resolved, mentioned_by)
         except WeftError:
-            stale = None  # a strand was evaluated before another one was found to be affected
+            stale = None  # perhaps a strand was evaluated before another one was found to be affected
         if stale is None:
             stale = reachable(changed, mentioned_by)
             self._go_on(patch, budget, unchanged - stale, resolved)
@@ -324,8 +328,9 @@ class KeptShapes:
         self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
         mentioned_by: Mapping[str, Collection[str]],
     ) -> Set[str] | None:  # fmt: skip
-        """Goes on with another patch, and gives the names about which nothing was kept; None if these are too many to
-        be found out one after another. Raises WeftError for mistakes, and if they only seem to be."""
+        """Continues with another patch, and returns the names of which nothing was kept; None if finding them takes too
+        many rounds. Raises WeftError for mistakes, and also for some that are none: a strand may be evaluated before it
+        is known to be affected."""
         elaborator = self.elaborator
         outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
         before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
@@ -346,13 +351,15 @@ class KeptShapes:
         return None
 
     def _go_on(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Set[str]) -> None:
-        """Goes on with another patch. A slot that is dropped may not be planar when it is found again."""
+        """Continues with another patch. A slot that is dropped is no longer known to be planar: when it is found again,
+        it may not be."""
         self.elaborator.retain(patch, budget, kept, resolved)
         self.domain.planar &= self.elaborator.slots.keys()
 
     def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
-        """Whether strands still have these shapes. What remembers may have others until all its state is known. What
-        reads itself through memory may have them only from this memory, which is kept and had them from it."""
+        """Whether strands still have these shapes. The answer is no for strands that remember something, since their
+        shapes are final only when all state is known. It is also no for strands that read themselves through memory, if
+        some memory varies over the picture: they may have their shapes only from that memory."""
         elaborator, references = self.elaborator, self.elaborator.references
         for (ref, at), shape in shapes.items():
             if ref.output not in elaborator.patch.instances[ref.instance].outputs:
@@ -378,7 +385,7 @@ def _is_same(one: Patch, other: Patch) -> bool:
     return list(one.instances) == list(other.instances) and sinks[0] == sinks[1]
 
 
-# In how many steps it is found out what an edit affects, before all that might be counts as affected.
+# The rounds in which the names that an edit affects are looked for. After that, all names that may be affected count.
 _MOST_ROUNDS = 4
 
 
@@ -403,7 +410,7 @@ def build_graph(
 
 
 def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: _Cut | None) -> _Cut:
-    """The graph that was found, with the subgraphs of the `last` one if they follow from the same."""
+    """The graph that was found. It has the subgraphs of the `last` one if what determines them is the same."""
     basis = builder.basis()
     if last is not None and last.basis == basis:
         return last
@@ -453,7 +460,7 @@ def _kind(instance: Instance) -> str:
 
 
 def _way_round(first: StrandRef, reads: Mapping[StrandRef, Collection[StrandRef]]) -> list[StrandRef]:
-    """The shortest way from a strand back to itself, with both ends."""
+    """The shortest path from a strand back to itself, with both ends."""
     came_from: dict[StrandRef, StrandRef] = {}
     waiting = deque([first])
     while first not in came_from:
@@ -468,10 +475,10 @@ def _way_round(first: StrandRef, reads: Mapping[StrandRef, Collection[StrandRef]
     return way[::-1]
 
 
-# The strands and statements with mistakes after which no more are looked for: a long text can have any number.
+# After this many strands and statements with mistakes, no more are looked for, since a long text can have any number.
 _MOST_FAILURES = 2000
 
-# How the paths begin of spindles that are checked without being called.
+# The prefix of the paths of spindles that are checked without being called.
 _CHECK = "(check "
 
 
@@ -498,14 +505,14 @@ class _GraphBuilder:
         self.parts: dict[str, list[SinkPart]] = {}
         self._failures = 0
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
-        """Diagnostics in bodies, without and with the first call that led there."""
+        """Diagnostics in bodies, each without and with the first call that led there."""
 
     def attempt(
         self, work: Callable[[], T], within: Walkable | None = None, scope: Scope = _PATCH
     ) -> T | None:
         """The result of some work on an expression or statement in a scope; None if it failed, or if the budget is
-        spent, which is reported only once. Of one that failed, all unknown names are reported. After many errors,
-        nothing is looked for any more."""
+        spent, which is reported only once. If it failed, all unknown names in it are reported. After many errors,
+        nothing more is attempted."""
         if self.budget.is_spent or self._failures >= _MOST_FAILURES:
             return None
         try:
@@ -549,7 +556,7 @@ class _GraphBuilder:
         self._advance_slots()
         self._hear()
         self._check_cycles()
-        # What is wrong whatever a spindle is called with was reported without a call.
+        # Mistakes that do not depend on the arguments of a spindle were reported without a call.
         self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
 
     def evaluate(self) -> None:
@@ -576,8 +583,8 @@ class _GraphBuilder:
             self._advance_slots()
 
     def _check_cycles(self) -> None:
-        """Reports strands that read one another in a circle without an evaluation that has come round: one of them may
-        be kept from another text, or may have been evaluated first where it reads less."""
+        """Reports circles of strands that read one another, if no evaluation has found them. That happens if a strand
+        of the circle is kept from another text, or was first evaluated at coordinates where it reads less."""
         references = self.elaborator.references
         reads = {ref: found.strands for ref, found in references.items() if isinstance(ref, StrandRef)}
         for circle in components(sorted(reads, key=self._rank.__getitem__), reads):
@@ -587,10 +594,10 @@ class _GraphBuilder:
                 self.report.add(self.elaborator.cycle(_way_round(first, reads)).diagnostics)
 
     def settle_state(self) -> bool:
-        """Finds the planar slots, and says whether values were forgotten for it. A slot may depend on other slots and
-        on itself, so a slot found planar can make others planar, and the state is evaluated until no more are found.
-        Nothing else depends on this. The order is reversed each time, since a slot may come before or after those that
-        it reads."""
+        """Finds the planar slots, and returns whether values were forgotten for it. A slot may depend on other slots
+        and on itself, so each planar slot can make others planar. State is therefore evaluated until no more are found;
+        nothing else has to be. Each round has the opposite order, since a slot may come before or after those that it
+        reads."""
         known, last_first = self._planar_before, False
         while known < len(self.domain.planar) and not self.budget.is_spent:
             known = len(self.domain.planar)
@@ -620,7 +627,7 @@ class _GraphBuilder:
                     self.attempt(partial(elaborator.evaluate, evaluation, path, statement.span), statement, after)
 
     def _members(self, local: Local | None, several: bool) -> Sequence[Member]:
-        """The strands of a local of a body. It may stand for several, except for one of several outputs."""
+        """The strands of a local of a body. A local may be a bundle, unless it is one of several outputs."""
         group = local if isinstance(local, StrandGroup) else None
         if several and isinstance(local, Closure):
             group = self.elaborator.resolver.group(local.value, local.scope)
@@ -644,8 +651,8 @@ class _GraphBuilder:
         )  # fmt: skip
 
     def used(self) -> set[Owner]:
-        """All on which subgraphs may depend: what output statements need, and what shares state with it. What is left
-        are strands that remember nothing and that nothing of this reads."""
+        """Everything on which subgraphs may depend: what output statements need, and what shares state with that. The
+        rest are strands that remember nothing and that nothing of this reads."""
         references = self.elaborator.references
         found: set[Owner] = set()
         waiting: list[Owner] = [sink.label for sink in self.patch.sinks]
@@ -659,7 +666,7 @@ class _GraphBuilder:
         return found
 
     def with_unused(self, cut: RenderGraph, used: Container[Owner]) -> RenderGraph:
-        """The graph with the subgraphs of another one, of which only strands differ that are not used."""
+        """The graph, with the subgraphs of `cut`. The two graphs differ only in strands that are not used."""
         known = {strand.ref: strand for node in cut.nodes for strand in node.strands}
         nodes = []
         for instance in self.patch.instances.values():
@@ -710,7 +717,8 @@ class _GraphBuilder:
         return RenderGraph(tuple(nodes), tuple(sinks), (), self._images, heard), facts
 
     def _with_films(self, nodes: Sequence[GraphNode], facts: Mapping[StrandRef, Fact]) -> dict[StrandRef, Fact]:
-        """The facts, with strands that read a film at another time tied to its owner, which alone can do so."""
+        """The facts about strands. A strand that reads a film at another time is tied to the owner of films, since no
+        other context can read one so."""
         strands = {strand.ref: strand for node in nodes for strand in node.strands}
         films = {ref for ref, strand in strands.items() if FILM.name in strand.sources}
         if not films:
@@ -723,7 +731,7 @@ class _GraphBuilder:
 
     @cached_property
     def _images(self) -> tuple[Image, ...]:
-        """The images that vary over the picture, in the order of the strands and sinks that ask for them first."""
+        """The images that vary over the picture, in the order of the strands and sinks that first ask for them."""
         asking: dict[SlotKey, set[Owner]] = {}
         for owner, found in self.elaborator.references.items():
             for key in self.domain.planar.intersection(found.images):
@@ -752,14 +760,14 @@ class _GraphBuilder:
         return {key: found.asked_by for key, found in self.elaborator.references.items() if isinstance(key, SlotKey)}
 
     def _found(self, owner: Owner) -> tuple[tuple[Edge, ...], tuple[str, ...], frozenset[SlotKey]]:
-        """The reads and sources of a strand or sink, and of what its slots need to advance; and all of these slots.
-        What is read now comes before what is read of the next tick, each in the order of the text."""
+        """The reads and sources of a strand or sink, including those that its slots need to advance; and all of these
+        slots. Reads of this tick come first, then those of the next tick, each in the order of the text."""
         references = self.elaborator.references
         own = references.get(owner)
         if own is None:
             return (), (), frozenset()
         edges, sources = {ref: Edge(ref) for ref in own.strands}, set(own.sources)
-        # What an analysis hears has passed: its rows belong to hops that are complete.
+        # What an analysis hears lies in the past: its rows belong to hops that are complete.
         edges |= {ref: Edge(ref, weak=True) for ref in own.heard}
         for each in reachable([owner], self._needs) - {owner} if own.slots else ():
             for ref in (*references[each].strands, *references[each].heard):

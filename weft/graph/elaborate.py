@@ -1,7 +1,7 @@
 """Elaboration: the meaning of every construct of the language, over any domain of values.
 
 Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the domain
-themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
+themselves. A remap evaluates its base at other coordinates; nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ _ALPHA = PICTURE.outputs.index("a")
 
 @dataclass(frozen=True, slots=True)
 class _Advance(Generic[V]):
-    """How one plane of a slot advances: `update` evaluates the value that it keeps of a tick; `loops` asked for it."""
+    """How one plane of a slot advances: `update` evaluates the value that it keeps of a tick. `loops` are those in
+    which it was asked for."""
 
     slot: SlotRequest
     plane: int
@@ -66,14 +67,14 @@ class _Advance(Generic[V]):
     loops: tuple[Span, ...]
 
 
-# What the evaluation of an expression or a member takes of the budget.
+# The steps of the budget for evaluating an expression or a member.
 _STEPS = 6
 
-# What else takes steps, besides what it evaluates: an element that a varying index may choose.
+# The steps for each element that a varying index may choose, in addition to its evaluation.
 _STEPS_OF_A_SLOT = 30
 _STEPS_OF_A_CHOICE = 6
 
-# What is nested less deeply is evaluated on Python's stack, which is faster than a task for each operation.
+# Down to this depth, operations are evaluated on Python's stack, which is faster than a task for each.
 _DEEPEST = 24
 
 
@@ -93,10 +94,10 @@ class Elaborator(Evaluator[V]):
         self.budget = budget
         self.resolver = Resolver(patch, budget, self._constant)
         self.loops: dict[tuple[V, Span], None] = {}
-        """The loops that are not written out, each by its first result, with the places for which they were made in
-        this patch or an earlier one. Equal loops have the same result."""
+        """The loops that are not unrolled: the first result of each, with the places in the text for which it was made,
+        in this patch or an earlier one. Equal loops have the same result."""
         self.heard: dict[StrandRef, HeardStrand] = {}
-        """What analyses hear. It is evaluated by itself, so that a sound may depend on what is heard in it."""
+        """What analyses hear. It is evaluated separately, so that a sound may depend on what is heard in it."""
         self.slots: dict[SlotKey, SlotRequest] = {}
         self.updates: dict[tuple[SlotKey, int], V] = {}
         self.references: dict[Owner, References] = {}
@@ -110,7 +111,7 @@ class Elaborator(Evaluator[V]):
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, list[V]]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._firsts: dict[tuple[str, Expression, str], Scope] = {}
-        """For each expression over bundles that outputs are parts of, the scope of the first of them."""
+        """For each expression over bundles whose members are outputs, the scope of the first output."""
         self._parts: dict[StrandRef, Member] = {}
         self._poisoned: set[StrandRef] = set()
         self._patterns: dict[Call, PatternCall] = {}
@@ -120,7 +121,7 @@ class Elaborator(Evaluator[V]):
     # --- entry points ---------------------------------------------------------------------------------------------
 
     def strand(self, ref: StrandRef, at: Coordinates[V]) -> V:
-        """A strand of the patch. Raises WeftError, or PoisonedError if that was raised before."""
+        """A strand of the patch. Raises WeftError the first time that it fails, and PoisonedError after that."""
         self._depth = 0
         return run(self._strand(ref, at, None))
 
@@ -129,7 +130,7 @@ class Elaborator(Evaluator[V]):
         return self.evaluate(partial(self.value, value, scope, at), owner, value.span)
 
     def evaluate(self, evaluation: Callable[[], Eventual[V]], owner: Owner, span: Span) -> V:
-        """The result of an evaluation for an owner, whose place in the text is `span`."""
+        """The result of an evaluation for an owner. `span` is its place in the text."""
         self._depth, depth = 0, len(self._owners)
         self._owners.append(owner)
         try:
@@ -144,7 +145,8 @@ class Elaborator(Evaluator[V]):
         return bool(self._pending)
 
     def advance(self) -> tuple[SlotKey, V]:
-        """Evaluates, at its own coordinates, what a plane of the next pending slot keeps: its key and the value."""
+        """Evaluates what a plane of the next pending slot keeps, at the slot's own coordinates. Returns the key of the
+        slot and the value."""
         pending = self._pending.popleft()
         before = self.budget.spent
         key, span = pending.slot.key, pending.slot.span
@@ -153,8 +155,8 @@ class Elaborator(Evaluator[V]):
         return key, value
 
     def restart(self, last_first: bool = False) -> None:
-        """Makes slots pending again, because the domain knows more of them than before: those that are new in this
-        patch, and those from another one that depend on them."""
+        """Makes slots pending again, because the domain now knows more planar slots. These are the slots that are new
+        in this patch, and the kept ones that depend on them."""
         users: dict[Owner, list[Owner]] = {}
         for owner, found in self.references.items():
             needed: list[Owner] = [*found.strands, *found.slots, *found.images]
@@ -181,9 +183,9 @@ class Elaborator(Evaluator[V]):
         return (ref, self.env.own) in self._strands
 
     def retain(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Container[str]) -> None:
-        """Goes on with another patch, which has the same settings. What is known of the instances that `kept` names
-        stays known: neither their definitions nor anything that these mention differs. The names in the definitions of
-        `resolved` ones stand for the same strands, whatever the values of these are. All else is forgotten."""
+        """Continues with another patch, which has the same settings. Everything known of the instances in `kept` stays:
+        their definitions and all that these mention are the same. The definitions of `resolved` instances are the same
+        too, and mention names that refer to the same strands, whose values may differ. Everything else is forgotten."""
         lost = {name for name in self.patch.instances if name not in kept}
         self.patch, self.budget = patch, budget
         self.resolver.retain(patch, budget)
@@ -212,8 +214,8 @@ class Elaborator(Evaluator[V]):
         self._loops.clear()
 
     def _kept_and_gone(self, kept: Container[str]) -> tuple[dict[StrandRef, HeardStrand], set[Owner]]:
-        """What analyses hear if only instances that `kept` names are known; and the owners that are not, with the
-        state that these alone asked for."""
+        """What analyses hear, as far as only instances in `kept` are needed for it; and the owners that are dropped,
+        with the state that no other owner asked for."""
         heard: dict[StrandRef, HeardStrand] = {}
         asked: dict[Owner, Sequence[Owner]] = {
             owner: (*found.slots, *found.images) for owner, found in self.references.items()
@@ -246,7 +248,7 @@ class Elaborator(Evaluator[V]):
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
-        # The most frequent kinds first, and no patterns, which read more of a node than is needed.
+        # The most frequent kinds come first. There are no patterns, since these read more of a node than is needed.
         if isinstance(node, Name):
             return self._name(node, scope, at)
         if isinstance(node, Binary):
@@ -277,8 +279,8 @@ class Elaborator(Evaluator[V]):
     def _operation(
         self, name: str, operands: Sequence[Expression | float], span: Span, scope: Scope, at: Coordinates[V]
     ) -> Eventual[V]:
-        """An operation on expressions, and on the defaults of parameters. Its value, if all operands are known without
-        a task."""
+        """An operation. Its operands are expressions, or numbers for the defaults of parameters. Returns its value if
+        all operands are known without a task, else a task."""
         self.budget.spend(_STEPS)
         values: list[Any] = []
         evaluate = self.value if self._depth < _DEEPEST else self._value_later
@@ -296,7 +298,7 @@ class Elaborator(Evaluator[V]):
         self, name: str, values: list[Any], rest: Sequence[Expression | float], span: Span, scope: Scope,
         at: Coordinates[V],
     ) -> Task[V]:  # fmt: skip
-        """An operation whose last value so far is a task, with the rest of its operands."""
+        """The rest of an operation, from the first operand that is a task."""
         values[-1] = yield values[-1]
         for operand in rest:
             if isinstance(operand, float):
@@ -347,7 +349,7 @@ class Elaborator(Evaluator[V]):
         return self.domain.const(float((known.width, known.height, known.seconds)[size.place]), node.span)
 
     def _pick(self, group: StrandGroup | None, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
-        """The one strand of several that is meant in the place of a number."""
+        """The one strand of a group that is meant where a number is needed."""
         if group is None:
             raise TypeError("resolution and elaboration disagree about a group")
         return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
@@ -437,13 +439,13 @@ class Elaborator(Evaluator[V]):
     # --- instances ------------------------------------------------------------------------------------------------
 
     def _references(self) -> References | None:
-        """Those of the owner for which something is being evaluated."""
+        """The references of the current owner."""
         if not self._owners:
             return None
         return self.references.get(self._owners[-1]) or self.references.setdefault(self._owners[-1], References())
 
     def _strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Eventual[V]:
-        """A strand of the patch. `span` is the place that reads it, if it is read."""
+        """A strand of the patch. `span` is the place in the text that reads it; None if nothing reads it."""
         if span is not None and (references := self._references()) is not None:
             references.strands.setdefault(ref, span)
         if ref in self._poisoned:
@@ -492,7 +494,7 @@ class Elaborator(Evaluator[V]):
         raise self.cycle([*path, ref])
 
     def cycle(self, steps: Sequence[StrandRef]) -> WeftError:
-        """The error for strands of which each reads the next one, and the last is the first."""
+        """The error for a circle of strands: each reads the next one, and the last is the first."""
         reads = [(self.references[a].strands[b], f"{a.short} reads {b.short} here") for a, b in pairwise(steps)]
         hint = "prev(…) reads the value of one tick ago, which makes feedback possible"
         if len(steps) == 2:
@@ -511,7 +513,7 @@ class Elaborator(Evaluator[V]):
                 scope = scope or self._scopes.setdefault(ref, Scope(str(ref), broadcast=broadcast))
                 return self.value(expression, scope, at)
             case BundlePart(expression, index, path):
-                # One for each output: values that are known already would not be recorded for the next owner.
+                # One for each output, since references are not recorded for a second owner of a known value.
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
                 first = self._firsts.setdefault((ref.instance, expression, path), scope)
                 group = self.resolver.group(expression, first)
@@ -640,15 +642,15 @@ class Elaborator(Evaluator[V]):
         return self.domain.source(call, spec, plane, axis, at)
 
     def _colour(self, path: str, plane: int, read: Callable[[int], V]) -> V:
-        """A plane of a picture or film. With an alpha, its colours are stored with the weight that they have."""
+        """A plane of a picture or film. If it has an alpha, its colours are stored multiplied by it."""
         if plane == _ALPHA or not self._known(path).has_alpha:
             return read(plane)
         op, const = self.domain.op, self.domain.const
         return op("div", read(plane), op("max", read(_ALPHA), const(HIDDEN)))
 
     def _sent(self, sent: SentName, at: Coordinates[V]) -> V:
-        """A number that others send. What runs on is sent as the moment since which it does, from a long time ago, so
-        that 0 means never."""
+        """A number that others send. A number that runs is sent as the moment since which it runs, counted from a time
+        long ago, so that 0 means never."""
         value = self.domain.uniform(sent.name)
         if sent.output not in SOURCES[sent.source].running:
             return value
@@ -674,8 +676,8 @@ class Elaborator(Evaluator[V]):
     def _elsewhere(
         self, there: Task[Coordinates[V]], evaluate: Callable[[Coordinates[V]], Eventual[V]], time_moved: Span | None
     ) -> Task[V]:
-        """What `evaluate` gives at other coordinates. If it cannot be read at another time, the error is shown at the
-        map that moves the time, because that is what has to be changed."""
+        """The result of `evaluate` at other coordinates. If something cannot be read at another time, the error is
+        moved to the map that moves the time, because that has to be changed."""
         if time_moved is not None and (references := self._references()) is not None:
             references.maps_time = True
         moved: Coordinates[V] = yield there
@@ -699,7 +701,7 @@ class Elaborator(Evaluator[V]):
         return self._elsewhere(self._coordinates(targets, scope, at), evaluate, time_moved)
 
     def _targets(self, maps: Sequence[Map], scope: Scope) -> Iterator[Target]:
-        """What each map moves, and where to."""
+        """What each map moves, and to where."""
         placed: dict[Coordinate, Span] = {}
         for item in maps:
             named, moves = map_target(item.target, lambda base: self.resolver.group(base, scope))
@@ -710,7 +712,7 @@ class Elaborator(Evaluator[V]):
             yield named, moves, item.value
 
     def _coordinates(self, targets: Iterable[Target], scope: Scope, at: Coordinates[V]) -> Task[Coordinates[V]]:
-        """The coordinates inside a remap; all maps read those of the outside."""
+        """The coordinates inside a remap. All maps are evaluated at the coordinates outside of it."""
         moved: dict[Coordinate, V] = {}
         for named, moves, expression in targets:
             value: V = yield self.value(expression, scope, at)
@@ -747,7 +749,7 @@ class Elaborator(Evaluator[V]):
 
 
 def _continued(within: Within, task: Task[V]) -> Task[V]:
-    """A task that belongs to a part of the text whose evaluation has begun."""
+    """The rest of a task, for a part of the text whose evaluation has begun."""
     with within:
         value: V = yield task
     return value

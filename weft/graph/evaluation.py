@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 
 class Evaluator(Protocol[V]):
-    """The evaluation of a patch over one domain: what a construct asks of whoever evaluates its parts."""
+    """The evaluation of a patch over one domain, as the constructs of the language use it to evaluate their parts."""
 
     domain: Domain[V]
     env: Environment[V]
@@ -37,7 +37,7 @@ class Evaluator(Protocol[V]):
         coordinates."""
 
     def keep_image(self, image: SlotRequest, update: Callable[[], Eventual[V]]) -> None:
-        """Asks for an image of this tick. It ties nothing to a context: it is no memory."""
+        """Asks for an image of this tick. Unlike memory, it does not tie a strand to a context."""
 
     def has_image(self, key: SlotKey) -> bool:
         """Whether the owner for which something is being evaluated has asked for an image."""
@@ -47,14 +47,14 @@ class Evaluator(Protocol[V]):
 
 
 Owner: TypeAlias = "StrandRef | SlotKey | str"
-"""What an evaluation is for: a strand, a slot, or a sink by its label."""
+"""For what something is evaluated: a strand, a slot, or a sink by its label."""
 
 
 @dataclass(slots=True, eq=False)
 class References:
-    """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; what its
-    analyses hear; and the slots and images that it asks for. Those of a slot have the owners that it was `asked_by`.
-    `maps_time` says whether it reads anything at another time."""
+    """What the evaluation of one owner refers to: strands and sources, each with the place of the first reference; what
+    its analyses hear; and the slots and images that it asks for. For a slot, `asked_by` are the owners that asked for
+    it. `maps_time` says whether it reads anything at another time."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
@@ -71,6 +71,6 @@ class References:
 
     @property
     def all(self) -> tuple[object, ...]:
-        """All of this without places, and in no order: the order is that in which strands were evaluated."""
+        """All references, without places. Their order is that of evaluation, so they are in sets."""
         found = self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by
         return (*[frozenset[object](each) for each in found], self.maps_time)

@@ -1,4 +1,4 @@
-"""Groups: which strands an expression stands for, in every scope. Nothing is evaluated here."""
+"""Groups: which strands an expression has, in every scope. Nothing is evaluated here."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MOST_MEMBERS = 64
 # What has the strands of its operands.
 _OPERATIONS = (Unary, Binary, If)
 
-# Stands for a group that was not looked for yet.
+# Marks a group that has not been looked for yet.
 _UNSEEN = StrandGroup(("",), ())
 
 
 class GroupLookup(NameLookup, ABC):
-    """The strands that expressions of one patch stand for."""
+    """Finds the strands that expressions of one patch have."""
 
     def __init__(
         self, patch: Patch, budget: Budget, constant: Callable[[Expression, Scope], float | None]
@@ -49,15 +49,17 @@ class GroupLookup(NameLookup, ABC):
         self._indexed: dict[tuple[Call, int], Expression] = {}
         self._groups: dict[tuple[Expression, Scope], StrandGroup | None] = {}
         self._grouping: set[tuple[Expression, Scope]] = set()
-        """The expressions whose strands are being found. Below, those of them that were assumed to add nothing, and
-        bodies that were not known to their end."""
+        """The expressions whose strands are being looked for."""
         self._assumed: set[Hashable] = set()
+        """The assumptions of the current search: expressions that add no strands to themselves, and bodies that have
+        not been read to their end."""
         self._tentative: dict[tuple[Expression, Scope], tuple[StrandGroup | None, frozenset[Hashable]]] = {}
+        """What was found on assumptions, with these."""
         self._outside: dict[Scope, Scope] = {}
 
     def retain(self, patch: Patch, budget: Budget) -> None:
-        """Goes on with another patch. What was found is kept by expressions and scopes: those of definitions that
-        differ are never asked for again."""
+        """Continues with another patch. Results are kept by expression and scope, so those of definitions that differ
+        are simply never asked for again."""
         patch.ordinals.adopt(self.ordinals)
         self.patch, self.ordinals, self._budget, self._compared = patch, patch.ordinals, budget, 0
         self._instances, self._suggested, self._grouping, self._assumed = {}, {}, set(), set()
@@ -80,7 +82,8 @@ class GroupLookup(NameLookup, ABC):
         return group
 
     def is_known(self, expression: Expression, scope: Scope) -> bool:
-        """Whether the strands of an expression are known for good, and not only as far as others are."""
+        """Whether the strands of an expression are final. Otherwise they depend on others that are still being looked
+        for."""
         return (expression, scope) in self._groups
 
     def several(self, expression: Expression, scope: Scope) -> StrandGroup | None:
@@ -89,12 +92,12 @@ class GroupLookup(NameLookup, ABC):
         return None if group is None or len(group) < 2 else group
 
     def is_open(self, expression: Expression, scope: Scope) -> bool:
-        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
-        that is never called, or made of such arguments."""
+        """Whether nothing is known about an expression, not even its number of strands. This is so for the arguments of
+        a spindle that is never called, and for what is made of them."""
         return self.group(expression, scope) is OPEN
 
     def _grouped(self, node: Expression, scope: Scope) -> Eventual[StrandGroup | None]:
-        """What `group` gives, if that is known or follows at once."""
+        """The result of `group`, or a task for it if it takes more than a look at what is known."""
         key = node, scope
         group = self._groups.get(key, _UNSEEN)
         if group is _UNSEEN:
@@ -105,8 +108,8 @@ class GroupLookup(NameLookup, ABC):
         return group
 
     def _at_once(self, node: Expression, scope: Scope) -> StrandGroup | None:
-        """The strands of a name of an expression whose strands are known, or of an operation on what is known to be one
-        strand each; `_UNSEEN` for all else. Most expressions are such, and need no task."""
+        """The result of `group` for two frequent cases that need no task: a name for an expression whose strands are
+        known, and an operation whose operands are known to be one strand each. `_UNSEEN` for all others."""
         groups = self._groups
         if isinstance(node, Name):
             local = scope.get(node.id)
@@ -123,8 +126,8 @@ class GroupLookup(NameLookup, ABC):
         return _UNSEEN
 
     def _found_group(self, node: Expression, scope: Scope) -> Task[StrandGroup | None]:
-        """What `group` gives. An expression in a cycle adds nothing to itself, so a group that depends on one whose
-        strands are still being found is tentative."""
+        """The result of `group`. An expression that is reached again while its own strands are being looked for is
+        assumed to add none. The groups that depend on this assumption are tentative until it is settled."""
         key = node, scope
         if key in self._groups:
             return self._groups[key]
@@ -153,8 +156,8 @@ class GroupLookup(NameLookup, ABC):
         return group
 
     def settle(self, key: Hashable, adds_nothing: bool) -> None:
-        """Keeps what was found on the assumption that an expression adds nothing, if that is so, and drops it if
-        not."""
+        """Decides what was found on the assumption that an expression adds nothing to itself: keeps it if that
+        `adds_nothing`, and drops it otherwise."""
         for other, (group, assumed) in list(self._tentative.items()):
             if key in assumed:
                 del self._tentative[other]
@@ -198,15 +201,16 @@ class GroupLookup(NameLookup, ABC):
         return group
 
     def base_group(self, node: Access, scope: Scope) -> StrandGroup | None:
-        """The strands of what an access reads a member of."""
+        """The strands of the expression of which an access reads a member."""
         if scope.broadcast is None or isinstance(node.base, Name):
             return self.group(node.base, scope)
         task: Eventual[StrandGroup | None] = self._base_group(node.base, node.output, scope)
         return run(task)
 
     def _base_group(self, base: Expression, output: str, scope: Scope) -> Task[StrandGroup | None]:
-        """What `base_group` gives. A member is read of the whole. Where names stand on the left, a call whose output
-        has this very name is one for each of them."""
+        """The result of `base_group`. A member is read of the whole bundle, not of the member at the place of the
+        broadcast. The exception is a call in a statement with several names on the left that has an output of this
+        name: there is one call for each name."""
         broadcast = scope.broadcast
         group: StrandGroup | None = None
         if broadcast is None or isinstance(base, Name):
@@ -216,7 +220,7 @@ class GroupLookup(NameLookup, ABC):
             group = yield self._grouped(base, scope)
             if group is not None and (group is OPEN or output in group.names or output in group.axes):
                 return group
-        # The same scope each time, since calls are found again by their scopes.
+        # Always the same scope object, since calls are found by their scopes.
         outside = self._outside.get(scope) or self._outside.setdefault(scope, scope.broadcast_over(None))
         whole: StrandGroup | None = yield self._grouped(base, outside)
         return whole if whole is not None else group
@@ -238,7 +242,7 @@ class GroupLookup(NameLookup, ABC):
                 return (yield from self._remap_group(call, call.callee, arguments, scope))
             case SpindleDefinition() as spindle:
                 if scope.whole is not None:
-                    # A call in an expression over bundles is made once, and serves all members.
+                    # An expression over bundles makes a call once, for all members.
                     once: StrandGroup | None = yield self._grouped(call, scope.whole)
                     if not (once and isinstance(once.members[0], Closure) and once.members[0].value is call):
                         return once if once is not None else StrandGroup(("",), (Closure(call, scope.whole),))
@@ -263,7 +267,8 @@ class GroupLookup(NameLookup, ABC):
         return self._spread(call, shape, scope)
 
     def _spindle_group(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Task[StrandGroup | None]:
-        """The outputs of a call. A bundle for a parameter that takes one strand makes a call for each member."""
+        """The outputs of a call. If a bundle is passed for a parameter that takes one strand, each member has a call of
+        its own."""
         values = match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
         group: StrandGroup | None = None
         if scope.broadcast is None:
@@ -332,8 +337,8 @@ class GroupLookup(NameLookup, ABC):
         return StrandGroup(operands[0].names, tuple(WordMember(call, scope, place) for place in places))
 
     def operands(self, call: Call, scope: Scope) -> list[StrandGroup] | None:
-        """The strands of each operand of a word, one strand as a bundle of one. Those of a word that goes through them
-        in pairs are in the same order. None if nothing is known of one of them."""
+        """The strands of each operand of a word; a single strand counts as a bundle of one. If the word takes its
+        operands in pairs, their members are in the same order. None if nothing is known of an operand."""
         whole = scope.broadcast_over(None)
         found: list[StrandGroup] = []
         for argument in call.args:
@@ -395,8 +400,9 @@ class GroupLookup(NameLookup, ABC):
         return StrandGroup(("",) * steps, tuple(Closure(node.item, each) for each in scopes))
 
     def _joined(self, parts: Iterable[Expression], scope: Scope) -> Task[StrandGroup | None]:
-        """The bundle that gives an expression of these parts its shape: the first one that has names, or the first one.
-        None if all are one strand, `OPEN` if nothing is known. Raises WeftError if their counts differ."""
+        """The bundle that determines the shape of an expression with these parts: the first one that has names, or else
+        the first one. None if all parts are one strand, `OPEN` if nothing is known. Raises WeftError if their counts
+        differ."""
         found: StrandGroup | None = None
         first: Expression | None = None
         for part in parts:
@@ -416,8 +422,8 @@ class GroupLookup(NameLookup, ABC):
         return found
 
     def _joined_in_memory(self, parts: Sequence[Expression], scope: Scope) -> Task[StrandGroup | None]:
-        """As `_joined`, for what memory keeps. While a body has not been read to its end, names that it assigns further
-        down add nothing."""
+        """The same as `_joined`, for what memory keeps. While the body has not been read to its end, names that it
+        assigns further down add no strands."""
         try:
             return (yield from self._joined(parts, scope.for_memory()))
         except PoisonedError:
@@ -427,7 +433,8 @@ class GroupLookup(NameLookup, ABC):
         return (yield from self._joined(parts, later))
 
     def _spread(self, node: Expression, shape: StrandGroup | None, scope: Scope) -> StrandGroup | None:
-        """An expression over bundles, member by member, if it has a shape. Each member has a state of its own."""
+        """The members of an expression over bundles of a `shape`: the expression once for each member, with a state of
+        its own. None for an expression without a shape."""
         if shape is None or shape is OPEN:
             return shape
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
@@ -438,8 +445,8 @@ class GroupLookup(NameLookup, ABC):
         return StrandGroup(shape.names, tuple(Closure(node, each) for each in scopes))
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
-        """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
-        spread."""
+        """The strand that a group means where one strand is needed: its only one, or the one at the place of the
+        broadcast."""
         if group is OPEN:
             return Opaque()
         if len(group) == 1:

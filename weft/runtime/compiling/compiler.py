@@ -40,13 +40,13 @@ from weft.syntax.scanner import UnreadableError, decode
 
 # --- the trial ----------------------------------------------------------------------------------------------------
 
-# The longer sides of the frames, in pixels. The first is large enough to judge a picture not only by its middle, and as
-# wide as a vector of most machine code; the second separates the cost of a pixel from that of a frame.
+# The longer sides of the frames, in pixels. The first frame shows more of a picture than its middle, and is as wide as
+# a vector of most machine code. The second separates the cost of a pixel from that of a frame.
 _SIDE = 64
 _LARGER_SIDE = 128
 
-# State is 0 at first, and 0/0 in the first tick alone is not an error; nor is a sound whose first samples alone are
-# numbers without one.
+# State is 0 at first, so 0/0 in the first tick alone is not an error. Nor is a sound in which only the first samples
+# are not numbers.
 _TICKS = 3
 _SAMPLES = 64
 
@@ -69,11 +69,11 @@ _LONG = 32 * BLOCK
 # picture, and keys would seem to be ignored.
 _SLOWEST = 2.0
 
-# Bytes of images that a frame reads and writes. With fewer, the small frames of a trial say enough: what they lack is
-# that larger ones do not fit into the caches, and that memory is slow when it is first used.
+# Bytes of images that a frame reads and writes. With fewer, the small frames of a trial show enough. They do not show
+# that larger frames exceed the caches, and that memory is slow when it is first used.
 _MUCH = 256_000_000
 
-# Seconds for a frame, above which a patch that may play is said to be slow.
+# A patch whose frames take longer than this may play, with a warning that it is slow. In seconds.
 _SLOW = 0.1
 
 # Bytes that a frame of their trial reads and writes: more than caches hold. And the number of these frames.
@@ -121,8 +121,8 @@ def mistakes(
 def try_out(
     compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span], silently: bool = False
 ) -> Verdict:
-    """The verdict on a program as it would run at this moment. `places` are those of a `CompileResult`. If
-    `silently`, its sound is only to be listened to. Never raises."""
+    """The verdict on a program as it would run at this moment. For `places` see `CompileResult`. With `silently`, its
+    sound is not tried out but only listened to. Never raises."""
     try:
         return _tried(compiled, replace(loader, rehearses=True), moment, places, silently)
     except UnopenedError as failure:
@@ -159,17 +159,18 @@ def _tried(
 
 
 def _place(units: Iterable[Unit], places: Mapping[str, Span]) -> Span | None:
-    """The place of the first output statement of these units."""
+    """The place in the text of the first output statement of these units."""
     return next((places[label] for unit in units for label in unit.subgraph.sinks if label in places), None)
 
 
 def _listening(play: Callable[[], _SoundTrial], compiled: CompiledProgram, places: Mapping[str, Span]) -> Listening:
-    """How to listen to a sound. What was heard of it in a trial costs less to play again than to keep."""
+    """How to listen to a sound. It is played again from its start: that costs less than keeping what the trial heard of
+    it."""
     return lambda: play().steady(_place(compiled.streaming.units, places))
 
 
 def _no_getter(ref: StrandRef) -> Getter:
-    """Stands in for a sound of which no picture reads anything."""
+    """Serves a sound of which no picture reads anything."""
     raise KeyError(ref)
 
 
@@ -205,7 +206,7 @@ class _Trial:
         return {name: as_array(values) for name, values in found.items() if values is not None}
 
     def own_seconds(self) -> float:
-        """The seconds of a core that the next tick takes, however busy the computer is."""
+        """The processor seconds that the next tick takes. Other work of the computer does not count."""
         started = _own_clock()
         self.frame()
         return _own_clock() - started
@@ -223,7 +224,7 @@ class _Trial:
             dark = {name for name, values in pixels.items() if not values.any(axis=(0, 1)).all()}
             if not dark:
                 return []
-        # NaN is shown as 0. Only raw values, which take longer, tell it from a picture that is meant to be dark.
+        # NaN is shown as 0. Only raw values, which take longer, distinguish it from a picture that is meant to be dark.
         planes = self.frame(raw=True)
         kernels = {part.unit.subgraph.name: part.unit.kernel for part in self.runner.parts}
         return [
@@ -235,9 +236,9 @@ class _Trial:
 
 
 def core_seconds(compiled: CompiledProgram, loader: ProgramLoader, side: int, elsewhere: Getter) -> float:
-    """The seconds of a core that a pixel of each picture takes, in the best code, however busy the computer is. It is
-    measured with pictures whose longer side is `side` at most; `elsewhere` gives the strands of sounds. Raises
-    WeftError for what cannot be loaded."""
+    """The processor seconds that a pixel of each picture takes in the best code; other work of the computer does not
+    count. It is measured with pictures whose longer side is `side` at most. `elsewhere` gives the strands of sounds.
+    Raises WeftError for what cannot be loaded."""
     here = replace(loader, rehearses=True, stream_getter=lambda ref: elsewhere)
     trial = _Trial(here.translate_best(compiled), here, Moment(0, 0.0, 0.0, {}), side)
     took = [trial.own_seconds()]  # also sets up what the others use
@@ -298,9 +299,9 @@ class _SoundTrial:
         return (Diagnostic.of("too-slow", words, place, "fewer voices, or shorter loops"),)
 
     def steady(self, place: Span | None) -> tuple[Diagnostic, ...]:
-        """A warning at this place if the sound stays on one side of zero for a second, if that can be found out in
-        time: it holds a loudspeaker out, which is not heard and may damage it. Or one that it is infinite, unless what
-        it remembers is: that is told while it plays."""
+        """A warning at this place if the sound stays on one side of zero for a second: that holds a loudspeaker out,
+        which is not heard and may damage it. It is given only if that can be found out in time. An infinite sound gets
+        another warning, unless its memory is infinite: that is reported while it plays."""
         while sum(map(len, self._blocks)) < self._rate:
             if self._spent > _MOST_LISTENING:
                 return ()
@@ -319,12 +320,12 @@ class _SoundTrial:
 
 
 def _verdict_key(compiled: CompiledProgram) -> object:
-    """What the verdict on a program depends on, but for the moment of the trial."""
+    """Everything that the verdict on a program depends on, except the moment of the trial."""
     return tuple(unit.hash for unit in compiled.units), compiled.settings, compiled.inputs, compiled.sizes
 
 
 def _sound_of(compiled: CompiledProgram) -> object:
-    """What the sound of a program depends on; None if the pictures read it, or it reads them."""
+    """Everything that the sound of a program depends on; None if the pictures read it, or it reads them."""
     units = compiled.streaming.units
     if compiled.heard or compiled.views or any(u.subgraph.exposes or u.feeds or u.kernel.strands for u in units):
         return None
@@ -357,7 +358,8 @@ def _too_much(
 
 
 def _images(compiled: CompiledProgram) -> tuple[int, int, int]:
-    """How many images a program keeps, the bytes of them that a frame reads and writes, and those of all of them."""
+    """The number of images that a program keeps, the bytes of them that a frame reads and writes, and the bytes of all
+    of them."""
     images, traffic, remembered = 0, 0, 0
     for unit in compiled.units:
         width, height = compiled.size_of(unit, compiled.size)
@@ -381,7 +383,8 @@ def _too_slow(
         first.frame()
     larger = _Trial(compiled, loader, moment, _LARGER_SIDE)
     larger.frame()
-    # Other work only makes a frame slower. If it held up the small ones, they would seem to cost as much as large ones.
+    # Other work of the computer can only make a frame slower. If it slowed down the small frames, they would seem to
+    # cost as much as large ones.
     small = large = math.inf
     for _ in range(2):
         first.frame()
@@ -400,9 +403,9 @@ def _too_slow(
 
 @dataclass(frozen=True)
 class Saved:
-    """A text to be compiled, found at a `moment` of time.monotonic; `problem` says why there is none. The picture is
-    made smaller to fit into `room`, if there is one. `is_first` means that nothing plays yet. `name` is its file; if it
-    is empty, that of the setup."""
+    """A text to be compiled, found at a `moment` of time.monotonic. If there is none, `problem` says why. The picture
+    is made smaller to fit into `room`, if that is given. `is_first` means that nothing plays yet. `name` is the file of
+    the text; if it is empty, that of the setup."""
 
     data: bytes
     moment: float
@@ -411,9 +414,9 @@ class Saved:
     is_first: bool = False
     name: str = ""
     is_ahead: bool = False
-    """Whether it is compiled before anybody has asked for it."""
+    """Whether it is compiled ahead, before it is asked for."""
     is_turned: bool = False
-    """Whether it was not saved, but is the last one that was, with other numbers."""
+    """Whether it is the last saved text with other numbers, and was not saved itself."""
 
     @property
     def hash(self) -> str:
@@ -422,10 +425,12 @@ class Saved:
 
 @dataclass(frozen=True)
 class CompileResult:
-    """The result of compiling a saved text: a program, or the diagnostics that say why there is none. `files` are the
-    states of the files that the text names, when they were read or found missing; `places` are those of the output
-    statements, by their labels, and those of pictures and sounds, by
-    name or path. `stages` are the ends of the stages, in seconds of the monotonic clock of the system, in order."""
+    """The result of compiling a saved text: a program, or the diagnostics that say why there is none.
+
+    `files` are the states of the files that the text names, when they were read or found missing. `places` are the
+    places of the output statements, by their labels, and of pictures and sounds, by name or path. `stages` are the ends
+    of the stages in seconds of the monotonic clock of the system, in order.
+    """
 
     compiled: CompiledProgram | None
     diagnostics: tuple[Diagnostic, ...]
@@ -454,8 +459,9 @@ class _FileReader:
         return header_of(path)
 
 
-# How many builds may start from what the one before left, until one starts from nothing: what no text uses any more is
-# dropped then. After fewer, that is done in a pause, so that no save has to wait for it: in a long one, or in any.
+# The most builds that follow each other incrementally. The next one starts from scratch, which drops what no text uses
+# any more. After fewer builds, this happens in a pause, so that no save has to wait for it: first in a long pause only,
+# later in any.
 _MOST_KEPT, _KEPT_IN_LONG_PAUSE, _KEPT_IN_PAUSE = 240, 12, 96
 
 
@@ -473,16 +479,16 @@ class Compiler:
     loader: ProgramLoader
     _kept: KeptBuild | None = None
     _builds: int = 0
-    """How many builds have used what is kept."""
+    """How many builds have used what is kept, since the last one from scratch."""
     left: int = 0
-    """How often something was dropped that only a collection of all garbage finds."""
+    """How often objects were dropped that only a full garbage collection can free."""
     _last: tuple[Source, tuple[int, int] | None] | None = None
     """The last text that was built, and the room of its picture."""
     _translated: Mapping[str, Unit] = field(default_factory=dict)
     """The units of the last program, by their hashes."""
     is_tuning: bool = False
-    """Whether pictures of the last text differ in constants only from those of some time ago, and have no better code
-    yet. The next text, which may come before these are left alone, would have it, too."""
+    """Whether pictures of the last text differ only in constants from pictures of some time ago, and have no better
+    code yet. If that code is made now, the next text can use it too, even if saves keep coming."""
     _tuned: Mapping[str, tuple[Unit, float]] = field(default_factory=dict)
     """Such pictures, and the moments of the first texts that had them (see `ProgramLoader.tuned`)."""
     _passed: object = None
@@ -490,9 +496,9 @@ class Compiler:
     _tried: object = None
     """What the last sound depends on that has passed its trial."""
     _awaited: dict[str, int] = field(default_factory=dict)
-    """The structures of kernels whose programs a driver makes, with the numbers of the requests for them."""
+    """The structures of kernels whose programs a driver is making, with the numbers of the requests for them."""
     _heard: object = None
-    """What the last sound depends on about which there was nothing to say when it was listened to."""
+    """What the last sound depends on that was listened to and needed no warning."""
 
     def anew(self) -> Compiler:
         """A compiler with the same devices that has compiled nothing yet."""
@@ -530,8 +536,8 @@ class Compiler:
             return CompileResult(None, failure.diagnostics, reader.files)
 
     def translate_bridged(self, compiled: CompiledProgram, number: int) -> tuple[Unit, ...]:
-        """The units of what is bridged, for the devices that should run it. Until the request of this number is done
-        (`arrived`), they are bridged in the next texts, too."""
+        """The units of what is bridged, for the devices that should run them. They are also bridged in the texts that
+        follow, until the request of this number has `arrived`."""
         units = replace(self.loader, bridges=False).translate(compiled).units
         self._awaited |= {structure_hash(unit.kernel): number for unit in units}
         return units
@@ -548,14 +554,14 @@ class Compiler:
         self.is_tuning = any(moment - since > SETTLED for _, since in self._tuned.values())
 
     def improve(self) -> None:
-        """Makes the better code of `is_tuning`, for the next texts."""
+        """Makes the better code that `is_tuning` is about, for the next texts."""
         with suppress(Exception):
             self.loader.improve(unit for unit, _ in self._tuned.values())
         self.is_tuning = False
 
     def try_out(self, made: CompileResult, moment: Moment) -> Verdict:
-        """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one that has
-        passed is not tried out again, nor listened to if there was nothing to say about it."""
+        """The verdict on a program; see `try_out`. A program or a sound that is the same as the last one that passed is
+        not tried out again. A sound is not listened to again if nothing was found then."""
         if (compiled := made.compiled) is None:
             return Verdict(())
         program, sound, streams = _verdict_key(compiled), _sound_of(compiled), bool(compiled.streaming.units)
@@ -572,15 +578,15 @@ class Compiler:
         return replace(verdict, listening=partial(self._listen, sound, verdict.listening))
 
     def _listen(self, sound: object, listening: Listening) -> tuple[Diagnostic, ...]:
-        """What is to be said about a sound, which depends on `sound` if that is known."""
+        """The warnings about a sound. `sound` is what it depends on, None if that is not known."""
         found = listening()
         if not found and sound is not None:
             self._heard = sound
         return found
 
     def prepare(self, is_long: bool) -> bool:
-        """In a pause between two texts: builds the last one from nothing, if the next ones would have to wait for that
-        some time. Whether it did."""
+        """To be called in a pause between two texts. Builds the last text from scratch if the next texts would
+        otherwise have to wait for that. Returns whether it did."""
         many = _KEPT_IN_LONG_PAUSE if is_long else _KEPT_IN_PAUSE
         if self._kept is None or self._last is None or self._builds < many:
             return False
@@ -590,7 +596,7 @@ class Compiler:
 
     def _built(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
         """The build of a text. Raises WeftError."""
-        kept, self._kept = self._kept, None  # for good if it is left in the middle of a build
+        kept, self._kept = self._kept, None  # stays None if the build is interrupted
         if kept is not None and self._builds < _MOST_KEPT:
             self._builds += 1
             try:
@@ -601,14 +607,14 @@ class Compiler:
             except MemoryError:
                 raise
             except Exception:
-                pass  # the show goes on from nothing
+                pass  # builds from scratch instead
             else:
                 self._kept, self._last = kept, (source, room)
                 return made
         return self._built_alone(source, room, reader)
 
     def _built_alone(self, source: Source, room: tuple[int, int] | None, reader: _FileReader) -> Build:
-        """The build of a text from nothing, which the next one may start from. Raises WeftError."""
+        """The build of a text from scratch, from which the next one may start. Raises WeftError."""
         kept = KeptBuild()
         made = self._build(source, room, reader, kept)
         self.left += 1

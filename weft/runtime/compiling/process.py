@@ -2,12 +2,12 @@
 
 The process has Python's lock to itself, abandons a text that is no longer needed, and takes nothing with it when it
 crashes. It answers every request with the compiled program, and then with the verdict of the trial, so that the program
-can be loaded while it is tried out. In a pause, it listens to the sound of the last program that passed, and says what
-it has heard.
+can be loaded while it is tried out. In a pause, it listens to the sound of the last program that passed, and reports
+what it has heard.
 
 A text is abandoned within milliseconds: SIGINT interrupts Python code, and the process checks whether its answer is
-still wanted. Only machine code and libraries run until they return. The process is killed for that after it has spent
-twice the time that starting another one takes.
+still wanted. Machine code and libraries cannot be interrupted. If they run on for twice the time that starting another
+process takes, the process is killed.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class CompilerDiedError(InternalError):
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """A text to compile, and the moment of the performance for its trial. Answers have the `number` of their
-    request. What was bridged is `arrived` on its devices up to the request of this number."""
+    """A text to compile, and the moment of the performance for its trial. Answers have the `number` of their request.
+    `arrived` is the number of the last request whose bridged units are ready on their devices."""
 
     number: int
     saved: Saved
@@ -69,8 +69,8 @@ class CompileRequest:
 
 @dataclass(frozen=True)
 class OptimizeRequest:
-    """Units that run already, for which there may be better code; for those in `stand_ins`, by hash, something stands
-    in. What is `bridged` is to be translated for the devices that should run it."""
+    """Units that run already, for which there may be better code. For those in `stand_ins`, by hash, another device is
+    the stand-in. What is `bridged` is to be translated for the devices that should run it."""
 
     number: int
     units: tuple[Unit, ...]
@@ -99,7 +99,7 @@ class TrialReport:
 
 @dataclass(frozen=True)
 class ListeningReport:
-    """What is to be said about the sound of a program that has passed its trial."""
+    """The warnings about the sound of a program that has passed its trial."""
 
     problems: tuple[Diagnostic, ...]
 
@@ -109,13 +109,13 @@ Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
 """None: the answer to the last request is not needed any more, unless it is on its way."""
 
 Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | TrialReport | ListeningReport
-"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program (in a
-`Parcel`), the verdict of its trial, better code, or what was heard in a pause."""
+"""An answer to a request, sent with the number of that. It says that work has begun or was abandoned, or it is the
+compiled program (in a `Parcel`), the verdict of the trial, better code, or what was heard in a pause."""
 
 
 class CompileProcess:
-    """The player's side of the process, which is started when it is needed. All but `kill`, `keep_off` and `nudge` is
-    for one thread."""
+    """The player's side of the process, which is started when it is needed. `kill`, `keep_off` and `nudge` may be
+    called by any thread, all other methods by one thread only."""
 
     def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
         """`ended` is called by another thread whenever a process has ended."""
@@ -130,7 +130,8 @@ class CompileProcess:
         self.arrived = 0
         """The number of the last request whose bridged units are ready on their devices. For any thread."""
         self._listens_to: int | None = None
-        """The number of the last request whose program has passed its trial, until it is given what is heard of it."""
+        """The number of the last request whose program has passed its trial, until `heard` has returned what was heard
+        of it."""
         self._heard: ListeningReport | None = None
         """What was heard of it."""
         self._began: float | None = None
@@ -164,10 +165,10 @@ class CompileProcess:
         return process.ending
 
     def ask(self, saved: Saved, moment: Moment) -> int:
-        """Sends a text, and returns the number of the request; earlier ones are not answered any more. Raises
+        """Sends a text, and returns the number of the request. Earlier requests are not answered any more. Raises
         CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment, self.arrived))
-        self._interrupt()  # in a pause, it may be at work for later texts, or listen
+        self._interrupt()  # in a pause, it may prepare for later texts, or listen
         return self._number
 
     def change(self, setup: Setup) -> None:
@@ -179,7 +180,7 @@ class CompileProcess:
     def improve(
         self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: CompiledProgram, give_up: Callable[[], bool]
     ) -> OptimizeResult | None:
-        """Better code for some units, and code for what is bridged; None if `give_up` said so. Raises
+        """Better code for some units, and code for what is bridged; None if `give_up` stopped it. Raises
         CompilerDiedError."""
         self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
         return self.answer(OptimizeResult, give_up)
@@ -198,8 +199,8 @@ class CompileProcess:
 
     @property
     def spent(self) -> float | None:
-        """The processor seconds that it has spent on the text, which do not depend on other work of the machine; None
-        before it has begun."""
+        """The processor seconds that it has spent on the text; None before it has begun. Other work of the machine does
+        not count."""
         began, process = self._began, self._process
         return None if began is None or process is None else process.spent - began
 
@@ -214,8 +215,8 @@ class CompileProcess:
         return self._began is not None
 
     def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
-        """The next answer to the last request, which is of this kind: the result of a text, then the verdict of its
-        trial, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
+        """The next answer of this kind to the last request. A text is answered by its result, and then by the verdict
+        of its trial; units by better code. None if `give_up` stopped the wait. Raises CompilerDiedError."""
         abandoned: float | None = None
         with self._receiving():
             while True:
@@ -243,18 +244,18 @@ class CompileProcess:
         return self._open in ready
 
     def nudge(self) -> None:
-        """Has a wait for an answer find out at once whether to give up. For any thread."""
+        """Wakes a wait for an answer, so that it checks at once whether to give up. May be called by any thread."""
         if not self._nudges.poll():  # or it is about to find out
             self._nudger.send_bytes(b"")
 
     def listens_to(self, number: int) -> bool:
-        """Whether it listens to the sound of the program of a request, or will in its next pause, or `heard` has not
-        been asked for that yet."""
+        """Whether it listens to the sound of the program of a request, or will do so in its next pause, or `heard` has
+        not yet returned the result."""
         return number == self._listens_to
 
     def heard(self) -> ListeningReport | None:
-        """What was heard of the program that it listens to, given once; None if that is not known yet. Does not wait.
-        Raises CompilerDiedError."""
+        """What was heard of the program that it listens to; None if that is not known yet. It is given once. Does not
+        wait. Raises CompilerDiedError."""
         with self._receiving():
             while self._heard is None and self._open.poll():
                 self._received()
@@ -267,7 +268,7 @@ class CompileProcess:
         """The next message, if it is an answer to the last request."""
         number, content = self._open.recv()
         if isinstance(content, Parcel):
-            # Also if it is not waited for any more: later ones are sent without what is in it.
+            # Also if this answer is no longer needed: later ones are sent without what is in it.
             content = self._unpacker.unpack(content)
         if isinstance(content, ListeningReport):
             self._heard = content if self.listens_to(number) else self._heard
@@ -290,13 +291,14 @@ class CompileProcess:
             raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
 
     def _abandon(self) -> None:
-        """Asks the process to abandon the request. If it has not begun yet, it finds the message when it does, and
-        leaves what it may be at in a pause."""
+        """Asks the process to abandon the request. If it has not begun yet, it finds this message as soon as it does,
+        and leaves what it is doing in a pause."""
         self._open.send(None)
         self._interrupt()
 
     def _interrupt(self) -> None:
-        """Has the process look for messages. Before it has begun for the first time, it would not survive that."""
+        """Has the process look for messages. If it has never begun a request, the signal would end it, so none is
+        sent."""
         if self._process is not None and not self._is_new:
             self._process.send_signal(signal.SIGINT)
 
@@ -324,8 +326,8 @@ class CompileProcess:
         return self._process.connection
 
     def keep_off(self) -> None:
-        """Keeps the process off the core of the calling thread, which draws, if there is another one. Where both were
-        on one core, the system might let the process go on for milliseconds, though another core is idle."""
+        """Keeps the process off the core of the calling thread, which draws, if there is another core. If both were on
+        one core, the system might let the process run for milliseconds, even while another core is idle."""
         process, core = self._process, current_core()
         # A process that is new has to find out how many cores there are.
         if process is None or core is None or self._is_new or self._kept_off == (core, process.pid):
@@ -334,7 +336,7 @@ class CompileProcess:
         keep_off(core, threads_of(process.pid))
 
     def kill(self) -> None:
-        """Ends the process, from any thread: a wait for its answer then fails."""
+        """Ends the process. A wait for its answer then fails. May be called by any thread."""
         process = self._process
         if process is not None:
             with suppress(OSError):
@@ -363,21 +365,22 @@ def main(descriptor: str, lifeline: str) -> None:
         _CompileServer(player, Pulse(int(lifeline))).serve()
 
 
-# Garbage is collected in pauses, or after this many messages without one.
+# Garbage is collected in pauses, or after this many messages without a pause.
 _MOST_UNCOLLECTED = 24
 
 # The seconds of two frames.
 _FRAMES = 0.035
 
-# After so many seconds without a message, another one is not likely to come just now.
+# After this many seconds without a message, the next one is not likely to come at once.
 _LONG_PAUSE = 2.0
 
-# Of how many files it is kept what their texts have left: of the one that plays, the next one, and the one before.
+# The number of files for which the last build is kept: the file that plays, the next one, and the one before.
 _MOST_FILES = 3
 
-# To collect all garbage takes a tenth of a second or more, for which a message would have to wait. It is done in a long
-# pause; or at the beginning of any, after so many builds from nothing. While texts come in less than `_HURRY` seconds,
-# the next one would come too early, and it takes more of them.
+# A full garbage collection takes a tenth of a second or more, and a message would have to wait for it. It is done in a
+# long pause, or at the beginning of any pause after `_MOST_LEFT` builds from scratch. While texts come at intervals
+# below `_HURRY` seconds, the next one would often come during the collection, so it is put off until after
+# `_MOST_LEFT_IN_HURRY` builds.
 _MOST_LEFT, _MOST_LEFT_IN_HURRY, _HURRY = 2, 8, 0.8
 
 
@@ -393,15 +396,15 @@ class _CompileServer:
         self._uncollected = 0
         """The messages that were answered since garbage was collected."""
         self._compilers: OrderedDict[str, Compiler] = OrderedDict()
-        """Those of the files that were compiled last, that of the latest at the end."""
+        """The compilers of the last files, by name, that of the latest file at the end."""
         self._asked = time.monotonic()
         """When the last message came."""
         self._text_came = -math.inf
         self._interval = math.inf
         """The seconds between the last two texts."""
         self._unheard: tuple[int, Listening] | None = None
-        """How to listen to the sound of the last program that passed its trial, if that is still to be done, and the
-        number of its request."""
+        """The number of the last request whose program passed its trial, and how to listen to its sound; None if that
+        was done."""
         signal.signal(signal.SIGINT, self._interrupted)
         sys.unraisablehook = self._not_raised
 
@@ -434,7 +437,8 @@ class _CompileServer:
             if isinstance(message, Setup):
                 compiler = _compiler(message)
                 if is_new:
-                    # A text makes many objects that live until it is answered: there is no garbage before.
+                    # Most objects that are made for a text live until it is answered. So there is no garbage to collect
+                    # earlier.
                     gc.disable()
                     gc.freeze()
                     is_new = False
@@ -451,7 +455,8 @@ class _CompileServer:
                     self._collect()
 
     def _compiler_of(self, name: str, compiler: Compiler) -> Compiler:
-        """The compiler for the texts of a file, which has what the last of them has left. `compiler` is one of them."""
+        """The compiler for the texts of a file, which has what the last of them has left. `compiler` is any compiler
+        with the same devices."""
         if not self._compilers:
             self._compilers[name] = compiler
         found = self._compilers[name] = self._compilers.get(name) or compiler.anew()
@@ -462,8 +467,8 @@ class _CompileServer:
         return found
 
     def _collect(self, everything: bool = False) -> None:
-        """Collects garbage among what was made since the last time, or among `everything`, which takes long. What is
-        left is in the oldest generation."""
+        """Collects the garbage among new objects, or among `everything`, which takes long. Objects that survive move to
+        the oldest generation."""
         gc.collect(2 if everything else 1)
         self._uncollected = 0
 
@@ -483,16 +488,17 @@ class _CompileServer:
 
     @property
     def _most_left(self) -> int:
-        """How many builds from nothing may leave their garbage for now."""
+        """How many builds from scratch may leave their garbage for now."""
         if self._is_long_pause:
             return 0
         return _MOST_LEFT if self._interval > _HURRY else _MOST_LEFT_IN_HURRY
 
     def _listen(self, number: int, listening: Listening) -> None:
-        """Says what is heard of the sound of this request, unless a message comes; then it is for the next pause."""
+        """Reports what is heard of the sound of this request. If a message interrupts it, it begins again in the next
+        pause."""
         heard = ListeningReport(())
         try:
-            # A sound that fails says so where it is played.
+            # A sound that fails is reported where it is played.
             with suppress(Exception):
                 heard = ListeningReport(self._made(listening))
         except _Abandoned:
@@ -517,14 +523,14 @@ class _CompileServer:
         except MemoryError as failure:
             if not isinstance(message, CompileRequest):
                 raise
-            # Only here is all that took the memory gone, so that there is enough to say it.
+            # Everything that took the memory is freed here, so there is enough to report it.
             failure.__traceback__ = None
             gc.collect()
             self._packer = Packer()  # the player may lack what was about to be sent
             self._player.send((message.number, CompileResult(None, (fault("weft failed on this text", failure),))))
 
     def _made(self, make: Callable[[], T]) -> T:
-        """What a function makes, unless a message comes. Raises _Abandoned."""
+        """The result of a function. Raises _Abandoned if a message comes first."""
         try:
             self._may_leave = True
             self._interrupted()
@@ -533,13 +539,15 @@ class _CompileServer:
             self._may_leave = False
 
     def _tell(self, number: int, verdict: Verdict) -> None:
-        """Sends the verdict on a program. If that may play, the sound of the one before need not be listened to."""
+        """Sends the verdict on a program. If the program may play, the sound of the one before need not be listened to
+        any more."""
         if passes(verdict.problems):
             self._unheard = None if verdict.listening is None else (number, verdict.listening)
         self._player.send((number, TrialReport(verdict.problems, verdict.listening is not None)))
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Raises _Abandoned if a message has arrived: here, it can only say that."""
+        """Raises _Abandoned if a message has arrived. During work, a message can only mean that the answer is not
+        needed."""
         if self._may_leave and self._player.poll():
             self._may_leave = False
             raise _Abandoned

@@ -77,24 +77,27 @@ _Core: TypeAlias = "Statement | tuple[Argument, ...]"
 
 
 def _core(statement: Statement) -> _Core:
-    """What a statement is, wherever it stands: the arguments of an output statement, which is another one when it
-    moves."""
+    """What a statement says, wherever it is. For an output statement these are its arguments alone, since the statement
+    becomes another object when it moves."""
     return statement.args if isinstance(statement, OutputStatement) else statement
 
 
 def _in_place_of(statement: Statement, earlier: Statement) -> Statement:
-    """An earlier statement where another one is now."""
+    """The earlier statement, at the place where the new one is now."""
     if isinstance(statement, OutputStatement) and isinstance(earlier, OutputStatement):
         return replace(statement, args=earlier.args)
     return earlier
 
 
 class KeptBuild:
-    """What the build of a text leaves for that of the next one: statements, what they mean, and their expressions.
+    """What one build leaves for the next: statements, what they mean, and their expressions.
 
-    What a name stands for is kept if its statements are the same objects as before (`syntax.edits`), and those of all
-    names that they mention, directly or not. Kept statements have the places of an older text, so the places of
-    diagnostics and loops are found in the text of now (`_placed`).
+    A statement that an edit leaves alone stays the same object (`syntax.edits`). A name keeps its meaning if its own
+    statements are the same objects as before, and if the same is true of every name that they mention, directly or
+    indirectly.
+
+    A kept statement has its place in an older text. `_placed` finds where that is in the current text, for diagnostics
+    and loops.
     """
 
     def __init__(self) -> None:
@@ -105,40 +108,41 @@ class KeptBuild:
         self._read: set[_Core] = set()
         """The statements whose numbers are open."""
         self._outputs: Sequence[OutputStatement] = ()
-        """The output statements of the last build that ended well."""
+        """The output statements of the last successful build."""
         self._stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
-        """For the statements that differ from earlier ones in open numbers only, these, and the new values."""
+        """The statements that differ from an earlier one in open numbers only, each with that earlier one and the new
+        values."""
         self._written: Mapping[Statement, Statement] = {}
-        """For each statement of the program, the one that the text has in its place."""
+        """For each statement of the program, the one in the current text that it replaces."""
         self._meant: Mapping[str, Means] = {}
-        """What each name means, if what is kept of it is right."""
+        """What each name means, for all names of which something is kept."""
         self._about: object = None
         """What the meaning of everything depends on."""
         self._shapes: KeptShapes | None = None
         self._units: dict[str, KeptUnit] = {}
         self.kept: frozenset[str] = frozenset()
-        """The names of the patch whose meaning is that of the build before."""
+        """The names that mean the same as in the build before."""
         self._resolved: frozenset[str] = frozenset()
-        """The names whose statements are the same, and all that these mention stands for the same strands, whatever
-        their values are."""
+        """The names whose own statements are the same, and in these every mentioned name refers to the same strands as
+        before. The values of those strands may differ."""
         self._means: Mapping[str, Means] = {}
         self._unchanged: frozenset[str] = frozenset()
         self._changed: frozenset[str] = frozenset()
         self._collected: Patch | None = None
         self._patch: Patch | None = None
-        """The patch of the last build that ended well, as it was collected."""
+        """The patch of the last successful build, as it was collected."""
         self._spent = 0
         self._spent_alone = 0
         """The steps of the first build, which kept nothing."""
         self._builds = 0
 
     def become(self, other: KeptBuild) -> None:
-        """Has what another build left, instead of what it had."""
+        """Takes over everything that another build left, and drops its own."""
         vars(self).update(vars(other))
 
     @property
     def would_lose_much(self) -> bool:
-        """Whether a build of this program, which cannot end well, would forget much that the next text needs."""
+        """Whether a build of this program, which is known to fail, would forget much that the next text needs."""
         return len(self._meant.keys() - self.kept) > _MOST_LOST
 
     def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
@@ -146,13 +150,14 @@ class KeptBuild:
         return self._texts.setdefault(source.name, EditedText()).parse(source, report, statements)
 
     def most_steps(self, most: int) -> int:
-        """The steps that a build may take with what is kept. One that does more anew than a build from nothing has done
-        may be refused: that is for a build from nothing to tell, and it begins at once."""
+        """The steps that a build may take when it uses what is kept. A build that needs more new steps than a build
+        from scratch did may have to be refused. Only a build from scratch can decide that, so it begins at once."""
         return min(most, self._spent + max(_MOST_ANEW, self._spent_alone)) if self._builds > 1 else most
 
     def with_open_numbers(self, program: Program) -> Program:
-        """The program with earlier statements instead of those that differ from them in open numbers only. From here on
-        these numbers have their new values. An output statement keeps its place, and has the earlier arguments."""
+        """The program, in which earlier statements replace those that differ from them in open numbers only. These
+        numbers have their new values from here on. An output statement keeps its new place, and gets the earlier
+        arguments."""
         self._builds += 1
         stands: dict[_Core, tuple[Statement, Mapping[Number, float]]] = {}
         values: dict[Number, float] = {}
@@ -179,8 +184,8 @@ class KeptBuild:
     def _earlier(
         self, statement: Statement, used: Container[_Core]
     ) -> tuple[Statement, Mapping[Number, float]] | None:
-        """A statement of the text before that is not `used` and differs from this one in open numbers only, and their
-        new values. In which file a name is bound counts."""
+        """A statement of the text before that is not `used` yet and differs from this one in open numbers only, with
+        the new values of these. It must be bound in the same file."""
         candidates: Iterable[object] = ()
         if isinstance(statement, (Binding, CallBinding, SpindleDefinition)):
             candidates = self._meant.get(statement.name.name, ())
@@ -198,8 +203,8 @@ class KeptBuild:
     def collect(
         self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
     ) -> Patch:
-        """The names of a program (see `graph.names.collect`). Those that stand for the strands that they did have the
-        same instances."""
+        """The names of a program (see `graph.names.collect`). A name that refers to the same strands as before has the
+        same instance."""
         self._compare(program)
         last, own = self._patch, Report()
         if last is None:
@@ -217,8 +222,9 @@ class KeptBuild:
         self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None],
         last: Patch,
     ) -> Patch:  # fmt: skip
-        """The names of a program, of which most stand for what they did in the `last` patch. A name that still does
-        ends what an edit affects."""
+        """The names of a program, most of which refer to the same strands as in the `last` patch. An edit affects what
+        mentions a changed name, and spreads from there; it stops at every name that still refers to the same
+        strands."""
         affected = self._unchanged - self.kept
         stale = self._mentions.reshaped(self._changed, affected)
         for _ in range(_MOST_ROUNDS):
@@ -239,7 +245,7 @@ class KeptBuild:
         return patch
 
     def _compare(self, program: Program) -> None:
-        """Finds the names that mean what they did."""
+        """Finds the names that mean the same as before."""
         before = self._meant
         self._means = means = self._mentions.update(program, before)
         self._unchanged = frozenset([name for name, now in means.items() if before.get(name) == now])
@@ -249,21 +255,21 @@ class KeptBuild:
         self._resolved = self.kept
 
     def shapes(self, patch: Patch, program: Program, budget: Budget) -> KeptShapes:
-        """What is known of the shapes of a patch. From here on, all that is kept is about this patch."""
+        """What is known of the shapes of a patch. From here on, all that is kept belongs to this patch."""
         about = patch.settings, patch.media
         if about != self._about or self._shapes is None:
             self._shapes, self._about = KeptShapes.of(patch, budget, self._numbers), about
             self._units, self._meant = {}, {}
             self._compare(program)
-        # Whatever becomes of this build, nothing else is kept of it before it ends well.
+        # If this build fails, only this is kept.
         self._meant = {name: self._meant[name] for name in self.kept}
         budget.spent = self._spent
         self._shapes.retain(patch, budget, self._changed, self._unchanged, self._resolved, self._mentions)
         return self._shapes
 
     def located(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
-        """Diagnostics about kept statements, with their places in the text of now. Raises UnplacedError if these, or
-        what is wrong, can be told only by a build from nothing."""
+        """The diagnostics, with the places of kept statements replaced by those in the current text. Raises
+        UnplacedError if only a build from scratch can find these places, or what is wrong."""
 
         def there(span: Span) -> Span:
             place = self._placed(span)
@@ -272,7 +278,8 @@ class KeptBuild:
             return place
 
         mistakes = [each for each in found if each.severity == "error"]
-        # What is kept counts at least as much as a build from nothing would take, and reads at least what it would.
+        # With what is kept, a build counts at least as many steps as one from scratch, and finds at least the same
+        # reads. So it may report an error that one from scratch does not.
         told_alone = _TOLD_ALONE | (_ABOUT_SHAPES if len(mistakes) > 1 else frozenset())
         if self._builds > 1 and any(each.code in told_alone or self._quotes_tuned(each) for each in mistakes):
             raise UnplacedError
@@ -284,11 +291,11 @@ class KeptBuild:
         ]  # fmt: skip
 
     def now(self, span: Span) -> Span:
-        """Where a place in a statement is in the text of now, as far as that is known."""
+        """The place in the current text of a place in a kept statement; if that is not known, the place itself."""
         return self._placed(span) or span
 
     def _placed(self, span: Span) -> Span | None:
-        """Where a place in a statement is in the text of now; None if it is in none that the text has."""
+        """The place in the current text of a place in a kept statement; None if the current text has no such place."""
         text = self._texts.get(span.source.name)
         if text is None or span.source.library:
             return span
@@ -299,7 +306,7 @@ class KeptBuild:
         return text.placed(span)
 
     def _quotes_tuned(self, found: Diagnostic) -> bool:
-        """Whether a diagnostic may have words with the earlier value of a number."""
+        """Whether a diagnostic may quote the earlier value of a number."""
         earlier = {word for each in self._numbers.values for word in (each.span.text, f"{each.value:g}")}
         fix = found.fix[1] if found.fix else ""
         words = " ".join([found.message, found.hint or "", fix, *(more for _, more in found.related)])
@@ -314,12 +321,13 @@ class KeptBuild:
         return known
 
     def forget_unit(self, name: str) -> None:
-        """Lets a subgraph be compiled from nothing."""
+        """Has a subgraph compiled from scratch."""
         del self._units[name]
 
     def loops(self, unit: Unit, is_new: bool) -> Collection[Span] | None:
-        """Where the loops of a unit are in the text of now; None if only a unit that `is_new` can tell. Equal loops
-        have the place of that which was made first, and what is kept may have made them in another order."""
+        """The places of the loops of a unit in the current text; None if they can be found only after the unit is
+        compiled again, as it is if it `is_new`. Equal loops are one, which has the place where it was made first, and
+        loops that were kept may have been made in another order."""
         if is_new:
             return [place for span in unit.loops if (place := self._placed(span)) is not None]
         known = self._units[unit.subgraph.name]
@@ -345,8 +353,8 @@ class KeptBuild:
 
 
 def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
-    """The places for which the loops of a unit were made, by the keys of the loops. These stay the same when open
-    numbers get their values."""
+    """The places in the text for which the loops of a unit were made, by the keys of the loops. Open numbers do not
+    change these keys."""
     found: dict[int, set[Span]] = {}
     for elaborator in known.lowering.elaborators.values():
         for result, span in elaborator.loops:
@@ -355,8 +363,8 @@ def _made_for(known: KeptUnit) -> dict[int, set[Span]]:
 
 
 def _across(one: Statement, other: Statement, span: Span) -> Span | None:
-    """Where a place in a statement is in another one, which differs in numbers only; None if the place is not that of
-    whole expressions."""
+    """The place in another statement that corresponds to a place in this one. The two differ in numbers only. None if
+    the place does not begin and end with an expression."""
     pairs = list(zip(_spans(one), _spans(other), strict=True))
     starts = [theirs for mine, theirs in pairs if mine.source is span.source and mine.start == span.start]
     ends = [theirs for mine, theirs in pairs if mine.source is span.source and mine.end == span.end]
@@ -376,25 +384,25 @@ def _spans(node: object) -> Iterator[Span]:
             waiting += [getattr(node, each.name) for each in fields(node)]
 
 
-# Errors that a build which starts from another one only suspects, or tells at other places. Whether one about shapes
-# follows from another error is told by the places of statements.
+# Errors that an incremental build only suspects, or reports at other places. Errors about shapes join them when there
+# are several: the places of statements show which of them follow from others.
 _TOLD_ALONE = frozenset({TOO_LARGE, CYCLE, "too-many-errors"})
 
-# In how many steps it is found out which names stand for other strands, before all that may do so count.
+# The rounds in which names that refer to other strands are looked for. After that, all names that may do so count.
 _MOST_ROUNDS = 4
 
-# So many steps take a tenth of a second.
+# This many steps take a tenth of a second.
 _MOST_ANEW = 100_000
 
-# So many names take a correction a few milliseconds.
+# After a correction, evaluating this many names again takes a few milliseconds.
 _MOST_LOST = 12
 
-# Numbers as messages have them, whether in the words of a text or formatted.
+# Numbers in messages, whether quoted from a text or formatted.
 _WRITTEN_NUMBER = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?|\d+\.")
 
 
 class UnplacedError(InternalError):
-    """Only a build from nothing can tell what is wrong, and where."""
+    """Only a build from scratch can find out what is wrong, and where."""
 
 
 def analyse(
@@ -405,9 +413,10 @@ def analyse(
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` looks into picture
     files, which are not looked at without it; `permissions` say what may be opened besides what lies below the folder
-    of the text; an output statement to `consume` (`display(a@v)`) replaces all those of the patch but those that
-    `stay`, by their words. A picture that is larger than `room` (width, height) is made smaller, with the same aspect.
-    The whole compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done again.
+    of the text; an output statement to `consume` (`display(a@v)`) replaces all output statements of the patch, except
+    those whose words are in `stay`. A picture that is larger than `room` (width, height) is made smaller, with the same
+    aspect. The whole compile may take `most_steps` (`graph/budget.py`). What is `kept` of an earlier build is not done
+    again.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -510,9 +519,9 @@ _ABOUT_SHAPES = frozenset(
 def _without_follow_ups(
     found: Report, syntax: Report, unbound: Collection[Diagnostic], program: Program
 ) -> list[Diagnostic]:
-    """The findings without those that follow from others: from syntax errors, and from statements that are `unbound`
-    for another error, since their names seem to be missing; from files and libraries that cannot be read; and from
-    strands that cannot be evaluated, of which it is not known how many there are."""
+    """The findings that do not merely follow from others. A name seems to be missing after a syntax error, after
+    another error in the statement that binds it (then it is `unbound`), or if a file or library cannot be read. The
+    number of strands is unknown if they cannot be evaluated."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
     lines = {(d.span.source, d.span.source.position(d.span.start)[0]) for d in unbound if d.span}
     lost = {(source, name) for source, line in lines for name in _BOUND.findall(source.line(line))}
@@ -538,8 +547,8 @@ def _without_follow_ups(
 
 
 def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[Diagnostic]:
-    """The findings without those about the number or the names of strands, in statements that mention a strand whose
-    own statement is wrong, or what is made of it."""
+    """The findings, except those about the number or names of strands in a statement that mentions, directly or
+    indirectly, a strand whose own statement is wrong."""
     doubtful = [d for d in found if d.code in _ABOUT_SHAPES and d.span]
     if not doubtful:
         return found
@@ -657,7 +666,7 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:
     """The name among pictures of what a call opens, and its place in the text; None for calls with mistakes, which are
-    told elsewhere, and for what is neither picture nor sound."""
+    reported elsewhere, and for what is neither picture nor sound."""
     spec = SOURCES[call.name]
     texts = [argument.value for argument in call.args if isinstance(argument.value, Text)]
     with suppress(WeftError):
@@ -727,7 +736,7 @@ def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
 
 
 def _build(found: Analysis, contexts: ContextTable, optimise: bool, kept: KeptBuild | None) -> Build:
-    """Compiles what is known of a text; see `build`. Raises StaleError if what is kept is of no use."""
+    """Compiles an analysed text; see `build`. Raises StaleError if what is kept cannot be used."""
     started = time.perf_counter()
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:

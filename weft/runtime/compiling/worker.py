@@ -27,18 +27,18 @@ from weft.runtime.program.files import FileState, look
 from weft.runtime.program.findings import NOT_A_NUMBER
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs, Setup, UnopenedError
 
-# A text that has cost more than this many processor seconds is given up when there is another one. After each that is
-# given up, the next may cost four times as much, or saves in quick succession would never be seen.
+# A text that has cost more than this many processor seconds is given up when a newer one waits. After each text that is
+# given up, the next may cost four times as much; otherwise saves in quick succession would never be seen.
 _PATIENCE = 0.5
 _MORE_PATIENCE = 4
 # The median cost of the last texts predicts the next. A text that has cost half to twice as much is nearly done.
 _LAST = 5
 _NEARLY = 2.0
 
-# A process that ends within this many seconds after its start is only started again for the next text.
+# A process that ends within this many seconds of its start is not restarted before the next text.
 _YOUNG = 5.0
 
-# Seconds in which the thread has to end.
+# The seconds within which the thread has to end.
 _THREAD_LEAVES = 2.0
 
 # Seconds without another task after which it looks whether the next text is still to be compiled.
@@ -50,10 +50,12 @@ REMEMBERED = 32
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The result of a saved text: a loaded program, or the diagnostics that say why there is none. `files` are the
-    states of the files that the text names, when they were read or found missing; `took` has the milliseconds spent on
-    the text, on the graph, and on compiling and loading the kernels. The result of a text that was compiled earlier is
-    `from_cache`. For `stages` see `CompileResult`."""
+    """The result of a saved text: a loaded program, or the diagnostics that say why there is none.
+
+    `files` are the states of the files that the text names, when they were read or found missing. `took` has the
+    milliseconds spent on the text, on the graph, and on compiling and loading the kernels. `from_cache` says that the
+    text was compiled earlier. For `stages` see `CompileResult`.
+    """
 
     saved: Saved
     loaded: LoadedProgram | None
@@ -86,8 +88,8 @@ class LateWarnings:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a worker has finished, oldest first: texts, what was found about them later, improvements, and restarts of
-    its process, of which a line says why."""
+    """What a worker has finished, oldest first: texts, later warnings about them, improvements, and restarts of its
+    process, each with a line that gives the reason."""
 
     results: list[LoadResult] = field(default_factory=list)
     afterthoughts: list[LateWarnings] = field(default_factory=list)
@@ -134,7 +136,8 @@ class Remembered:
         return made
 
     def coded(self, units: Mapping[str, Unit]) -> None:
-        """Notes code for the devices that should run some units, by their hashes, in the place of what bridged."""
+        """Notes that some units, by their hashes, have code for the devices that should run them, in place of the code
+        that bridged."""
         for key, made in self._made.items():
             compiled = made.compiled
             if compiled is not None and any(unit.bridges and unit.hash in units for unit in compiled.units):
@@ -154,15 +157,15 @@ def _key(saved: Saved) -> tuple[object, ...]:
 
 
 class PreemptionPolicy:
-    """How much a text may cost before another one takes its place, in processor seconds, which do not depend on other
-    work of the machine."""
+    """How many processor seconds a text may cost before a newer one takes its place. Other work of the machine does not
+    count."""
 
     def __init__(self) -> None:
         self._costs: deque[float] = deque(maxlen=_LAST)
         self._given_up = 0
 
     def runs_out(self, spent: float | None) -> bool:
-        """Whether to give up a text that has cost `spent`; None: it has not begun."""
+        """Whether to give up a text that has cost `spent`, which is None before work on it has begun."""
         if spent is None:
             return True
         usual = float(np.median(self._costs)) if self._costs else 0.0
@@ -181,7 +184,7 @@ class PreemptionPolicy:
 
 @dataclass(frozen=True)
 class _Unheard:
-    """A text that has passed its trial, the number of its request, and where its result will be `remembered` once its
+    """A text that has passed its trial, the number of its request, and where its result will be `remembered` after its
     sound was listened to."""
 
     number: int
@@ -192,7 +195,8 @@ class _Unheard:
 
 @dataclass(frozen=True)
 class _Move:
-    """What is to be made ready on its devices: what a program bridges, by the answer to the request of a number."""
+    """A request to make what a program bridges ready on its devices, with the number of the compile request that was
+    answered with its code."""
 
     text: str
     loaded: LoadedProgram
@@ -201,7 +205,7 @@ class _Move:
 
 
 class _Mover:
-    """A thread of its own for what waits for drivers: always the latest task."""
+    """A thread that waits for drivers. It works on the latest task only."""
 
     def __init__(self, work: Callable[[_Move], None]) -> None:
         self._work = work
@@ -224,7 +228,7 @@ class _Mover:
                 if task is None:
                     self._thread = None
                     return
-            with suppress(Exception):  # the bridge goes on
+            with suppress(Exception):  # the bridge stays
                 self._work(task)
 
 
@@ -233,12 +237,12 @@ class _LookAhead:
 
 
 class CompileWorker:
-    """The thread and its compile process. Texts that are replaced before their turn are never compiled. When nothing
-    else is to be done, it compiles the next text ahead."""
+    """The thread and its compile process. A text that is replaced before its turn is never compiled. When there is
+    nothing else to do, the next text is compiled ahead."""
 
     def __init__(self, setup: Setup, programs: Programs, clock: Clock, inputs: Inputs, wake: threading.Event) -> None:
-        """The kernels of the program that plays can be used again, and a new one is tried out at the moment of `clock`
-        and `inputs`. `wake` is set when something can be taken."""
+        """`clock` and `inputs` give the moment at which a new program is tried out. Kernels of the program that plays
+        can be reused. `wake` is set when something can be taken."""
         self._loader = programs.loader
         self._programs = programs
         self._clock = clock
@@ -248,7 +252,7 @@ class CompileWorker:
         self._started = 0.0
         self._remembered = Remembered()
         self._unheard: _Unheard | None = None
-        """What the process listens to, unless it has been replaced."""
+        """What the process listens to, unless a new process has taken its place."""
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._at: Saved | None = None
@@ -261,7 +265,7 @@ class CompileWorker:
         self.next_text: Callable[[], Saved | None] = lambda: None
         """Gives the text that is likely to be asked for next. The thread of the worker calls it."""
         self._refused_ahead: tuple[object, ...] = ()
-        """What the last text was that was compiled ahead and refused."""
+        """The last text that was compiled ahead and refused."""
         self._finished = Finished()
         self._better_elsewhere: set[str] = set()
         """The hashes of units that are played elsewhere and already have better code."""
@@ -289,7 +293,7 @@ class CompileWorker:
         """Makes better code for a program that plays, when there is time, and exchanges it. `text` is the hash of its
         text."""
         with self._condition:
-            self._improvable, self._moved = (text, loaded), None  # what bridges may do so since another device failed
+            self._improvable, self._moved = (text, loaded), None  # a device may have failed
             self._condition.notify()
 
     def change(self, setup: Setup) -> None:
@@ -351,14 +355,15 @@ class CompileWorker:
                     except CompilerDiedError as failure:
                         self._replace(str(failure))
                     except Exception:
-                        # After any failure of that, the program stays as it is.
+                        # If that fails in any way, the program stays as it is.
                         continue
         finally:
             self._process.end()
 
     def _next(self) -> Saved | str | _Unheard | _LookAhead | tuple[str, LoadedProgram] | None:
-        """Waits for a text, for the end of the process, which gives its reason, or, when neither comes, for what the
-        process may have heard, for a program that can be improved, or for the next text; None at the end."""
+        """Waits for the next task: a text, or the end of the process, which gives its reason. When neither comes for a
+        while, it looks for other work: what the process may have heard, a program that can be improved, or the next
+        text to compile ahead. None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
                 if self._has_process_ended:
@@ -397,7 +402,7 @@ class CompileWorker:
             self._process.start()
 
     def _replace(self, reason: str) -> None:
-        """Replaces a process that ended by itself. The reason is in words that follow its name."""
+        """Replaces a process that ended by itself. The words of the reason follow the words "the compile process"."""
         if self._ended:
             return
         with self._condition:
@@ -409,7 +414,7 @@ class CompileWorker:
     # --- texts ----------------------------------------------------------------------------------------------------
 
     def _follow_change(self) -> None:
-        """Applies a change of the setup: what was translated for lost backends is of no use any more."""
+        """Applies a change of the setup. Code that was translated for lost backends is dropped."""
         with self._condition:
             setup, self._change = self._change, None
         if setup is not None:
@@ -428,7 +433,7 @@ class CompileWorker:
         units = tuple(u for u in loaded.improvable if u.hash not in elsewhere & self._better_elsewhere)
         bridged = self._bridged_by(loaded)
         if bridged.units:
-            units = ()  # better code waits until nothing is saved for a moment
+            units = ()  # better code waits for a pause between saves
         elif not units:
             return
         improved = self._process.improve(
@@ -458,7 +463,8 @@ class CompileWorker:
             self._wake.set()
 
     def _move(self, task: _Move) -> None:
-        """Makes what a program bridges ready on its devices. For the thread of the mover: a driver may take long."""
+        """Makes what a program bridges ready on its devices. Runs in the thread of the mover, since a driver may take
+        long."""
         started = time.perf_counter()
         moved = moves(self._loader, task.loaded, task.improved.translated)
         self._process.arrived = task.number
@@ -491,7 +497,7 @@ class CompileWorker:
             hint = "is the machine out of memory? else this is a bug in weft"
             return LoadResult(saved, None, (Diagnostic.of("internal", words, None, hint),))
         except Exception as failure:
-            # After any failure, the performance goes on with what it has.
+            # If anything fails, the performance continues with what it has.
             return LoadResult(saved, None, (fault("weft failed on this text", failure),))
 
     def _hear(self, unheard: _Unheard) -> None:
@@ -511,8 +517,8 @@ class CompileWorker:
             self._wake.set()
 
     def _look_ahead(self) -> None:
-        """Compiles and tries out the next text, unless that is known, so that it is at once there when it is asked for.
-        It gives way to any other text."""
+        """Compiles and tries out the next text, unless its result is known already, so that it can play at once when it
+        is asked for. Any other text interrupts it."""
         saved = self.next_text() if self._programs.running is not None else None
         if saved is None or _key(saved) == self._refused_ahead or self._remembered.find(saved) is not None:
             return
@@ -541,7 +547,8 @@ class CompileWorker:
         return Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
 
     def _remember(self, number: int, saved: Saved, passed: CompileResult) -> None:
-        """Remembers a text that has passed its trial, by the number of its request: now, or when it was listened to."""
+        """Remembers a text that has passed its trial, by the number of its request: at once, or after its sound was
+        listened to."""
         if self._process.listens_to(number):
             self._unheard = _Unheard(number, saved, passed, self._remembered)
         else:
@@ -567,7 +574,7 @@ class CompileWorker:
         self._patience.finished(self._process.spent)
         mild = mistakes = tried.problems
         if saved.is_first:
-            # Nothing else can play, and what is not a number at the first moment may become one.
+            # Nothing else can play, and what is not a number at the first moment may become one later.
             mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
         if not passes(mild):
             return LoadResult(saved, None, mistakes, made.files)
