@@ -70,8 +70,8 @@ _GENERAL: Mapping[str, tuple[type | None, int | None, int | None]] = {
     # A slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot remembers (NaN: 1);
     # 0 before the start.
     "LOAD_STATE": (SlotPlane, 1, 1),
-    # k x y: the image that a slot was k ticks ago, sampled bilinearly and clamped at the edge. Over points, which are
-    # read between ticks, 0 is what the last tick wrote.
+    # k x y: the image of a slot, k ticks ago, sampled bilinearly and clamped at the edge. In kernels of points, which
+    # run between ticks, 0 ticks ago means the image that the last tick wrote.
     "SAMPLE_STATE": (SlotPlane, 3, 1),
     "STORE_STATE": (SlotPlane, 1, 0),  # the new value of a slot, which it has from the next tick on
     "SAMPLE_PICTURE": (PicturePlane, 2, 1),  # x y: bilinearly, clamped at the edge
@@ -184,7 +184,7 @@ _STRUCTURAL = {
 
 _GIVEN = {"uniform": "LOAD_UNIFORM", "coord": "LOAD_COORD", "local": "LOAD_LOCAL"}
 
-# What is still to be written: a value, by loading or by computing it; the body of a loop; or an instruction.
+# A task of the assembler: to load or compute a value, to write the body of a loop, or to write an instruction.
 _Task: TypeAlias = "Instruction | Node | LoopBody"
 
 
@@ -283,7 +283,7 @@ class _SectionAssembler:
 
 
 _ALONE = LEAVES | {"loop_value", "loop_index"}
-"""Operations that are as cheap to push as a local is to load."""
+"""Operations that cost no more than loading a local."""
 
 
 def _shared(section: Section) -> tuple[set[Node], set[Node]]:

@@ -31,7 +31,8 @@ LEAVES = frozenset({"const", "u32", "coord", "uniform", "loop_index", "loop_valu
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """A block of code: a section, or the body of a loop within `parent`. `places` are what it computes, users first."""
+    """A block of code: a section, or the body of a loop within `parent`. `places` are those computed in it, users
+    first."""
 
     rate: Rate
     parent: Region | None = None
@@ -65,7 +66,7 @@ _Use: TypeAlias = tuple[Region, int]
 
 
 class Placement:
-    """The place of each expression below the roots.
+    """The place of each expression that the roots need.
 
     With `hoist`, this is the rarest section that its rate allows, outside every loop whose variables it does not
     mention. Without, it is the innermost region around all its users in a section.
@@ -74,14 +75,14 @@ class Placement:
     def __init__(
         self, roots: Iterable[tuple[Expr, Rate]], nodes: Sequence[Expr], rate: Mapping[Expr, Rate], hoist: bool
     ) -> None:
-        """The roots are what each section has to compute; `nodes` are all expressions below them, and perhaps others,
-        operands first, in the order in which sections compute them for one another."""
+        """The roots are what each section has to compute. `nodes` are all expressions that they need, and perhaps
+        others, operands first. The sections are in the order in which they run."""
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, set[Place]] = {r: set() for r in Rate}
         self._hoist = hoist
         self._values: dict[Expr, Place] = {}
         self._others: dict[Expr, list[Place]] = {}
-        """The further places of expressions that have several."""
+        """The places after the first of expressions that have several."""
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
         for root, section in roots:
             self._use((root,), self.sections[section])
@@ -101,7 +102,7 @@ class Placement:
         return [place for place in reversed(self.sections[rate].places) if place in crossing]
 
     def is_alone(self, node: Expr) -> bool:
-        """Whether an expression has one place only."""
+        """Whether an expression has only one place."""
         return node not in self._others
 
     def value(self, node: Expr, region: Region) -> Place:
@@ -162,8 +163,7 @@ def loop_parts(loop: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Ex
 
 
 def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of the carried values that the results `outs` need. Others, which only the text names, are left
-    out."""
+    """The numbers of the carried values that the results `outs` need. Those that no result needs are left out."""
     if len(outs) == len(nexts):
         return tuple(range(len(nexts)))
     reads = _carried_below(level, nexts)
@@ -214,9 +214,9 @@ def compile_kernel(
 ) -> Kernel:  # fmt: skip
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
-    Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
-    place that the text gives it. The `pool` of the expressions has their names; `rate` has their rates, if these are
-    known. What has built its stages and then the rest of it is appended to `builders`.
+    Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), at its
+    place in the text. The `pool` of the expressions has their names; `rate` has their rates, if these are known. The
+    builders of its stages, and then of the rest, are appended to `builders`.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
@@ -234,8 +234,8 @@ def compile_kernel(
     return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
 
 
-# So many images can be drawn at once with every driver, together with a mark for a loop that is stopped. Those of three
-# colours stay together.
+# Every driver can draw this many images at once, and a mark for a loop that is stopped. The images of three colours
+# stay together.
 _IMAGES_OF_A_STAGE = 6
 
 
@@ -268,8 +268,8 @@ def _staged(
         made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name, builders)
         stages.append(replace(made, level=level))
         if pool is not None and optimise and not level:
-            # What an image holds is not computed again where it is needed at the pixel itself, but for what is computed
-            # more rarely: a coordinate that were read from an image would vary from pixel to pixel.
+            # The value of an image is not computed again where it is needed at the pixel itself. It is computed again
+            # for values that are computed more rarely: read from an image, a coordinate would vary from pixel to pixel.
             now = pool.const(0.0)
             held = {values[key].value: key for key in step if rate[values[key].value] == Rate.ELEMENT}
             known |= {value: pool.make("state", (now,), SlotPlane(key, 0)) for value, key in held.items()}
@@ -360,7 +360,7 @@ def compile_films(
     return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
 
 
-# Longer names are cut: they only have to be recognised in a listing.
+# Longer names are cut, since they only have to be recognisable in a listing.
 _LENGTH = 24
 
 # An expression, or one result of a loop.
@@ -397,14 +397,14 @@ class KernelBuilder:
         self.pictures: set[str] = set()
         self.slots: set[str] = set()
         self.writers: list[SectionWriter] = []
-        """What has built each section."""
+        """The builder of each section."""
         self.made_of: Mapping[Expr, Expr] = Replacements()
-        """The expressions that it is built of instead of some others."""
+        """The expressions from which it is built, in place of some of the IR."""
 
     def sections(
         self, nodes: Sequence[Expr], outputs: list[Expr], updates: list[tuple[Rate, Update]], optimise: bool
     ) -> tuple[Section, ...]:
-        """Every section that has something to do. `nodes` are all expressions that are needed, operands first."""
+        """Every section that has something to compute. `nodes` are all expressions that are needed, operands first."""
         roots = [(update.value, rate) for rate, update in updates]
         roots += [(value, Rate.ELEMENT) for value in outputs]
         placement = Placement(roots, nodes, self.rate, hoist=optimise)
@@ -441,8 +441,8 @@ class KernelBuilder:
         )
 
     def allocate(self, place: Place, out: int, kind: ValueType) -> int:
-        """A new local for an expression, or for a result of a loop. Its name is the one in the patch, or the text, or
-        the number."""
+        """A new local for an expression, or for a result of a loop. It is named after the strand of the patch, or else
+        after the text, or its number."""
         node = place.node
         name = self.names.get(node if place.body is None else (node, out))
         if name is None and not self._has_names:
@@ -466,9 +466,9 @@ class SectionWriter:
         self._region = region
         self._builder = SectionBuilder()
         self._known: dict[Expr, Node] = {}
-        """The values of expressions that have only one in this section."""
+        """The values of expressions that have only one value in this section."""
         self._made: dict[tuple[Place, int], Node] = {}
-        """The other values that are built, by the numbers of results."""
+        """The values of the other expressions that are built, by the numbers of their results."""
         self._carried: dict[int, tuple[int, ...]] = {}
         """The numbers of the values that open loops carry, by their levels."""
         self._notes: dict[Node, Note] = {}

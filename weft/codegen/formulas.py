@@ -1,5 +1,5 @@
-"""What the values that a program remembers are made of. Two programs remember the same where the formulas are equal,
-whatever else they compute."""
+"""What the remembered values of a program are computed from. Two programs remember the same where these formulas are
+equal, even if they differ elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Item: TypeAlias = "str | StrandRef | tuple[Unit, Kernel, Node]"
 
 
 def formula(units: Iterable[Unit], key: str) -> str:
-    """A hash of all that the next values of a slot are made of, in any of the units of a program: constants, other
+    """A hash of everything that the next values of a slot are computed from, in any unit of a program: constants, other
     slots and strands included. Equal formulas have equal hashes. "" for a slot that no unit advances."""
     known = tuple(units)
     numbers: dict[object, int] = {}
@@ -39,7 +39,7 @@ def formula(units: Iterable[Unit], key: str) -> str:
 
 
 def _made_of(units: Sequence[Unit], item: _Item) -> tuple[object, list[_Item]]:
-    """What an item is, apart from what it is made of, and that."""
+    """An item by itself, and the items that it is computed from."""
     if isinstance(item, StrandRef):
         return "strand", [value for unit in units if item in unit.subgraph.exposes for value in _exposed(unit, item)]
     if isinstance(item, str):
@@ -49,7 +49,7 @@ def _made_of(units: Sequence[Unit], item: _Item) -> tuple[object, list[_Item]]:
 
 
 def _exposed(unit: Unit, ref: StrandRef) -> Iterator[_Item]:
-    """What a unit computes for those that read a strand: in a kernel of its own, or as an output among others."""
+    """What a unit computes for readers of a strand: a kernel of its own, or one output among others."""
     kernel = unit.points.get(ref, unit.kernel)
     outputs = [node for section in kernel.sections for node in section.outputs]
     labels = kernel.outputs if kernel is unit.kernel else (str(ref),)

@@ -40,7 +40,7 @@ class Allocation:
         return 1 if self.type == "bool" else 4
 
     def __reduce__(self) -> tuple[Callable[..., Allocation], tuple[Any, ...]]:
-        # Kernels have many. What dataclasses with slots do by themselves takes four times as long.
+        # Kernels have many. The methods that dataclasses with slots generate take four times as long.
         return Allocation, (self.name, self.rate, self.type)
 
     def count(self, shape: tuple[int, int]) -> int:
@@ -144,8 +144,8 @@ def from_json(data: Json) -> Kernel:
 
 
 def content_hash(kernel: Kernel) -> str:
-    """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
-    matter."""
+    """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and its values do not
+    count."""
     return _digest(kernel, has_constants=True)
 
 
@@ -404,9 +404,10 @@ class _ValueCheck:
 
 @dataclass(frozen=True)
 class Unit:
-    """One compiled subgraph: the kernel over its context's sweep, and one for each strand that others read. Equal
-    hashes mean that nothing has to be built again. `feeds` computes, once a frame, the values that other contexts feed
-    to a streaming one. `code` is the code that the backend named `code_of` has translated beforehand, if any."""
+    """One compiled subgraph: the kernel over its context's sweep, and one for each strand that others read. Units with
+    equal hashes are the same, so that nothing has to be built again. `feeds` computes, once a frame, the values that
+    other contexts feed to a streaming one. `code` is code that was translated beforehand, for the backend named
+    `code_of`."""
 
     subgraph: Subgraph
     kernel: Kernel
@@ -422,7 +423,7 @@ class Unit:
     borrowed: frozenset[str] = frozenset()
     """The keys of the slots that another unit advances."""
     bridges: bool = False
-    """Whether the code is for the CPU, until the device that should run it is ready."""
+    """Whether the code is for the CPU, which runs it until the proper device is ready."""
 
     def coded_for(self, name: str) -> Unit:
         """The unit without code of any other backend than the one of this name."""

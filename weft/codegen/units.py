@@ -1,8 +1,9 @@
-"""From subgraphs to units: lowering, the passes, and all kernels; or those of the text before, with other constants.
+"""From subgraphs to units: lowering, the passes, and all kernels. If an edit has changed only constants, units and
+kernels of the text before are used again.
 
-Most saves on stage tune a number. If the passes would do the same for other values of constants, they do not run: the
-IR stays, and its constants get these values, in the kernels as well (`KeptUnit.tuned`). If they run, and the IR differs
-from the one before in constants only, the kernels do so, too (`tuning`), and need not be built again.
+Most saves on stage tune a number. If the passes would do the same for the new values, they do not run: the IR stays,
+and its constants get these values, in the kernels as well (`KeptUnit.tuned`). Otherwise the passes run. If the new IR
+differs from the one before in constants only, so do the kernels, and they are not built again (`tuning`).
 """
 
 from __future__ import annotations
@@ -33,19 +34,20 @@ ConstantUse: TypeAlias = "tuple[Expr, int]"
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """How one IR follows from another by other values of constants: the new value for each use, by the users in the
-    first, and the expressions of the second that have replaced those of the first."""
+    """How one IR can be made of another with other values of constants. `constants` has the new value for each use, by
+    the users in the first IR. `replaced` has, for expressions of the first IR, those of the second that take their
+    places."""
 
     constants: Mapping[ConstantUse, float]
     replaced: Mapping[Expr, Expr]
 
 
 def tuning(before: Lowered, after: Lowered, gone: Container[Expr], came: Container[Expr]) -> Tuning | None:
-    """How an IR follows from another; None if it differs in more than constants as operands of operations. The
-    expressions that are `gone` are in the first only, and those that `came` in the second only.
+    """The tuning from one IR to another; None if they differ in more than constants as operands of operations.
+    Expressions in `gone` are in the first IR only, those that `came` in the second only.
 
-    Apart from constants, expressions correspond one to one: none is in both and yet replaced, and no two have become
-    one or the other way round.
+    Apart from constants, expressions have to correspond one to one. An expression that is in both must correspond to
+    itself, and two must not become one, or one become two.
     """
     if _without_expressions(before) != _without_expressions(after):
         return None
@@ -74,7 +76,7 @@ def tuning(before: Lowered, after: Lowered, gone: Container[Expr], came: Contain
 
 
 def _without_expressions(lowered: Lowered) -> tuple[object, ...]:
-    """All that an IR is besides its expressions."""
+    """All parts of an IR except its expressions."""
     ends = [[output.label for output in ends] for ends in (lowered.outputs, lowered.feeds, lowered.films)]
     exposed = [strand for strand, _ in lowered.exposed]
     updates = [(update.slot, update.plane) for update in lowered.updates]
@@ -90,8 +92,9 @@ def _value(constant: Expr) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A unit, with the IR that it was lowered to, the IR after the passes, and what has built its kernels: for other
-    expressions than those of the IR (their `origins`), if constants were replaced since then."""
+    """A unit, with the IR that it was lowered to, the IR after the passes, and the builders of its kernels. If
+    constants were replaced since the kernels were built, the builders know other expressions than the IR: these are its
+    `origins`."""
 
     written: Lowered
     unit: Unit
@@ -100,8 +103,8 @@ class _Made:
     origins: Mapping[Expr, Expr] = field(default_factory=dict)
 
     def with_values(self, new: Mapping[Expr, float], users: Mapping[Expr, Iterable[Expr]]) -> _Made | None:
-        """The unit with other values of constants, by those that use them; None if these are not all operands in the
-        kernels."""
+        """The unit with new values of constants. `users` gives the expressions that use them. None if a use is not an
+        operand in the kernels."""
         if not new.keys().isdisjoint(self.lowered.roots):
             return None
         uses: dict[ConstantUse, float] = {}
@@ -113,9 +116,10 @@ class _Made:
         return self._with_constants(uses)
 
     def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
-        """The unit of another IR, if that differs in constants only, and if these are operands in the kernels, too."""
+        """The unit of another IR; None if it differs in more than constants, or if a constant is not an operand in the
+        kernels."""
         gone, came = set(changes.gone), set(changes.came)
-        # In a stage, two expressions may have become one that are not one in the IR, as plain constants may.
+        # In a stage, two different expressions of the IR may have become one, for instance two plain constants.
         found = None if self.unit.kernel.stages else tuning(self.lowered, lowered, gone, came)
         if found is None:
             return None
@@ -128,7 +132,7 @@ class _Made:
         return replace(made, written=written, lowered=lowered, origins=origins)
 
     def _with_constants(self, constants: Mapping[ConstantUse, float]) -> _Made | None:
-        """The unit with other constants as operands of expressions; None if one is no operand in the kernels."""
+        """The unit with other constants as operands of expressions; None if one is not an operand in the kernels."""
         uses = {(self.origins.get(user, user), place): value for (user, place), value in constants.items()}
         try:
             kernels = _with_constants(self.unit.kernels, self.builders, uses)
@@ -140,8 +144,8 @@ class _Made:
 def _with_constants(
     kernels: Iterable[Kernel], builders: Iterable[KernelBuilder], uses: Mapping[ConstantUse, float]
 ) -> list[Kernel]:
-    """The kernels with other constants, by the expressions for which they were built. Raises MalformedError if one is
-    no operand anywhere."""
+    """The kernels with other constants, by the expressions from which they were built. Raises MalformedError if one is
+    not an operand anywhere."""
     made, missing = [], set(uses)
     for kernel, builder in zip(kernels, builders, strict=True):
         sections = []
@@ -149,7 +153,7 @@ def _with_constants(
             new = dict[int, float]()
             for (user, place), value in uses.items():
                 node = builder.made_of.get(user, user)
-                # What an image holds is made of no constants where it is read.
+                # Where an image is read, its value is not made of constants.
                 is_made = node.op == user.op and node.attr == user.attr and node.args[place] is user.args[place]
                 if is_made and (operands := [first + place for first in writer.first_operands(node)]):
                     new |= dict.fromkeys(operands, value)
@@ -162,7 +166,7 @@ def _with_constants(
 
 
 def _with_kernels(unit: Unit, kernels: Iterable[Kernel]) -> Unit:
-    """The unit with other kernels instead of its own, in their order."""
+    """The unit with other kernels in place of its own, in the same order."""
     given = iter(kernels)
     stages = tuple(next(given) for _ in unit.kernel.stages)
     made = replace(
@@ -181,8 +185,8 @@ def _hash(unit: Unit) -> str:
 
 @dataclass
 class KeptUnit:
-    """What the compile of a subgraph leaves for that of the next patch. It keeps no names: kernels are the same, but
-    what listings show."""
+    """What compiling a subgraph leaves for the next patch. It keeps no names, which only listings show; kernels are the
+    same without them."""
 
     lowering: KeptLowering
     context: PassContext
@@ -192,13 +196,14 @@ class KeptUnit:
 
     @classmethod
     def of(cls, spec: ContextSpec, patch: Patch, numbers: Numbers) -> KeptUnit:
-        """Nothing, at first. The patches have the same settings and files, and these open numbers."""
+        """Knows nothing yet. All patches that use it have the same settings and files, and these open numbers."""
         pool = Pool(names=False)
         return cls(KeptLowering(pool, numbers), replace(_pass_context(pool, spec, patch), _rewritten={}))
 
     def tuned(self) -> _Made | None:
-        """The unit, if nothing is different but the values of constants for which the passes would do the same, and
-        which are operands of kernels. Its IR is the last one, whose constants have other values from here on."""
+        """The unit with the new values of constants, if nothing else has changed. None if the passes would do something
+        else for these values, or if a constant is not an operand of the kernels. The last IR becomes that of the unit:
+        from here on, its constants have the new values."""
         lowered, filling = self.lowering.current, self.lowering.filling
         if self.made is None or lowered is None:
             return None
@@ -220,8 +225,8 @@ def compile_unit(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True,
     budget: Budget | None = None, known: KeptUnit | None = None,
 ) -> tuple[Unit, Lowered]:  # fmt: skip
-    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is not
-    done again. Raises WeftError, or Unavailable if a source is missing."""
+    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. What is `known` is used
+    again. Raises WeftError, or Unavailable if a source is missing."""
     spec = contexts[subgraph.context]
     context = known.context if known else _pass_context(Pool(budget), spec, patch)
     before = known.made if known else None
@@ -232,7 +237,7 @@ def compile_unit(
     if before and before.written == written:
         return replace(before.unit, subgraph=subgraph), before.lowered
     if known:
-        known.made = None  # if the rest fails, the census is that of another IR
+        known.made = None  # if the rest fails, the census belongs to another IR
     lowered = run_passes(written, context, optimise)
     changes = known.census.follow(lowered.roots) if known else None
     made = before.tuned(written, lowered, changes) if before and changes else None
@@ -244,7 +249,7 @@ def compile_unit(
 
 
 def _with_loops(made: _Made, pool: Pool) -> _Made:
-    """The unit with the places of its long loops."""
+    """The unit, with the places of its long loops in the text."""
     loops = long_loops(made.written.nodes, LOOP_STEPS, NEST_STEPS) if "loop" in pool.ops else ()
     places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
     return replace(made, unit=replace(made.unit, loops=places))

@@ -2,8 +2,8 @@
 
 A value is an operation of `weft.ops` (`weft.ir.expr` lists the structural ones) on other values of its section. Each
 operand has the type that the operation takes: the builder inserts conversions between floats and bools. Values refer to
-their operands, and are compared by identity. `Rows` hold the same section with numbers as references, to be pickled,
-hashed, compared and written to JSON.
+their operands, and are compared by identity. `Rows` hold the same section with numbers as references. This form can be
+pickled, hashed, compared and written to JSON.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class Note(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A section as rows: each row is a value, and its operands are the numbers of other rows. Leaves come before their
-    first user. The attribute of a loop is its level and the number of its carried values. The rows after it are these
-    values, its index if that is read, its body, and `next` with the new carried values."""
+    """A section as rows. Each row is a value, and its operands are the numbers of other rows. Leaves come before their
+    first user. The attribute of a loop is its level and the number of its carried values. After its row come those of
+    the carried values, of its index if that is read, of its body, and `next` with the new carried values."""
 
     ops: tuple[str, ...]
     args: tuple[tuple[int, ...], ...]
@@ -121,7 +121,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a section is without the values of its constants: with equal digests, all else is the same, and it does not
+    """A section without the values of its constants. Sections with equal digests differ only in these, and it does not
     matter which constants are equal. `constants` are the numbers of the operands that are constants; see
     `Rows.operands`."""
 
@@ -140,8 +140,8 @@ class Structure:
         return cls(found.digest(), tuple([at for at, number in enumerate(bare.operands) if number < 0]), bare)
 
     def rows(self, rows: Rows, values: Sequence[float]) -> tuple[Rows, Sequence[int]]:
-        """Rows of this structure with other values of constants, as they would be written; and the numbers of the rows
-        that are no constants. Equal constants are one row, before its first user."""
+        """The rows of a section of this structure with other values of constants, as they would be written; and the
+        numbers of the rows that are no constants. Equal constants are one row, before its first user."""
         bare = self._bare
         first: dict[object, int] = {}
         befores, constants, used = list[int](), list[float](), list[int]()
@@ -175,8 +175,9 @@ class Structure:
 
 
 class _BareRows(NamedTuple):
-    """Rows without those of constants. `operands` are the rows of all operands, −1 for constants. A constant is written
-    after the rows for which at most its own operand is `needed`."""
+    """Rows without those of constants. `operands` are the rows of all operands, −1 for constants. `needed` has the
+    number of the operand that first needs each row. A constant is written after all rows whose number there is at most
+    that of its own operand."""
 
     ops: list[str]
     attrs: list[Any]
@@ -216,8 +217,8 @@ class Section:
     has; the stores; and the locals that other sections read, by their numbers. `notes` are for people. A section never
     changes.
 
-    One that another process has sent is made of rows, and its values are made when they are first asked for. The rows
-    themselves are still pickled until then: what plays a kernel that has been translated needs few of them.
+    A section that another process has sent is made of rows, and its values are made when they are first needed. Until
+    then the rows are still pickled, because a process that plays a translated kernel needs few of them.
     """
 
     __slots__ = ("_constants", "_firsts", "_numbered", "_numbers", "_pickled", "_structure", "_values", "rate")
@@ -232,7 +233,7 @@ class Section:
         self._pickled = b""
         """The same, pickled, if the section has been sent."""
         self._numbers: Mapping[Node, int] = {}
-        """The numbers of the rows of its values, if they were not made of rows."""
+        """The numbers of the rows of its values, if the values were not made of rows."""
         self._structure: Structure | None = None
         self._constants: list[float] | None = None
         self._firsts: list[int] | None = None
@@ -312,8 +313,8 @@ class Section:
         return self._constants
 
     def with_constants(self, new: Mapping[int, float]) -> Section:
-        """The section with other constants as operands that are constants now, by the numbers of operands, as it would
-        be if it had been built with these. Raises MalformedError if an operand is no constant."""
+        """The section with other constants in place of its own, by the numbers of operands. It is the same as if it had
+        been built with these. Raises MalformedError if an operand is no constant."""
         structure, values = self.structure, [*self.constants]
         places = {number: at for at, number in enumerate(structure.constants)}
         if not new.keys() <= places.keys():
@@ -398,7 +399,7 @@ def operands_within(node: Node) -> tuple[Node, ...]:
 
 
 def operands(node: Node) -> Sequence[Node]:
-    """The values that a value depends on: its operands; for a loop, also those that its body uses from outside."""
+    """The values that a value depends on: its operands, and for a loop also those from outside that its body uses."""
     if node.op != "loop":
         return node.args
     inside = set(with_bodies(node.attr.nodes))
@@ -414,7 +415,7 @@ def _used_by(body: LoopBody) -> Iterator[Node]:
 
 
 def needed(roots: Iterable[Node], among: Set[Node] | None = None) -> set[Node]:
-    """The roots and all values that they depend on, as far as these are `among` some."""
+    """The roots and all values that they depend on, among some values if these are given."""
     found: set[Node] = set()
     todo = list(roots)
     while todo:
@@ -634,8 +635,8 @@ def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
 
 
 def _with_constants(rows: Rows, new: Mapping[int, float]) -> tuple[Any, ...] | None:
-    """The attributes of rows with other constants as some operands; None if a constant would become several, or several
-    one."""
+    """The attributes of rows with other constants as some operands; None if one row would have to become several
+    constants, or several rows one constant."""
     operands = rows.operands()
     values = defaultdict[int, list[float]](list)
     for at, value in new.items():
@@ -650,7 +651,7 @@ def _with_constants(rows: Rows, new: Mapping[int, float]) -> tuple[Any, ...] | N
 
 
 def _bits(value: float) -> tuple[float, float]:
-    """What two constants have in common that are the same: 0 is not −0."""
+    """Equal for two constants that are the same. 0 and −0 are not."""
     return value, copysign(1.0, value)
 
 
@@ -714,7 +715,7 @@ class Rewriter:
 
 
 def joined(rate: Rate, sections: Iterable[Section]) -> Section:
-    """Sections joined to one, operands first: later sections use a local's value itself instead of the local."""
+    """Several sections as one, operands first: where a later section read a local, it uses the value itself."""
     nodes: list[Node] = []
     outputs: list[Node] = []
     stores: list[Store] = []

@@ -45,8 +45,8 @@ class _Site(NamedTuple):
 
 
 class Within:
-    """Marks a part of the text as being evaluated, for a `with` statement, or several if it is evaluated in parts. A
-    plain class for speed: all strands and calls go through it."""
+    """Marks a part of the text as being evaluated, for a `with` statement. A part that is evaluated in pieces has
+    several. It is a plain class for speed, since all strands and calls go through it."""
 
     __slots__ = ("_budget", "_site")
 
@@ -83,14 +83,14 @@ class Budget:
         return tuple(site.span for site in self.sites if site.kind == "loop")
 
     def spend(self, steps: int, span: Span | None = None) -> None:
-        """Takes steps from the budget, for the text at `span` if no part of the text is being evaluated. Raises
-        WeftError if the budget has fewer left."""
+        """Takes steps from the budget. They count for the part of the text that is being evaluated, or else for that at
+        `span`. Raises WeftError if the budget has fewer left."""
         self.spent += steps
         if self.spent > self._most:
             raise self._refusal(span)
 
     def spend_singly(self, steps: int) -> None:
-        """Takes steps one after another: as `spend`, but no more than there are."""
+        """Takes steps one after another: the same as `spend`, but if there are fewer left, it first takes these."""
         self.spend(min(steps, self._most + 1 - self.spent))
 
     def within(self, span: Span, kind: Kind) -> Within:
@@ -103,8 +103,9 @@ class Budget:
             self._of_loops[loop] = self._of_loops.get(loop, 0) + steps
 
     def _refusal(self, span: Span | None) -> WeftError:
-        """Blames the innermost part that has used a quarter of the budget, and the outermost of nested loops. If no
-        such part is being evaluated, it blames the most expensive loop: the slots of a loop are evaluated later."""
+        """Blames the innermost part that has used a quarter of the budget, and of nested loops the outermost. If no
+        such part is being evaluated, it blames the most expensive loop, since the slots of a loop are evaluated
+        later."""
         sites = self.sites
         at = next((n for n in reversed(range(len(sites))) if self._is_large(sites[n])), None)
         while at and sites[at].kind == sites[at - 1].kind == "loop":

@@ -76,15 +76,16 @@ def match_arguments(
 
 
 def _hint_for_more(name: str, params: Sequence[Parameterlike]) -> str | None:
-    """What is meant by more arguments than there are parameters, unless these are of a spindle of the patch's own."""
+    """What was probably meant by more arguments than there are parameters. There is no hint for the patch's own
+    spindles."""
     first = params[0] if params else None
     is_own = isinstance(first, SpindleParameter) and not first.ident.span.source.library
     return None if is_own else MORE.get(name)
 
 
 def means_word(call: Call, spindle: SpindleDefinition) -> bool:
-    """Whether a call means the word for bundles that is called like a spindle: a library's spindle gives way where the
-    number of arguments is that of the word, and they have no labels."""
+    """Whether a call means the word for bundles, if a spindle of a library has the same name. It means the word if the
+    number of its arguments fits, and none has a label."""
     word = WORDS.get(call.name)
     is_labelled = any(argument.label is not None for argument in call.args)
     return word is not None and spindle.span.source.library and word.fits(len(call.args)) and not is_labelled
@@ -228,8 +229,8 @@ def called_sound(call: Call, spec: SourceSpec, rate: float) -> tuple[SoundFile, 
 
 
 def called_film(call: Call, spec: SourceSpec, moves: Callable[[str], bool]) -> FilmFile | None:
-    """The film that a call loads; None if it loads something else. `moves` tells whether a picture is a film: one with
-    several frames. Raises WeftError for arguments that are not written out."""
+    """The film that a call loads; None if it loads something else. `moves` says whether a picture is a film, that is,
+    has several frames. Raises WeftError for arguments that are not written out."""
     path = source_text(call, spec)
     kind = media_kind(path.value, spec)
     if kind is not FILM and not (kind is PICTURE and moves(media_path(path))):
@@ -276,7 +277,7 @@ ALIGNED = ("left", "center", "right")
 
 
 def bindable(call: Call, spec: SourceSpec, names: Sequence[str]) -> Sequence[str]:
-    """All outputs to which a source with the outputs `names` can be bound: a film has its sound besides, and letters
+    """All outputs to which a source with the outputs `names` can be bound. A film also has its sound, and letters have
     their colours."""
     kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
     return (*names, *(spec.further if kind is None else kind.sound))
@@ -303,14 +304,14 @@ def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
 
 
 def media_path(text: Text) -> str:
-    """The path of a media file that a text names, which is relative to the file of the text. It is no other name among
-    pictures, and no other camera, whatever the text is."""
+    """The path of a media file that a text names. It is relative to the file of the text. It never equals another name
+    among pictures or cameras, whatever the text is."""
     path = os.path.join(os.path.dirname(text.span.source.name), text.value)
     return path if is_file(path) and ":" not in path else os.path.join(os.curdir, path)
 
 
 def is_heard(planes: Sequence[int], names: Sequence[str]) -> bool:
-    """Whether all these outputs of a source with the outputs `names` are the sound of a film."""
+    """Whether all these outputs of a source with the outputs `names` belong to the sound of a film."""
     return bool(planes) and min(planes) >= len(names)
 
 

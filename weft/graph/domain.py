@@ -88,15 +88,16 @@ Coordinate: TypeAlias = str | StrandRef
 # Seconds.
 DAY = 86_400
 
-# Counters step slightly early, so that a time that was rounded down still counts as its frame.
+# Counters step slightly early, so that a time that was rounded down still belongs to its frame.
 _COUNTER_SLACK = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Generic[V]):
-    """Where a strand is evaluated: the base coordinates, and the axes of instances that were mapped, sorted.
+    """Where a strand is evaluated: the base coordinates, and the mapped axes of instances, sorted.
 
-    Elaboration keeps a single object for coordinates of equal values, and compares only identity."""
+    Elaboration keeps a single object for coordinates of equal values, and compares only identity.
+    """
 
     x: V
     y: V
@@ -175,8 +176,9 @@ class Environment(Generic[V]):
     def loop_seconds(self) -> float:
         return self.settings["loop"] / self.settings["fps"]
 
-    # The beats are two straight lines (`weft.beats`). They are written as the later line and the difference of the
-    # earlier one, because the terms of a sum can be taken apart: a long time stays exact (`weft.ir.phases`).
+    # The beats are two straight lines (`weft.beats`). They are written as a sum: the later line, and the difference of
+    # the earlier one from it. A sum can be split into terms, so the beats stay exact after a long time
+    # (`weft.ir.phases`).
 
     def beats(self, at: Coordinates[V]) -> V:
         """The beats since the start, at coordinates."""
@@ -187,7 +189,7 @@ class Environment(Generic[V]):
         return self.ops("add", later, self.ops("mul", self.ops("min", passed, 0.0), slower))
 
     def seconds(self, at: Coordinates[V], beats: V) -> V:
-        """The seconds from coordinates on until so many more beats have passed."""
+        """The seconds from these coordinates until this many more beats have passed."""
         then, _, before, bpm = map(self.algebra.uniform, INPUTS)
         lasts, lasted = (self.ops("div", 60, tempo) for tempo in (bpm, before))
         now = self.ops("sub", self.beats(at), then)
@@ -196,8 +198,8 @@ class Environment(Generic[V]):
                         self.ops("mul", earlier, self.ops("sub", lasted, lasts)))  # fmt: skip
 
 
-    # The time of day is that of the performance and a difference, which only changes where clocks are set. So it is a
-    # function of the time like any other, and a render shows the same in every place.
+    # The time of day is the time of the performance plus a difference that changes only when clocks are set. So it is a
+    # function of the time like any other, and a render is the same everywhere.
 
     def local_seconds(self, at: Coordinates[V]) -> V:
         """The seconds since the midnight before the performance began, in local time."""
@@ -211,7 +213,7 @@ class Environment(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A derived field. `inverse` gives a value of `base` at which the field is `target`; fields of the time shift the
+    """A derived field. `inverse` is the value of `base` at which the field is `target`. Fields of the time shift the
     time by the difference."""
 
     name: str
@@ -260,8 +262,8 @@ def _counter(own: str, speed: str, wraps: bool) -> tuple[Callable[..., object], 
 def _musical(
     of_beats: Callable[[Environment[V], V], V], in_measures: bool = False
 ) -> tuple[Callable[..., object], Callable[..., object]]:
-    """The value and the inverse of a field that derives from the beats since the start; it grows by 1 in a beat, or in
-    a measure."""
+    """The value and the inverse of a field that derives from the beats since the start. It grows by 1 in each beat, or
+    in each measure."""
 
     def value(env: Environment[V], at: Coordinates[V]) -> V:
         return of_beats(env, env.beats(at))
@@ -419,7 +421,7 @@ class LoopDraft(Protocol[V]):
     def carried(self) -> Sequence[V]: ...
 
     def close(self, nexts: Sequence[V]) -> bool:
-        """Takes the values that a step ends with. Returns False if the body has to be evaluated again, with other
+        """Takes the values at the end of a step. Returns False if the body has to be evaluated again, with other
         values."""
 
     @property
@@ -439,7 +441,7 @@ class Domain(Protocol[V]):
         """A row of the table of operators."""
 
     def uniform(self, name: str, nominal: float | None = None) -> V:
-        """A number that is the same in a whole tick; `nominal` is what it is unless someone changes it."""
+        """A number that is the same in a whole tick. `nominal` is its value unless someone changes it."""
 
     def unknown(self) -> V:
         """A value about which nothing is known."""
@@ -452,8 +454,8 @@ class Domain(Protocol[V]):
         values."""
 
     def is_count(self, value: V, span: Span) -> bool:
-        """Whether a value counts events: an input that does, or a sum of such. Raises WeftError for what is computed
-        of a count in another way, unless it is compared with something."""
+        """Whether a value counts events: an input that does, or a sum of such inputs. Raises WeftError for any other
+        value computed from a count, except a comparison."""
 
     def annotate(self, value: V, name: str, local: bool) -> None:
         """Notes the name of a value in the patch: that of a strand, or of a `local` of a spindle."""
@@ -493,8 +495,8 @@ class Domain(Protocol[V]):
 
 # --- the domain of shapes ---
 
-# What a value depends on, one bit each; `UNKNOWN` marks an argument that was never given. They are plain numbers,
-# because combining flags takes many times as long, and every expression does it.
+# What a value depends on, one bit each. `UNKNOWN` marks an argument that was never given. They are plain numbers,
+# because every expression combines them, and that takes many times as long with flags.
 NOTHING = 0
 X = 1
 Y = 2
@@ -508,8 +510,7 @@ PLANE = X | Y
 
 class Shape(NamedTuple):
     """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere. A value that
-    depends on uniforms has the number that it is nominally. `open` are the open numbers of the text from which that
-    follows."""
+    depends on uniforms has its nominal number. `open` are the open numbers of the text that decide this."""
 
     over: int
     number: float | None = None
@@ -521,7 +522,8 @@ OWN: Coordinates[Shape] = Coordinates(Shape(X), Shape(Y), Shape(TIME), Shape(CHA
 
 @dataclass(slots=True)
 class ShapeLoop:
-    """Starts from what the carried values depend on at first, and continues until a step adds nothing."""
+    """Starts from what the carried values depend on before the loop. The body is evaluated until a step adds
+    nothing."""
 
     index: Shape
     carried: list[Shape]
@@ -539,7 +541,7 @@ class ShapeLoop:
 
 @dataclass(slots=True)
 class ShapeDomain:
-    """`planar` holds the state slots that are known, from earlier rounds, to keep values over x or y."""
+    """`planar` holds the state slots that earlier rounds have found to keep values over x or y."""
 
     planar: set[SlotKey] = field(default_factory=set)
     numbers: Numbers = field(default_factory=Numbers)
@@ -599,7 +601,7 @@ class ShapeDomain:
         return True  # `planar` will show it
 
     def image(self, image: SlotRequest, at: Coordinates[Shape]) -> None:
-        """Contexts without a picture evaluate the expression, so it has to be known what that depends on."""
+        """Contexts without a picture evaluate the expression itself, so what that depends on has to be known."""
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
         over = UNIFORM if axis is None else axis.over | UNIFORM

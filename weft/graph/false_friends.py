@@ -1,8 +1,8 @@
-"""Calls that a text from another language means otherwise: a name is the same here, and does something else.
+"""Calls that mean something else in another language, where the same name does something else.
 
-Such a call compiles, so only what it is given tells that something else was meant: `normalize(<1, 2, 3>)` of a vector,
+Such a call compiles, and only its arguments show that something else was meant: `normalize(<1, 2, 3>)` of a vector,
 `noise(3, 0.1)` of a scale and a speed. Nothing is elaborated for that. What an expression is, is found from the text
-alone: the names of its members, where several are written or bound, and nothing for all that is not known at sight.
+alone: the names of its members, where several are written or bound, and nothing if that is not plain from the text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE: Final[Members] = ()
 _OF_PLACES: Final = {("x", "y"), ("x", "y", "z")}
 _OF_COLOURS: Final = {("r", "g", "b"), ("r", "g", "b", "a")}
 
-# What a place is made of, where its members have no names.
+# The members of a place, if they have no names.
 _ACROSS, _DOWN = frozenset({"x", "px", "u"}), frozenset({"y", "py", "v"})
 
 # Words that keep a direction a direction, or make one.
@@ -50,7 +50,7 @@ def false_friends(program: Program) -> Iterator[Diagnostic]:
 
 
 class _Names:
-    """What names stand for in a program, and within one statement of it."""
+    """What names mean in a program, and within one statement of it."""
 
     def __init__(self, program: Program) -> None:
         self._spindles: dict[str, SpindleDefinition] = {}
@@ -70,7 +70,7 @@ class _Names:
         self._found: dict[Expression, Members] = {}
 
     def enter(self, statement: Statement) -> None:
-        """Goes on with a statement, whose own names are those of a spindle."""
+        """Begins with a statement. If it is a spindle, its own names hide others."""
         self._locals, self._found = {}, {}
         if isinstance(statement, SpindleDefinition):
             inner: dict[str, Members | Expression] = {}
@@ -95,7 +95,7 @@ class _Names:
             return None
         args = [argument.value for argument in call.args]
         if len(args) > len(BUILTINS[call.name].params if spindle is None else spindle.parameters):
-            return None  # an error tells
+            return None  # an error is reported
         for friend in FALSE_FRIENDS.get(call.name, ()):
             if (friend.library is None) == (spindle is None) and self._is_meant(friend, args):
                 return _warned(call, friend.here, friend.hint)
@@ -194,7 +194,7 @@ class _Names:
         return self._widest(*single)
 
     def _widest(self, *nodes: Expression) -> Members:
-        """The members of those of several expressions that go member by member with the others."""
+        """The members of the one of several expressions that the others are spread over."""
         return max(map(self.members, nodes), key=lambda names: (len(names), any(names)), default=_ONE)
 
 

@@ -27,7 +27,7 @@ from weft.syntax.includes import libraries_with, place_for_use, spindles_of
 
 MAX_COPIES = 64
 
-# The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
+# The most comparisons of unknown names with known ones in one patch. They take some 0.1 s.
 _MOST_COMPARED = 100_000
 
 
@@ -85,7 +85,8 @@ class NameLookup:
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, hint)
 
     def check_callee(self, call: Call, scope: Scope) -> None:
-        """Raises WeftError for a remap by position of an unknown name, or of what `|>` was to call."""
+        """Raises WeftError for a remap by position of an unknown name, and for a stage of `|>` that cannot be
+        called."""
         callee = call.callee
         self._check_known(callee, scope)
         if call.is_piped:
@@ -116,13 +117,13 @@ class NameLookup:
         raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span, hint, fix=fix)
 
     def _means_more_with(self, library: str, source: Source) -> bool:
-        """Whether calls in a text that mean something would mean something else with a library."""
+        """Whether calls in a text that have a meaning would have another one with a library."""
         known = {*self.patch.instances, *_CALLABLES}.intersection(spindles_of(library))
         return any(re.search(rf"\b{name}\s*\(", source.text) for name in known)
 
     def unknown_names(self, node: Walkable, scope: Scope) -> Iterator[Diagnostic]:
-        """The errors about unknown names in an expression or statement, whether or not it can be evaluated. Names in
-        loops and comprehensions are left out, where variables hide others."""
+        """The errors about unknown names in an expression or statement, even if it cannot be evaluated. Names in loops
+        and comprehensions are left out, since variables hide others there."""
         waiting = [node]
         while waiting:
             node = waiting.pop()
@@ -136,7 +137,7 @@ class NameLookup:
                 yield from (found for found in failure.diagnostics if found.code != "read-before-assignment")
 
     def _read_by_itself(self, node: Walkable, scope: Scope) -> Sequence[Walkable]:
-        """The parts of a node whose names are strands, wherever the node stands."""
+        """The parts of a node whose names are strands, wherever the node is."""
         match node:
             case Comprehension() | For():
                 return ()
@@ -147,8 +148,8 @@ class NameLookup:
         return children(node)
 
     def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
-        """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
-        until the patch has used up its comparisons: of many mistakes, the first get a hint."""
+        """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, until the
+        patch has used up its comparisons: of many mistakes, only the first get a hint."""
         place = (name, scope.chain[-1] if scope.chain else None)
         if place not in self._suggested and self._compared < _MOST_COMPARED:
             names = [each for each in known if not each.startswith("_")]
@@ -157,8 +158,8 @@ class NameLookup:
         return self._suggested.get(place)
 
     def sent(self, call: Call, spec: SourceSpec, output: str, scope: Scope) -> SentName:
-        """An output of a source that others send. Its arguments are constants, such as the index of a comprehension;
-        those of a spindle that is never called are taken for the usual ones."""
+        """An output of a source that others send. Its arguments are constants, such as the index of a comprehension. In
+        a spindle that is never called they are unknown, and count as the usual ones."""
 
         def number(node: Expression, param: SourceParam) -> float | None:
             known = literal_number(node)
@@ -183,7 +184,7 @@ class NameLookup:
     def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
         """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None if none of these. Inside a
         spindle that has the name of a builtin, that name means the builtin. So it does everywhere in the library, which
-        was written without knowing the patch."""
+        does not know the patch."""
         spindle = self.patch.spindles.get(name)
         inside = bool(scope.chain) and scope.chain[-1] is spindle
         if spindle is not None and not inside and (spindle.span.source.library or not in_library(scope)):
@@ -212,7 +213,7 @@ class NameLookup:
         return self.called(call, scope) is None
 
 
-# What every name that a call may have reaches, besides spindles.
+# What a call of each name reaches, apart from spindles.
 _CALLABLES: Mapping[str, str] = {
     **dict.fromkeys(WORDS, "word"), **dict.fromkeys(SOURCES, "source"), **dict.fromkeys(STATE, "state"),
     **dict.fromkeys(BUILTINS, "builtin"),
@@ -232,7 +233,7 @@ def check_bound(outputs: Sequence[Ident], available: int, hint: str | None = Non
 
 
 def too_many_outputs(available: int, name: str, span: Span, hint: str | None = None) -> WeftError:
-    """The error for the first output for which no value is left."""
+    """The error for the first output that gets no value."""
     many = f"{available} output{'s' * (available != 1)}"
     return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span, hint)
 
@@ -283,7 +284,7 @@ CLOCKS: Mapping[str, str] = {
     "now": "me@daytime is the time of day, in seconds", "timeofday": "me@daytime is the time of day, in seconds",
 }  # fmt: skip
 
-# A hint does not list more names than this.
+# The most names that a hint lists.
 _MOST_LISTED = 24
 
 
@@ -291,14 +292,14 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     """The error for an access to an output that does not exist."""
     listed = (*BASES, *FIELDS) if owner == "me" else known
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
-    if tuple(listed) == ("val",):  # nobody has given it this name
+    if tuple(listed) == ("val",):  # a name that the text does not contain
         shown = f"it is one strand: leave `@{node.output}` out"
     what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
     hint = CLOCKS.get(node.output) if owner == "me" else None
     return error("unknown-output", what, node.output_span, hint or did_you_mean(node.output, known) or shown)
 
 
-# What may be meant as the sound of a film.
+# Names by which the sound of a film may be meant.
 _SOUNDS = ("l", "left", "right")
 
 

@@ -1,4 +1,4 @@
-"""Loops: what is carried from step to step, and which loops are written out."""
+"""Loops: what is carried from step to step, and which loops are unrolled."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from weft.syntax.ast import Assignment, CallBinding, For, Name
 
 V = TypeVar("V")
 
-# What a step takes of the budget, besides what it evaluates.
+# The steps of the budget for a step of a loop, in addition to its evaluation.
 _STEPS_OF_A_STEP = 12
 
-# More steps than this are an error if the number is known; a varying loop stops there.
+# A loop with more steps than this is an error if their number is known. If it varies, the loop stops there.
 MAX_STEPS = 4096
 
-# Up to these limits a loop is unrolled: the code then folds and hoists, and is no larger than if it had been written
-# out by hand. The size is that of all unrolled operations, for nested loops and long bodies.
+# Up to these limits a loop is unrolled. Its code can then be folded and hoisted, and is no larger than code without a
+# loop. The size counts all unrolled operations, so that nested loops and long bodies are limited too.
 UNROLLED_STEPS = 16
 UNROLLED_SIZE = 4096
 

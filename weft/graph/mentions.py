@@ -16,12 +16,12 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _CALLED = re.compile(r"[^\W\d]\w*(?=(?:\s|//.*)*[(<])")
 
 Means = tuple[object, ...]
-"""What a name means: its statements. A parameter means the same whatever its range is, so its outputs stand for it."""
+"""What a name means: its statements. The range of a parameter does not count, so its outputs represent it here."""
 
 
 class _Words(NamedTuple):
-    """What a statement mentions: the words that may be called, and those that may be strands of the patch. `counts`
-    says whether a number from elsewhere may decide how many strands there are."""
+    """The words in a statement: those that may be called, and those that may be strands of the patch. `counts` says
+    whether a number from outside of the statement may decide how many strands there are."""
 
     called: frozenset[str]
     mentioned: frozenset[str]
@@ -42,8 +42,7 @@ class Mentions(Mapping[str, Collection[str]]):
         self._counting: set[str] = set()
 
     def update(self, program: Program, before: Mapping[str, Means]) -> Mapping[str, Means]:
-        """What the names of a program mean. It is the next one after that in which they meant what they did
-        `before`."""
+        """What the names of a program mean. `before` is what they meant in the last build."""
         last, self._means, self._before = self._means, self._bound(program), before
         for name, means in self._means.items():
             if (earlier := last.get(name, ())) != means:
@@ -59,8 +58,9 @@ class Mentions(Mapping[str, Collection[str]]):
         return any(isinstance(means[0], SpindleDefinition) for means in both if means)
 
     def reshaped(self, changed: Collection[str], affected: Collection[str]) -> set[str]:
-        """Those of the `affected` names that may stand for other strands because the statements of the `changed` ones
-        differ, even if all else that they mention still stands for the same ones."""
+        """The names that may refer to other strands only because the statements of the `changed` names differ, even if
+        everything else that they mention refers to the same strands. These are the changed names, and some of the
+        `affected` ones."""
         found, calling = set(changed), {name for name in changed if self.is_spindle(name)}
         if self._counting:
             counting = self._counting & {*affected, *changed}
@@ -148,15 +148,15 @@ def words_of(statement: Statement) -> frozenset[str]:
 
 
 def _words(statement: Binding | CallBinding | SpindleDefinition) -> _Words:
-    """The words in the text of a statement. Those that may be strands of the patch are, in a spindle, none of its own
-    names; in one of a library, none at all."""
+    """The words in the text of a statement. Those that may be strands of the patch leave out a spindle's own names; a
+    spindle of a library has none of them."""
     text = statement.span.text
     called, words = frozenset(_CALLED.findall(text)), frozenset(_WORD.findall(text))
     mentioned = words
     if isinstance(statement, SpindleDefinition):
         mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
         for parameter in () if statement.span.source.library else statement.parameters:
-            if parameter.default is not None:  # it means what it would mean outside
+            if parameter.default is not None:  # it has its meaning from outside
                 mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
     return _Words(called, mentioned, "for" in words and _counts(statement))
 
@@ -171,7 +171,7 @@ def _counts(statement: Statement) -> bool:
 
 
 def _locals(spindle: SpindleDefinition) -> set[str]:
-    """The names that mean something of its own everywhere in the body of a spindle."""
+    """The names that a spindle defines itself, everywhere in its body."""
     found = {parameter.name for parameter in spindle.parameters} | {output.name for output in spindle.outputs}
     for node in walk_statement(spindle):
         if isinstance(node, (Assignment, CallBinding)):

@@ -1,8 +1,8 @@
-"""Numbers of a text that are tuned while a patch plays: an edit that changes no more than these changes no shapes.
+"""Numbers of a text that can be tuned while a patch plays. An edit that changes only such numbers changes no shapes.
 
-Elaboration does not look at the values of such numbers. It leaves each one open, and its value is filled in afterwards
-(`ir/lower.py`). If the value decides something after all, such as how much a delay remembers, the number counts as
-decisive from then on, and a statement with another value as another statement.
+Elaboration does not look at the values of these numbers. It leaves each one open, and its value is filled in afterwards
+(`ir/lower.py`). A value may decide something after all, such as how much a delay remembers. The number is decisive from
+then on, and a statement with another value of it is another statement.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from weft.syntax.ast import (
     children
 )
 
-# The calls whose arguments decide what there is to evaluate.
+# The calls whose arguments decide what is evaluated.
 _DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold", "rises"}
 
 
-# Those of them that keep the value of their first argument, which decides nothing.
+# Those of them that keep the value of their first argument. This argument decides nothing.
 _KEEPING = frozenset({"image", "delay"})
 
 
 class StaleError(InternalError):
-    """A number decides something that has been tuned before: what is kept was made for another value."""
+    """A number that has been tuned turned out to be decisive: what is kept was made for another value."""
 
 
 @dataclass
 class Numbers:
-    """The open numbers of a text. `values` are those of numbers that have been tuned since their statements were
+    """The open numbers of a text. `values` has the new value of each number that was tuned since its statement was
     read."""
 
     open: set[Number] = field(default_factory=set)
@@ -55,7 +55,8 @@ class Numbers:
             self.open.update(_open(statement))
 
     def tuned(self, before: Statement, after: Statement) -> Mapping[Number, float] | None:
-        """The new values of numbers of a statement, if another one differs from it in these only; else None."""
+        """The new values of the open numbers of a statement, if another statement differs from it in these only; else
+        None."""
         pairs = _paired(before, after)
         if pairs is None:
             return None
@@ -68,7 +69,8 @@ _EVALUATED = (Binding, CallBinding, SpindleDefinition, OutputStatement)
 
 
 def _open(statement: Binding | CallBinding | SpindleDefinition | OutputStatement) -> Iterator[Number]:
-    """The numbers that may be tuned: no bounds of loops, and no arguments of what is made for its arguments."""
+    """The numbers of a statement that may be tuned. Bounds of loops are none, nor are arguments that decide what a call
+    evaluates."""
     waiting: list[Walkable] = []
     match statement:
         case Binding(value=value) | CallBinding(value=value):

@@ -22,8 +22,8 @@ from weft.names import StrandRef
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What ties a strand to one context: the `slots` that it needs (`planar` if over x or y), or the `owner` of a
-    source that it reads, or of an analysis that hears it."""
+    """What ties a strand to one context: the `slots` that it needs (`planar` if over x or y); or the `owner` of a
+    source that it reads, or of an analysis of it."""
 
     slots: frozenset[SlotKey] = frozenset()
     planar: bool = False
@@ -49,7 +49,7 @@ def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTa
             if edge.source in wanted:
                 wanted[edge.source].add(sink.context)
     tied: dict[StrandRef, str] = {}
-    # Consumers come first: a component is listed after what it reads.
+    # `components` lists what is read before its readers, so this order has the consumers first.
     shared = _sharing(facts)
     for component in reversed(components(strands, {ref: [*reads[ref], *shared[ref]] for ref in strands})):
         _settle(component, reads, wanted, tied, facts, contexts)
@@ -70,7 +70,7 @@ def _settle(
 ) -> None:  # fmt: skip
     """Decides the contexts of strands that read one another or share state. All their other consumers are decided."""
     consumers = set().union(*(wanted[ref] for ref in component))
-    # What reads a source of one context may share state with what others read.
+    # A strand that reads a source of one context may share state with a strand that other contexts read.
     consumers |= {owner for ref in component if wanted[ref] and (owner := facts[ref].owner) is not None}
     inside = set(component)
     waiting = [ref for ref in component if wanted[ref]]
@@ -88,7 +88,8 @@ def _settle(
 
 
 def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandRef]]:
-    """The strands that share state with each strand, such as outputs of one call: one context evaluates them all."""
+    """The strands that share state with each strand, such as the outputs of one call. All of them are evaluated by one
+    context."""
     users: dict[SlotKey, list[StrandRef]] = {}
     for ref, fact in facts.items():
         for slot in fact.slots:
@@ -180,8 +181,8 @@ def _units(graph: RenderGraph) -> _Units:
 
 
 def _with_weak_order(units: _Units) -> _Units:
-    """Adds the weak edges to the order too, unless that closes a cycle: what decides the next tick is then computed
-    before its reader."""
+    """Adds the weak edges to the order, except those that would close a cycle. A strand that decides the next tick is
+    then computed before its reader."""
     component = {}
     for number, members in enumerate(components(units.context, units.reads)):
         component.update(dict.fromkeys(members, number))
@@ -193,8 +194,8 @@ def _with_weak_order(units: _Units) -> _Units:
 
 
 def _with_cycles_joined(units: _Units) -> list[list[Unit]]:
-    """The units, with those of one context joined that depend on each other in a cycle through state; each after the
-    units that it needs."""
+    """The units, in an order in which each comes after the units that it needs. Units of one context that depend on
+    each other in a cycle through state are joined to one."""
     same = {unit: [r for r in reads if units.context[r] == units.context[unit]] for unit, reads in units.reads.items()}
     cycles = components(units.context, same)
     of_unit = {unit: i for i, cycle in enumerate(cycles) for unit in cycle}
@@ -223,8 +224,8 @@ def _grouped(units: _Units) -> list[list[Unit]]:
 
 
 def _connected(units: _Units, groups: list[list[Unit]], pictures: Sequence[str]) -> list[list[Unit]]:
-    """Splits each group into the parts that share strands or read one another. A kernel draws one picture, so each of
-    the `pictures` is in a part of its own: with what no earlier one has taken, while it reads the rest across."""
+    """Splits each group into parts that share strands or read one another. A kernel draws one picture, so each of the
+    `pictures` has a part of its own. It evaluates what no earlier part does, and reads the rest across."""
     parts: list[list[Unit]] = []
     for group in groups:
         drawn: dict[Unit, list[Unit]] = {unit: [unit] for unit in pictures if unit in group}

@@ -13,7 +13,7 @@ V = TypeVar("V")
 # cannot follow through the list.
 Task: TypeAlias = Generator[Any, Any, V]
 
-# What a function returns that often knows its result without waiting: the result, or a task for it.
+# The type of a function that often knows its result at once: it returns that, or a task for it.
 Eventual: TypeAlias = V | Task[V]
 
 

@@ -1,4 +1,4 @@
-"""Resolution: what names mean in the bodies of spindle calls, which bind their locals, outputs and groups. Nothing is
+"""Resolution: what names mean in the body of a spindle call. The call binds its locals, outputs and groups. Nothing is
 evaluated here."""
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from weft.syntax.ast import (
 # The deepest nesting of spindle calls.
 MAX_CALL_DEPTH = 256
 
-# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
+# The Python calls for each of these levels, if the body of each spindle binds the outputs of a call to the next.
 _FRAMES_PER_CALL = 12
 
-# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
+# The most expressions that are looked at to classify an argument, which may be made of other arguments, and so on.
 _MOST_LOOKED_AT = 32
 
-# Kinds of arguments; neither can occur in a text.
+# Kinds of arguments. No text can contain these words.
 _OPEN, _UNKNOWN, _DEFAULT = "\0open", "\0unknown", "\0default"
 
-# What a body and each statement in it take of the budget, besides their evaluation.
+# The steps of the budget for a body and for each statement in it, in addition to their evaluation.
 _STEPS_OF_A_BODY = 20
 _STEPS_OF_A_LOCAL = 6
 
 
 class _Inspection(NamedTuple):
-    """What is found by looking at an argument and at all that it is made of: how many expressions were `looked_at`;
-    whether that ended at a strand about which nothing is known, or was whole; and whether it means the same everywhere.
-    """
+    """What is found by looking at an argument and at everything that it is made of: how many expressions were
+    `looked_at`; whether it contains a strand about which nothing is known; whether all of it was looked at; and whether
+    it means the same everywhere."""
 
     looked_at: int
     is_open: bool = False
@@ -101,8 +101,8 @@ class Resolver(GroupLookup):
         return body
 
     def _scope_of_argument(self, value: Expression | None, scope: Scope, takes_bundle: bool) -> Scope:
-        """Where an argument is evaluated, in a call for one of several names or members. What is the same for all calls
-        for the members of a bundle is evaluated once."""
+        """The scope of an argument, in a call for one of several names or members. A part that is the same for all
+        members of a bundle is evaluated once."""
         if takes_bundle:
             return scope.whole or scope.broadcast_over(None)
         is_same = scope.whole is not None and value is not None and self.several(value, scope.whole) is None
@@ -111,8 +111,8 @@ class Resolver(GroupLookup):
     def _sharing_key(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
     ) -> Hashable | None:
-        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
-        spindle is checked without being called. None for other calls."""
+        """A key that is equal for calls that can share one body. There are such calls only when a spindle is checked
+        without being called, so that its arguments are unknown. None for all other calls."""
         kinds = tuple(_DEFAULT if value is None else self._kind_of(value, scope) for value in values)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
@@ -121,8 +121,8 @@ class Resolver(GroupLookup):
         return spindle, kinds, scope.level, scope.varying, scope.copies
 
     def _kind_of(self, value: Expression, scope: Scope) -> str | None:
-        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
-        same everywhere; None for anything else, or if it takes too long to find out."""
+        """The kind of an argument: `_OPEN`; `_UNKNOWN` for a number made of open ones; its text if that means the same
+        everywhere; None for anything else, or if finding out takes too long."""
         group = self.group(value, scope)
         if group is OPEN:
             return _OPEN
@@ -134,8 +134,8 @@ class Resolver(GroupLookup):
         return f"{value.span.text}\0{in_library(scope)}" if look.is_closed else None
 
     def _behind_names(self, value: Expression, scope: Scope) -> tuple[Expression, Scope]:
-        """The expression that a name stands for, if that is an argument or a local. The argument of a call may be that
-        of the call around it, and so on; each is followed once."""
+        """The expression that a name refers to, through arguments and locals. The argument of a call may be that of the
+        call around it, and so on; each is followed once."""
         asked = value, scope
         while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
             value, scope = self._named.get((local.value, local.scope), (local.value, local.scope))
@@ -144,8 +144,8 @@ class Resolver(GroupLookup):
         return value, scope
 
     def _look(self, value: Expression, scope: Scope) -> _Inspection:
-        """What an expression is made of. What is known of those behind its names is not looked at again: arguments are
-        made of the arguments of the calls around them."""
+        """What an expression is made of. Results for the expressions that its names refer to are used again, because
+        arguments are made of the arguments of the calls around them."""
         waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
         is_closed, count = True, 0
         while waiting and count < _MOST_LOOKED_AT:
@@ -189,8 +189,8 @@ class Resolver(GroupLookup):
         self, spindle: SpindleDefinition, arguments: Iterable[Local | None], scope: Scope, path: str, span: Span,
         seen: Callable[[BodyStatement, Scope], None] | None = None,
     ) -> Scope:  # fmt: skip
-        """Runs through a spindle's body with the given arguments, None where a default holds, without evaluating
-        anything. `seen` is called with every statement and the scope after it."""
+        """Goes through a spindle's body with the given arguments, None for those that have their default. Nothing is
+        evaluated. `seen` is called with each statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
             raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
                         "let one spindle call several others instead of each the next")  # fmt: skip
@@ -240,7 +240,7 @@ class Resolver(GroupLookup):
         return Closure(parameter.default, place)
 
     def _parameter(self, parameter: SpindleParameter, argument: Local) -> Local:
-        """What a parameter stands for in a call with this argument."""
+        """What a parameter means in a call with this argument."""
         if parameter.members is None:
             return argument
         names = tuple(member.name for member in parameter.members)
@@ -290,8 +290,8 @@ class Resolver(GroupLookup):
                 return after
 
     def _all_outputs(self, outputs: Sequence[Ident], value: Expression, scope: Scope) -> Sequence[Local]:
-        """What `out = value` gives each output: the member of its name if there is one for all, else the one at its
-        place; one strand serves all."""
+        """What `out = value` assigns to each output. Members are assigned by name if all outputs have a member of their
+        name, otherwise by place. One strand is assigned to all."""
         names = [output.name for output in outputs]
         group = self.group(value, scope)
         if group is OPEN:
@@ -307,8 +307,8 @@ class Resolver(GroupLookup):
         return [StrandGroup(("",), (member,)) for member in members]
 
     def loop_shapes(self, loop: For, scope: Scope) -> dict[str, StrandGroup | None]:
-        """The shape of each name that a loop carries; None for one strand. A bundle has as many members in all steps,
-        so the widest shape that a step gives holds from the first one on."""
+        """The shape of each name that a loop carries; None for one strand. A bundle has the same number of members in
+        all steps, so the widest shape that any step gives is also that of the first one."""
         key = loop, scope
         if key not in self._loop_shapes:
             shapes: dict[str, StrandGroup | None] = {}

@@ -24,7 +24,7 @@ class PoisonedError(InternalError):
 
 class Bindings:
     """The locals of a body, or of one step of a loop inside the scope `outer`, in the order in which statements bind
-    them. A scope sees the first of them, so a statement copies none."""
+    them. A scope sees only the first of them, so no statement has to copy them."""
 
     __slots__ = ("_places", "_values", "outer")
 
@@ -32,15 +32,15 @@ class Bindings:
         self.outer = outer
         self._values: list[Local] = list((first or {}).values())
         self._places: dict[str, list[int]] = {name: [place] for place, name in enumerate(first or ())}
-        """Where each name is bound, in ascending order."""
+        """For each name the places in `items` where it is bound, in ascending order."""
 
     def add(self, name: str, value: Local) -> None:
         self._places.setdefault(name, []).append(len(self._values))
         self._values.append(value)
 
     def get(self, name: str, seen: int, ahead: bool) -> Local | None:
-        """The latest of the first `seen` locals of a name, then that of the outer scope. With `ahead`, a name that the
-        body assigns only later has the value that it has at the end."""
+        """The latest of the first `seen` locals of a name, or else that of the outer scope. With `ahead`, a name that
+        the body assigns only later has its value at the end of the body."""
         places = self._places.get(name)
         if places is not None:
             if places[0] < seen:
@@ -53,7 +53,7 @@ class Bindings:
 
     @property
     def has_fixed(self) -> bool:
-        """Whether any of them is a number of a step of a loop."""
+        """Whether any of them is `Fixed`, a number of one step of a loop."""
         return any(isinstance(value, Fixed) for value in self._values)
 
     def names(self, seen: int) -> Iterator[str]:
@@ -80,11 +80,11 @@ class SpindleBody:
 class Scope:
     """The surroundings of an expression.
 
-    `path` names the place for state: `trail@v`, `scene/blur#0`. The locals are the first `seen` of `bindings`; if it
-    looks `ahead`, those that the body binds further down as well, as only state may. `level` is that of the innermost
-    loop around it, -1 outside of loops. `chain` lists the spindles being called, the innermost last, and `body` belongs
-    to that one. `broadcast` is the place among several for which the expression is evaluated. `copies` is the number of
-    times that unrolled loops repeat it.
+    `path` names the place for state: `trail@v`, `scene/blur#0`. The locals are the first `seen` of `bindings`. If it
+    looks `ahead`, which only state may do, those that the body binds further down are locals too. `level` is that of
+    the innermost loop around it, -1 outside of loops. `chain` lists the spindles being called, the innermost last, and
+    `body` belongs to that one. `broadcast` is the member, of several, for which the expression is evaluated. `copies`
+    is the number of times that unrolled loops repeat it.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Scope:
     copies: int = 1
     ahead: bool = False
     whole: Scope | None = None
-    """The scope of an expression over bundles, where this one is that of one of its members."""
+    """If this is the scope of one member of an expression over bundles, the scope of the whole expression."""
 
     def get(self, name: str) -> Local | None:
         """The local of a name."""
@@ -115,7 +115,7 @@ class Scope:
         return False
 
     def names(self) -> Iterator[str]:
-        """The names of the locals; one that a step of a loop binds again comes twice."""
+        """The names of the locals. A name that a step of a loop binds again is there twice."""
         return self.bindings.names(self.seen)
 
     def is_assigned_later(self, name: str) -> bool:
@@ -124,8 +124,8 @@ class Scope:
         return is_assigned and self.bindings.get(name, self.seen, False) is None
 
     def bind(self, name: str, value: Local) -> Scope:
-        """The scope after a statement, with one more local, which shadows an earlier one of that name. A scope is bound
-        in only once."""
+        """The scope after a statement, with one more local, which shadows an earlier one of that name. `bind` is called
+        at most once on a scope."""
         self.bindings.add(name, value)
         return Scope(
             self.path, self.bindings, self.seen + 1, self.level, self.varying, self.chain, self.broadcast, self.body,
@@ -133,7 +133,7 @@ class Scope:
         )  # fmt: skip
 
     def inner(self, locals: Mapping[str, Local]) -> Scope:
-        """A scope inside this one, with these locals, which ends before this one goes on."""
+        """A scope inside this one, with these locals. It ends before this one continues."""
         return replace(self, bindings=Bindings(self, locals), seen=len(locals), whole=None)
 
     def broadcast_over(self, broadcast: Broadcast | None) -> Scope:
@@ -145,8 +145,8 @@ class Scope:
         )  # fmt: skip
 
     def for_memory(self) -> Scope:
-        """The scope of an expression that state evaluates at the end of a tick: names that the body assigns further
-        down have their values at its end. Raises PoisonedError if the body never got there."""
+        """The scope of an expression that state evaluates at the end of a tick. Names that the body assigns further
+        down have their values at its end. Raises PoisonedError if the body was not read to its end."""
         body = self.body
         if body is None:
             return self
@@ -180,14 +180,14 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopResult:
-    """The strand that a name stands for after an outermost loop that assigns it. `scope` is the one before the loop,
+    """The strand that a name refers to after an outermost loop that assigns it. `scope` is the one before the loop,
     which can run at any coordinates."""
 
     loop: For
     scope: Scope
     name: str
     index: int = 0
-    """The member, if the name stands for a bundle."""
+    """The member, if the name refers to a bundle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +215,7 @@ class StrandGroup:
         return len(self.members)
 
     def place(self, name: str) -> int | None:
-        """Where the member of a name stands. Members without names answer to the letters of `POSITIONS`."""
+        """The place of the member with a name. Members without names have the letters of `POSITIONS`."""
         if any(self.names):
             return self.names.index(name) if name in self.names else None
         places = (letters.index(name) for letters in POSITIONS if len(name) == 1 and name in letters)
@@ -340,8 +340,8 @@ def source_coordinates(axes: Iterable[str], own: Mapping[str, StrandRef]) -> tup
 
 
 def in_scope(member: Member, before: Scope, after: Scope) -> Member | None:
-    """A member of the strands of an expression in one scope as it is in another one that is alike. None if it has to be
-    found there."""
+    """A member of an expression's strands in one scope, moved to another scope that is alike. None if it cannot be
+    moved, and has to be found there."""
     match member:
         case StrandMember():
             return member
@@ -383,7 +383,7 @@ def as_member(local: Local | None) -> Member:
 
 
 def as_local(members: Sequence[Member], shape: StrandGroup | None) -> Local:
-    """A local of these members: a bundle of a shape, or the only one."""
+    """A local with these members: a bundle, or the only member."""
     if shape is OPEN:
         return Opaque(takes_bundle=True)
     if shape is not None:
@@ -419,14 +419,14 @@ def count_hint(group: StrandGroup, names: Sequence[str], span: Span) -> str:
 
 
 def different_counts(first: Expression, one: StrandGroup, second: Expression, other: StrandGroup) -> WeftError:
-    """The error for an expression over bundles that do not have as many members."""
+    """The error for an expression over bundles whose numbers of members differ."""
     return error("count-mismatch", f"this is {strands(other)}, and the other bundle here is {strands(one)}",
                  second.span, f"bundles in one expression need as many members; {_evened(one, other)}",
                  [(first.span, f"{len(one)} here")])  # fmt: skip
 
 
 def _evened(one: StrandGroup, other: StrandGroup) -> str:
-    """How two groups get as many members as each other."""
+    """How two groups can be given the same number of members."""
     shorter, longer = sorted((one, other), key=len)
     first = longer.names[: len(shorter)] if any(longer.names) else tuple(POSITIONS[0])[: len(shorter)]
     if is_swizzle("".join(first)) and all(len(name) == 1 for name in first) and len(first) == len(shorter):

@@ -21,7 +21,7 @@ from weft.syntax.ast import Call, Expression, Number
 
 V = TypeVar("V")
 
-# What reading between two ticks takes of the budget.
+# The steps of the budget for reading between two ticks.
 _STEPS_OF_READING = 30
 
 # Ten minutes of audio at 96 kHz: more is probably a wrong unit.
@@ -95,8 +95,8 @@ def _risen(e: Evaluator[V], slot: SlotRequest, trigger: Expression, scope: Scope
 
 
 def _trigger(e: Evaluator[V], trigger: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
-    """What is kept of a trigger: whether it is on; of a count, 1 more than it is, since 0 means that it was never
-    seen."""
+    """What is kept of a trigger: whether it is on. Of a count, what is kept is one more than the count, since 0 means
+    that none was seen yet."""
     value: V = yield e.value(trigger, scope, at)
     if e.domain.is_count(value, trigger.span):
         return e.domain.op("add", value, e.domain.const(1.0))
@@ -106,7 +106,7 @@ def _trigger(e: Evaluator[V], trigger: Expression, scope: Scope, at: Coordinates
 def _growth(
     e: Evaluator[V], slot: SlotRequest, plane: int, trigger: Expression, scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
-    """How often a trigger has risen since that was kept in a plane of a slot."""
+    """How often a trigger has risen since a plane of a slot kept it."""
     op, const = e.domain.op, e.domain.const
     value: V = yield e.value(trigger, scope, at)
     now: V = yield _trigger(e, trigger, scope, at)
@@ -120,7 +120,7 @@ def _growth(
 def _restarted(
     e: Evaluator[V], slot: SlotRequest, freq: Expression, reset: Expression, scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
-    """A phase that begins again whenever a trigger rises. Keeps the phase and the trigger."""
+    """A phase that begins again whenever a trigger rises. The slot keeps the phase and the trigger."""
 
     def phase(where: Coordinates[V]) -> Task[V]:
         risen: V = yield _growth(e, slot, 1, reset, scope, where)
@@ -151,7 +151,7 @@ def _delayed(
     aged = aged and longest >= 1
     e.remember(slot, [lambda: e.value(signal, scope.for_memory() if aged else scope, e.env.own)])
     if not aged:
-        # Less than one tick ago is the signal itself, so this delay cannot be part of a cycle.
+        # A delay of less than one tick reads the signal itself, so it cannot be part of a cycle.
         now = yield e.value(signal, scope, at)
     return _interpolated(e, slot, 0, age, longest, now, at)
 
@@ -168,7 +168,7 @@ def _image(
         image = replace(image, level=int(number))
     own = partial(e.value, kept, scope, e.env.own)
     if not e.has_image(image.key) and e.domain.may_keep(image):
-        # Evaluated at once, so that a cycle is found, and what it refers to belongs to each owner that asks for it.
+        # Evaluated at once, so that cycles are found and each owner that asks for it has its references.
         yield own()
         e.keep_image(image, own)
     found = e.domain.image(image, at)
@@ -178,7 +178,7 @@ def _image(
 
 
 def _at_least_one(e: Evaluator[V], ticks: Expression, scope: Scope) -> bool:
-    """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    """Whether the text shows that varying ticks are never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
     if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp"):
         return False
     if e.resolver.called(ticks, scope) != "builtin":
@@ -218,8 +218,8 @@ def _constant(
     e: Evaluator[V], node: Expression, scope: Scope, name: str, limits: tuple[int, int], decides: str, code: str,
     is_whole: bool,
 ) -> Task[float]:  # fmt: skip
-    """A constant number within limits, which `decides` something; 1 where it is not known yet. Raises WeftError with
-    the code for one that is not within them."""
+    """A constant number within limits, which `decides` something; 1 if it is not known yet. Raises WeftError with the
+    code if it is outside the limits."""
     value: V = yield e.value(node, scope, e.env.own)
     number = e.domain.nominal(value)
     if e.domain.is_unknown(value):
@@ -236,8 +236,8 @@ def _constant(
 def _interpolated(
     e: Evaluator[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V]
 ) -> V:
-    """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most, or to 1…most
-    without a current value."""
+    """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most if there is a
+    current value, else to 1…most."""
     e.budget.spend(_STEPS_OF_READING)
     op, const, span = e.domain.op, e.domain.const, slot.span
     age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))

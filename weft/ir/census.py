@@ -1,7 +1,8 @@
-"""What an edit changes in an IR: the expressions that come and go, and what has to be rewritten again for them.
+"""What an edit changes in an IR: the expressions that come and go, and those that have to be rewritten because of it.
 
-Passes whose results depend on more than an expression itself, such as how many users it has, would have to look at the
-whole program after each edit. A census has this from the build before, and looks only at what is different.
+The results of some passes depend on more than an expression itself, for instance on how many users it has. These passes
+would have to look at the whole program after each edit. A census knows these facts from the build before, and looks
+only at the differences.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _INDEX = attrgetter("index")
 
 
 class Changes(NamedTuple):
-    """What is different between two sets of expressions; those that `came` are operands first. `reshared` are those
-    of the second set that have several users in one of the sets only."""
+    """The difference between two sets of expressions. Those that `came` are in an order with operands first. `reshared`
+    are those of the second set that have several users in only one of the two sets."""
 
     came: list[Expr]
     gone: list[Expr]
@@ -28,20 +29,20 @@ class Changes(NamedTuple):
 
 @dataclass(eq=False)
 class Census:
-    """The expressions that some roots need, with the users of each. It follows from one set of roots to the next at the
-    cost of their difference."""
+    """The expressions that some roots need, with the users of each. Continuing with other roots costs as much as the
+    difference."""
 
     ops: Container[str] = ()
     wanted: Callable[[Expr], bool] = lambda _: True
     found: set[Expr] = field(default_factory=set)
-    """Those of the operations in `ops` that are `wanted`."""
+    """Those whose operation is one of `wanted`."""
     users: dict[Expr, set[Expr]] = field(default_factory=dict)
     shared: set[Expr] = field(default_factory=set)
     """Those with several users."""
     _roots: frozenset[Expr] = frozenset()
 
     def follow(self, roots: Iterable[Expr]) -> Changes:
-        """Goes on to other roots."""
+        """Continues with other roots."""
         before, self._roots = self._roots, frozenset(roots)
         users, crossed = self.users, set[Expr]()
         came = topological([root for root in self._roots if root not in users], users)
@@ -61,8 +62,8 @@ class Census:
         return Changes(came, gone, reshared)
 
     def _drop(self, todo: list[Expr], crossed: set[Expr]) -> list[Expr]:
-        """Leaves out expressions that nothing needs any more, and all that only they need. Those that are left with one
-        user are added to `crossed`."""
+        """Removes expressions that nothing needs any more, and everything that only they need. Expressions that are
+        left with one user are added to `crossed`."""
         users, gone = self.users, list[Expr]()
         while todo:
             node = todo.pop()
@@ -80,13 +81,13 @@ class Census:
 
 
 AGAIN = object()
-"""The fact about an expression whose result also depends on others than those that it is made of."""
+"""The fact about an expression whose result depends on more than its parts. This result is found again each time."""
 
 
 @dataclass(eq=False)
 class TrackedRewrites(KnownRewrites):
-    """The results of a rewriting that depend on facts about all that an expression is made of. A pass that leaves an IR
-    as it is need not ask for them: what has changed meanwhile adds up."""
+    """The results of a rewriting that depend on facts about everything that an expression is made of. A pass that
+    changes nothing in an IR need not ask for the results. The changes meanwhile add up until it does."""
 
     census: Census = field(kw_only=True)
     _facts: Mapping[Expr, object] = field(default_factory=dict)
@@ -94,17 +95,17 @@ class TrackedRewrites(KnownRewrites):
     _changed: set[Expr] = field(default_factory=set)
 
     def follow(self, lowered: Lowered) -> Changes:
-        """Goes on to another IR."""
+        """Continues with another IR."""
         changes = self.census.follow(lowered.roots)
         self._new.update(changes.came)
         self._new.difference_update(changes.gone)
-        # Facts about the parts of an expression may change while the expression is not there.
+        # Facts about the parts of an expression may change while the expression is absent.
         for gone in changes.gone:
             self.results.pop(gone, None)
         return changes
 
     def add_changed(self, nodes: Iterable[Expr]) -> None:
-        """Notes expressions about which something is different that is not among the facts."""
+        """Notes expressions that changed in something other than these facts."""
         self._changed.update(nodes)
 
     def compare(self, facts: Mapping[Expr, object]) -> None:
@@ -113,7 +114,7 @@ class TrackedRewrites(KnownRewrites):
         self._facts = facts
 
     def missing(self, lowered: Lowered) -> Iterator[Expr]:
-        """Those that are new, and those that depend on a fact that has changed."""
+        """The expressions that have no result: the new ones, and those that depend on a fact that has changed."""
         users, results, new = self.census.users, self.results, self._new
         changed = {node for node in self._changed if node in users}
         queued = new | changed | {node for node, fact in self._facts.items() if fact is AGAIN}

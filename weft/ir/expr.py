@@ -91,12 +91,14 @@ Attribute: TypeAlias = (
 
 @dataclass(slots=True, eq=False)
 class Expr:
-    """One interned expression. Its fields are final, which the type checker enforces: a frozen class takes four times
-    as long to construct, and a compile constructs thousands. `index` grows in the order of creation, so args always
-    have smaller ones. `key` is a hash of the structure, the same in every pool and process; it does not depend on the
-    values of constants, so that the order of operands stays the same while a number is tuned. `free` has bit n set if a
-    variable of the loop of level n occurs in it unbound. `span` is the place in the text for which the expression was
-    first made."""
+    """One interned expression.
+
+    Its fields are final, which the type checker enforces: a frozen class takes four times as long to construct, and a
+    compile constructs thousands. `index` grows in the order of creation, so args always have smaller ones. `key` is a
+    hash of the structure, the same in every pool and process. It does not depend on the values of constants, so the
+    order of operands stays the same while a number is tuned. `free` has bit n set if a variable of the loop of level n
+    occurs in it unbound. `span` is the place in the text for which the expression was first made.
+    """
 
     op: Final[str]
     args: Final[tuple[Expr, ...]]
@@ -112,15 +114,15 @@ class Expr:
 
 
 class MalformedError(InternalError):
-    """A structure breaks its own rules. The mistake is in weft, not in the patch."""
+    """A structure breaks its own rules. This is a mistake in weft, not in the patch."""
 
 
-# What an expression takes of the budget, from lowering to code.
+# The steps of the budget for an expression, from lowering to code.
 STEPS = 12
 
 
 class Pool:
-    """The interned expressions of one compile, or of several. Without `names`, those of the patch are not noted."""
+    """The interned expressions of one compile, or of several. Without `names`, the names of the patch are not noted."""
 
     def __init__(self, budget: Budget | None = None, names: bool = True) -> None:
         self.budget = budget or Budget()
@@ -137,8 +139,8 @@ class Pool:
         return len(self._nodes)
 
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
-        """The expression of this structure. Its span is the first one that it is made with. Raises WeftError when the
-        budget is spent."""
+        """The expression of this structure. If it is new, it gets this span. Raises WeftError when the budget is
+        spent."""
         structure = (op, args, _bits(attr) if op == "const" else attr)
         node = self._nodes.get(structure)
         if node is None:
@@ -169,23 +171,23 @@ class Pool:
         return node if args == node.args else self.with_args(node, in_order(node.op, args))
 
     def reopen(self, budget: Budget) -> None:
-        """Goes on with the next compile."""
+        """Begins the next compile."""
         self.budget, self._steps = budget, STEPS
 
     def lift_limit(self) -> None:
-        """Lets the pool grow without using the budget: passes multiply the number of expressions, which are paid for,
-        only by a small factor."""
+        """Lets the pool grow without using the budget. Passes multiply the number of expressions by a small factor
+        only, and the expressions that they start from have used the budget."""
         self._steps = 0
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)
 
     def tunable(self, value: float, span: Span | None = None) -> Expr:
-        """A constant that is like no other one, and whose value may change."""
+        """A new constant that is equal to no other one, and whose value may change."""
         return self.make("const", (), Tunable(value), span)
 
     def computed(self, name: str, args: tuple[Expr, ...], span: Span | None = None) -> Expr:
-        """A row that gives floats, applied to constants. It is tunable if one of them is."""
+        """The result of a row of floats on constants. It is tunable if one of them is."""
         known = tuple([known_of(arg) for arg in args])
         if not any(isinstance(each, Tunable) for each in known):
             return self.const(OPS[name].fold(*known), span)
@@ -194,8 +196,8 @@ class Pool:
         return self._computed[name, args]
 
     def annotate(self, node: Expr, name: str, local: bool) -> None:
-        """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
-        the last one of a `local`, which is the outermost."""
+        """Notes the name of an expression in the patch. An expression with several names has the first name of a
+        strand, or else the last name of a `local`, which is the outermost."""
         if self.has_names and node not in self._strands:
             self._names[node] = name
             if not local:
@@ -206,7 +208,7 @@ class Pool:
         return self._names.items()
 
     def transfer_names(self, new: Mapping[Expr, Expr]) -> None:
-        """Gives the names of expressions to their replacements, unless these have names already."""
+        """Gives the names of expressions to their replacements, unless these already have names."""
         for node, name in list(self._names.items()):
             made = new.get(node, node)
             if made not in self._names:
@@ -216,7 +218,7 @@ class Pool:
 
 
 def _bits(value: Attribute) -> bytes | Tunable:
-    """By what constants are distinguished."""
+    """What distinguishes constants from each other."""
     if isinstance(value, Tunable):
         return value
     if not isinstance(value, float):
@@ -230,7 +232,7 @@ def known_of(constant: Expr) -> Known:
     return constant.attr
 
 
-# The bits of keys. Those of numbers are larger than all others, so that they stand last among operands.
+# The bits of keys. Those of numbers are larger than all others, so that numbers are the last operands.
 _KEY = (1 << 62) - 1
 _KEY_OF_CONSTANTS = _KEY + 1
 
@@ -252,8 +254,8 @@ def _key_of(word: Attribute | bytes) -> int:
 
 
 def digest(value: Expr) -> int:
-    """A hash of an expression and the constants in it, none of which is tunable, the same in every pool and process; 62
-    bits."""
+    """A hash of an expression and its constants, none of which is tunable. It is the same in every pool and process,
+    and has 62 bits."""
     found: dict[Expr, int] = {}
     for node in topological([value]):
         if isinstance(node.attr, Tunable):
@@ -263,7 +265,7 @@ def digest(value: Expr) -> int:
     return found[value]
 
 
-# The operations that bind the variables of a loop, or are one.
+# Loops, whose operations bind variables, and these variables.
 _BINDING = frozenset({"loop", "loop_index", "loop_value"})
 
 
@@ -283,7 +285,8 @@ def _free_of_loop(args: tuple[Expr, ...], attr: Attribute) -> int:
 
 
 def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr]:
-    """Every expression that the roots need, each once, operands first; the operands of known ones are left out."""
+    """Every expression that the roots need, each once, operands first. What is known is left out, and so are its
+    operands."""
     seen = set(roots)
     todo = list(seen)
     while todo:
@@ -295,8 +298,8 @@ def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr
 
 
 def depth_first(roots: Iterable[Expr]) -> list[Expr]:
-    """Every expression that the roots need, each once, operands first. Unlike that of `topological`, the order follows
-    from the structure alone."""
+    """Every expression that the roots need, each once, operands first. Unlike with `topological`, the order depends on
+    the structure alone."""
     found: list[Expr] = []
     seen: set[Expr] = set()
     todo: list[Expr | None] = [*list(roots)[::-1]]
@@ -316,7 +319,8 @@ def depth_first(roots: Iterable[Expr]) -> list[Expr]:
 
 
 def depending_on_loop(level: int, roots: Iterable[Expr]) -> list[Expr]:
-    """The expressions below some others that mention variables of the loop of a level around them, operands first."""
+    """The expressions that `roots` need and that mention variables of the loop of a level around them, operands
+    first."""
     found: set[Expr] = set()
     todo = list(roots)
     while todo:
@@ -328,7 +332,7 @@ def depending_on_loop(level: int, roots: Iterable[Expr]) -> list[Expr]:
 
 
 def found_below(value: Expr, known: dict[Expr, V], find: Callable[[Expr], V]) -> V:
-    """What `find` gives for an expression, given that it is known for the operands; each is found once."""
+    """The result of `find` for an expression, which needs the results for its operands. Each is found once."""
     if value not in known:
         for node in topological([value], known):
             known[node] = find(node)
@@ -440,22 +444,21 @@ class Replacements(dict[Expr, Expr]):
 
 @dataclass(eq=False)
 class KnownRewrites:
-    """The results of one rewriting for the next one of the same kind. The result of an expression follows from the
-    expression."""
+    """The results of one rewriting, for the next one of the same kind. The result depends on the expression alone."""
 
     results: Replacements = field(default_factory=Replacements)
     _found: set[Expr] = field(default_factory=set)
 
     def missing(self, lowered: Lowered) -> Iterator[Expr]:
-        """The expressions of the IR whose results have to be found, operands first. They have none yet; the caller adds
-        each before it asks for the next one."""
+        """The expressions of the IR that have no result yet, operands first. The caller adds each result before it asks
+        for the next expression."""
         found = self._found
         nodes = topological([root for root in lowered.roots if root not in found], found)
         yield from nodes
         found.update(nodes)
 
     def forget(self, nodes: Iterable[Expr]) -> None:
-        """Forgets the results of expressions, and with each of all that it is an operand of."""
+        """Forgets the results of expressions, and of everything that is made of them."""
         for node in nodes:
             self._found.discard(node)
             self.results.pop(node, None)
@@ -497,8 +500,8 @@ def rewrite(
 
 # --- making expressions from the table of operators: expansion and constant folding ---
 
-# Their operands are ordered, so that a · b and b · a are one expression. The order follows from their structure alone,
-# so that a kernel does not depend on what else its pool holds.
+# Their operands are ordered, so that a · b and b · a are one expression. The order depends on the structure of the
+# operands alone, so a kernel does not depend on what else is in its pool.
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
 _NUMBERS = ("const", "u32")
@@ -506,8 +509,8 @@ _NUMBERS = ("const", "u32")
 
 @dataclass(slots=True)
 class Constants:
-    """The values of constant expressions, each computed once, for some values of constants. Those in `known` may be
-    given."""
+    """The values of constant expressions, each computed once, for some values of constants. `known` may hold some of
+    them already."""
 
     known: dict[Expr, float | None] = field(default_factory=dict)
     values: TunedValues = field(default_factory=TunedValues)
@@ -563,7 +566,7 @@ class ExprBuilder:
         return made
 
     def folded(self, name: str, /, *args: Expr) -> Expr:
-        """A primitive row applied to operands, as the pass `fold` would leave it."""
+        """A primitive row applied to operands, folded as the pass `fold` would do it."""
         return self.simplified(name, args) or self.pool.make(name, in_order(name, args), None, self.span)
 
     def constant_of(self, value: Expr, /) -> float | None:
@@ -588,12 +591,12 @@ def _constant_of(values: TunedValues, value: Expr) -> float | None:
 
 
 def expanded_size(name: str, operands: Sequence[float | None]) -> int:
-    """The approximate number of expressions that a row expands to; `operands` are the known numbers among its
-    operands."""
+    """The approximate number of expressions that a row expands to. `operands` are those operands that are known
+    numbers."""
     row = OPS[name]
     if row.expand is None:
         return max(1, len(operands) - len(row.params) + 1)
-    # Expansions take short cuts for operands with defaults, such as small counts.
+    # Expansions are shorter for some values of operands with defaults, such as small counts.
     counts = (
         n if n in _SMALL_COUNTS and k < len(row.params) and row.params[k].default is not None else None
         for k, n in enumerate(operands)
@@ -628,8 +631,8 @@ _NEUTRAL: Mapping[str, tuple[float | None, float | None]] = {
 
 
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
-    """The operand that an operation returns unchanged, whatever its value is, infinities and NaN included. Only the
-    sign of a zero may differ, which the language does not promise. One operand at least is no constant."""
+    """The operand that an operation returns unchanged for every value, infinities and NaN included. Only the sign of a
+    zero may differ, which the language does not promise. At least one operand is not constant."""
     if name in _NEUTRAL:
         first, second = args
         number, other, neutral = (first, second, 0) if first.op == "const" else (second, first, 1)

@@ -1,13 +1,15 @@
-"""Open numbers become constants: of their own, so that they can be tuned, or plain ones.
+"""Open numbers become constants. Most become tunable constants of their own; the others become plain ones.
 
-Equal expressions are one, also if the text says them twice. So numbers with which equal expressions are made, such as
-those in `me@x * me@y * 9` in three statements, are one constant; and a number whose expression is made with a number of
-a library, too, is plain. Which numbers these are follows from a text alone. It is found generously: by the values of
-numbers, and the structure of what uses them.
+Within one pool, equal expressions are one expression, and this must not change while numbers are tuned. So numbers that
+make equal expressions share one constant: the three 9s, if three statements contain `me@x * me@y * 9`. A number that
+makes the same expression as a number of a library becomes a plain constant.
+
+These numbers are found from the text alone, by the values of numbers and the structure of the expressions that use
+them. More numbers may be found than would be necessary.
 
 In a picture, what is computed once a frame, a column or a row costs so little that it may be computed twice. There,
-numbers are one constant only if that makes one expression of two for each pixel. The others can be tuned alone: when
-they first differ, nothing else does.
+numbers share a constant only if two expressions of each pixel become one by it. All others can be tuned separately:
+when two of them first differ, nothing else changes.
 """
 
 from __future__ import annotations
@@ -44,31 +46,31 @@ class LiteralAssignment:
     pool: Pool
     numbers: Numbers
     _forms: dict[Expr, int] = field(default_factory=dict)
-    """Hashes of the structures of expressions, whatever the order of operands is where that does not matter."""
+    """Hashes of the structures of expressions. The order of operands counts only where it matters."""
     _varies: dict[Expr, int] = field(default_factory=dict)
-    """What each expression varies over, in a picture."""
+    """What each expression of a picture varies over."""
     _census: Census = field(default_factory=lambda: Census(("number",)))
     _rewrites: KnownRewrites = field(default_factory=KnownRewrites)
     _bits: dict[Expr, bytes] = field(default_factory=dict)
-    """The values of the numbers that are there."""
+    """The values of the numbers in the IR, as bits."""
     _users: defaultdict[_Use, Counter[Expr | None]] = field(default_factory=lambda: defaultdict(Counter))
-    """The numbers that are used in the same way; None stands for those that are not open."""
+    """The numbers with each use. None represents all constants that are not open."""
     _shared: set[_Use] = field(default_factory=set)
-    """The uses of several numbers."""
+    """The uses that several numbers have."""
     _constants: dict[Expr, Expr] = field(default_factory=dict)
-    """The constants of numbers."""
+    """The constant of each number."""
     _alone: set[Tunable] = field(default_factory=set)
-    """Those of one number each."""
+    """The constants that belong to one number only."""
     _roots: set[Expr] = field(default_factory=set)
     """The numbers that are outputs themselves."""
     _spare: dict[tuple[frozenset[Expr], bytes], Expr] = field(default_factory=dict)
-    """Constants by the numbers and the value that they stand for, or stood for."""
+    """All constants so far, by the numbers that they represented and the value that they had."""
     _values: Mapping[Number, float] = field(default_factory=dict)
     _result: tuple[Lowered, Lowered] | None = None
-    """The last result with open numbers, and the same with constants for `_values`."""
+    """The last IR with open numbers, and the same with constants that have the `_values`."""
 
     def filled(self, lowered: Lowered, spec: ContextSpec) -> Lowered:
-        """An IR with the values of its open numbers, for a context."""
+        """An IR of a context, with constants for its open numbers."""
         if self._result is not None and self._result[0] is lowered and self._values == self.numbers.values:
             return self._result[1]
         if "number" not in self.pool.ops:
@@ -84,7 +86,7 @@ class LiteralAssignment:
         self._bits |= {node: bits(self._value(node)) for node in changes.came if node.op == "number"}
         self._count(changes.came, 1)
         self._revalue()
-        self.pool.lift_limit()  # the open expressions have been paid for
+        self.pool.lift_limit()  # the open expressions have used the budget
         roots = {root for root in lowered.roots if root.op == "number"}
         if changes.came or changes.gone or (roots, self.numbers.values) != (self._roots, self._values):
             before, self._constants = self._constants, self._chosen(roots)
@@ -99,7 +101,8 @@ class LiteralAssignment:
         return found
 
     def retuned(self, lowered: Lowered) -> Mapping[Tunable, float] | None:
-        """The new values of constants, if the IR is the last one but for these; None if it has to be filled again."""
+        """The new values of constants, if the IR differs from the last one in these only; None if constants have to be
+        assigned again."""
         if self._result is None or self._result[0] is not lowered:
             return None
         changed = {number for number, _ in self._values.items() ^ self.numbers.values.items()}
@@ -111,7 +114,7 @@ class LiteralAssignment:
         return retuned(new) if len(new) == len(constants) and all(map(self._is_alone, constants)) else None
 
     def tune(self, values: Mapping[Tunable, float]) -> None:
-        """Gives constants the values of `retuned`."""
+        """Gives constants the values that `retuned` has found."""
         tune(values)
         self._values = self.numbers.values
         for node, made in self._constants.items():
@@ -123,7 +126,7 @@ class LiteralAssignment:
         return self.numbers.value(node.attr)
 
     def _is_alone(self, node: Expr) -> bool:
-        """Whether a number is one constant with no other."""
+        """Whether a number shares its constant with no other."""
         uses = {(self._forms[user], self._bits[node]) for user in self._census.users[node]}
         return not any(node in together for use in uses for together in self._together(use))
 
@@ -139,7 +142,7 @@ class LiteralAssignment:
                     self._add((self._forms[user], bits(arg.attr)), None, change)
 
     def _add(self, use: _Use, number: Expr | None, change: int) -> None:
-        """Notes that a number is used so, or no longer."""
+        """Counts a use of a number: `change` is 1 for a new one, −1 for one that is gone."""
         those = self._users[use]
         those[number] += change
         if not those[number]:
@@ -152,7 +155,7 @@ class LiteralAssignment:
                 del self._users[use]
 
     def _revalue(self) -> None:
-        """Goes on to the new values of numbers."""
+        """Brings the values and uses of numbers up to date."""
         for node, before in list(self._bits.items()):
             now = bits(self._value(node))
             if before != now:
@@ -163,14 +166,14 @@ class LiteralAssignment:
                         self._add((self._forms[user], now), node, 1)
 
     def _form(self, node: Expr) -> int:
-        """The form of an expression, if those of its operands are known."""
+        """The hash of the structure of an expression, from those of its operands."""
         if node.op in ("const", "number"):
             return 0
         forms = [self._forms[arg] for arg in node.args]
         return hash((node.op, node.attr, *(sorted(forms) if node.op in COMMUTATIVE else forms)))
 
     def _variation(self, node: Expr, spec: ContextSpec) -> int:
-        """What an expression of a picture varies over, if that is known of its operands."""
+        """What an expression of a picture varies over, from what its operands vary over."""
         found = 0
         for arg in node.args:
             found |= self._varies[arg]
@@ -184,8 +187,9 @@ class LiteralAssignment:
         return self._varies[node] >= _COLUMNS | _ROWS
 
     def _together(self, use: _Use) -> Iterator[Set[Expr | None]]:
-        """The numbers that are one constant because of a use of all of them: those with which costly expressions of the
-        same structure are made. If the number of a library is among them, these are all."""
+        """Sets of numbers that have to share a constant because they have the same use. A set makes costly expressions
+        of the same structure, perhaps through several operations. If the use is also that of a constant that is not
+        open, all its numbers are one set."""
         numbers = self._users[use].keys()
         if len(numbers) < 2:
             return
@@ -215,7 +219,8 @@ class LiteralAssignment:
     # --- constants ---
 
     def _chosen(self, roots: Iterable[Expr]) -> dict[Expr, Expr]:
-        """The constants of all numbers. One that stood for the same number is taken again, if it has the value."""
+        """The constant of each number. A constant that already represented the number is used again, if it has the
+        value."""
         found: dict[Expr, Expr] = {}
         taken: set[Expr] = set()
         self._alone = set()
@@ -236,11 +241,11 @@ class LiteralAssignment:
         return found
 
     def _classes(self, roots: Iterable[Expr]) -> Iterator[tuple[frozenset[Expr], bool]]:
-        """The numbers, those that are one constant together, and whether it is a plain one."""
+        """The sets of numbers that share a constant, and whether it is a plain one."""
         joined: dict[Expr | None, Expr | None] = {}
 
         def first_of(each: Expr | None) -> Expr | None:
-            """One of those that are joined, the same for all of them; None if it is among them."""
+            """The representative of the numbers that are joined with this one; None if it gets a plain constant."""
             while each in joined:
                 each = joined[each]
             return each
@@ -263,5 +268,5 @@ class LiteralAssignment:
 
 
 def _has(constant: Expr, known: bytes) -> bool:
-    """Whether it is a tunable constant of this value."""
+    """Whether this is a tunable constant with this value."""
     return isinstance(constant.attr, Tunable) and bits(constant.attr.current) == known

@@ -32,17 +32,17 @@ from weft.syntax.ast import Call, Number
 # The values of coordinates that a context does not sweep: the centre of a one-pixel picture, the left channel.
 _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
 
-# What a subgraph takes of the budget besides its expressions: kernels, and their machine code.
+# The steps of the budget for a subgraph in addition to its expressions: for kernels and their machine code.
 _STEPS_OF_A_SUBGRAPH = 2000
 
 
-# At most this many times at which a film is read.
+# The most times at which one film is read.
 _MOST_TIMES = 16
 
 
 class FilmNames:
-    """Names the pictures of films: one for each time at which a film is read. Its name has a hash of the expression of
-    that time, so equal times share a picture, in all subgraphs and over saves."""
+    """Names the pictures of films: one for each time at which a film is read. The name contains a hash of the
+    expression of that time, so equal times share a picture, in all subgraphs and from save to save."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[FilmFile, Expr], str] = {}
@@ -67,14 +67,14 @@ class FilmNames:
 
 @dataclass(frozen=True)
 class _Last:
-    """What a subgraph was lowered to, and from what."""
+    """The IR of a subgraph, and what it was lowered from."""
 
     patch: Patch
     subgraph: Subgraph
     lowered: Lowered
 
     def holds(self, patch: Patch, subgraph: Subgraph, kept: Container[str]) -> bool:
-        """Whether it is the same in another patch, in which the names that are `kept` mean the same."""
+        """Whether the IR would be the same for another patch, in which the names in `kept` mean the same."""
         if subgraph != self.subgraph:
             return False
         evaluated = (*subgraph.strands, *subgraph.tied, *subgraph.exposes, *subgraph.borrows)
@@ -90,24 +90,25 @@ class _Last:
 
 @dataclass
 class KeptLowering:
-    """What one subgraph was lowered with, for the next patch: a pool, and what its strands are, by whether they are
-    evaluated at points. `made_for` is what they depend on besides their definitions."""
+    """What one subgraph was lowered with, kept for the next patch: a pool, and the elaborators of its strands, one for
+    each way of evaluating them (at points, or not). `made_for` is what they depend on, besides definitions."""
 
     pool: Pool
     numbers: Numbers = field(default_factory=Numbers)
     made_for: object = None
     elaborators: dict[bool, Elaborator[Expr]] = field(default_factory=dict)
     own_place: set[Expr] = field(default_factory=set)
-    """Expressions below which no state is read at another place."""
+    """The expressions that contain no read of state at another place."""
     current: Lowered | None = None
-    """The result with open numbers, if nothing that it follows from differs."""
+    """The IR with open numbers, if everything that it was lowered from is the same."""
     films: FilmNames = field(default_factory=FilmNames)
     """The films that the elaborators have read."""
     filling: LiteralAssignment = field(init=False)
     _last: _Last | None = None
     _kept: Set[str] | None = None
     _resolved: Set[str] = frozenset()
-    """The names that have been kept, and resolved, in all patches since the elaborators went on."""
+    """The names that were kept, and those that were resolved, in every patch since the elaborators were last
+    continued."""
 
     def __post_init__(self) -> None:
         self.filling = LiteralAssignment(self.pool, self.numbers)
@@ -116,7 +117,7 @@ class KeptLowering:
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
         resolved: Set[str],
     ) -> None:  # fmt: skip
-        """Goes on with another patch; see `Elaborator.retain`."""
+        """Continues with another patch; see `Elaborator.retain`."""
         self._resolved = resolved if self._kept is None else self._resolved & resolved
         self._kept = kept if self._kept is None else self._kept & kept
         self.pool.reopen(budget)
@@ -135,10 +136,10 @@ class KeptLowering:
         self._kept = None
 
     def keep(self, patch: Patch, subgraph: Subgraph, lowered: Lowered | None) -> None:
-        """Notes what a subgraph was lowered to; None if that failed."""
+        """Notes the IR of a subgraph; None if lowering failed."""
         self._last = None if lowered is None else _Last(patch, subgraph, lowered)
         if lowered is None:
-            self._forget()  # they are left in the middle of it
+            self._forget()  # they were interrupted
         elif lowered.films:
             self._forget()  # they name the films of this patch
 
@@ -212,8 +213,8 @@ class _Lowering:
         )
 
     def _slots_needed(self) -> set[object]:
-        """The slots that are asked for by what the subgraph evaluates, and what leads there. An elaborator that is kept
-        from an earlier patch may know more."""
+        """The slots that the subgraph needs: those that its strands and sinks ask for, and those that these slots ask
+        for. An elaborator that is kept from an earlier patch may know further slots."""
         needed: set[object] = set()
         if not any(elaborator.slots for elaborator in self.kept.elaborators.values()):
             return needed
@@ -259,7 +260,7 @@ class _Lowering:
     def _check_raster_state(
         self, elaborator: Elaborator[Expr], updates: Sequence[Update], outputs: Sequence[Output]
     ) -> None:
-        """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
+        """In audio, x and y depend on the time, so state that varies over them cannot be read at another x or y."""
         own_place = self.kept.own_place
         nodes = topological([*(u.value for u in updates), *(o.value for o in outputs)], own_place)
         elsewhere = [node for node in nodes if len(node.args) == 3 and isinstance(node.attr, SlotPlane)]
@@ -358,11 +359,11 @@ class ExprDomain:
         return made
 
     def _decide(self, value: Expr) -> None:
-        """Notes that something follows from the value of an expression, and so from the open numbers in it."""
+        """Notes that the value of an expression decides something, and so do the open numbers in it."""
         self.numbers.decide([node.attr for node in topological([value]) if isinstance(node.attr, Number)])
 
     def _closed(self, value: Expr) -> Expr:
-        """An expression with the values of its open numbers, from which something follows."""
+        """An expression with the values of its open numbers, which decide something by this."""
         self._decide(value)
         found: dict[Expr, Expr] = {}
         for node in topological([value]):
@@ -380,7 +381,7 @@ class ExprDomain:
         known = len(self.pool)
         made = self.pool.make(name, args, None, span)
         if len(self.pool) > known:
-            # How much there will be is not exact anyway, so numbers stay open.
+            # The count need not be exact, so numbers stay open.
             size = expanded_size(name, [self._constants.of(arg) for arg in args])
             self.pool.budget.spend(STEPS * (size - 1), span)
         return made
@@ -544,7 +545,7 @@ class FeedCollector:
         if node in self._labels:
             # The place where it is read does not depend on the stream, so the operands can stay as they were.
             return self._coordinate(self._labels[node], node)
-        # It is read at another place for every sample, or channel.
+        # Every sample, or every channel, reads it at another place.
         if len(args) == 1:
             words = f"a map of the time cannot reach into {ref}, which knows only its own time"
             raise error("map-reaches-state", words, node.span, "delay(…) and cache(…) read earlier ticks")

@@ -51,7 +51,7 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def settle_levels(lowered: Lowered, context: PassContext) -> Lowered:
-    """Lets what an image of a level keeps sample memory at its own pixels, whose middles lie between those of the
+    """If an image of a level samples memory, it does so at its own pixels. Their centres lie between those of the
     picture."""
     levels = {slot.key for slot in lowered.slots if slot.level}
     if not levels:
@@ -71,9 +71,9 @@ def settle_levels(lowered: Lowered, context: PassContext) -> Lowered:
 
 def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     """Decides how the triggers of holds are compared: numbers as doubles, images in the single precision in which they
-    are kept. A trigger that varies over the picture is compared only at the pixels: anywhere else it would be compared
-    with a value interpolated between pixels, and differ. A hold that is read there is one tick old; between ticks it is
-    as the last tick left it."""
+    are kept. A trigger that varies over the picture is compared only at the pixels. At any other place it would be
+    compared with a value interpolated between pixels, which differs. A hold that is read there is one tick old; between
+    ticks, it has the value of the last tick."""
     if all(slot.kind != "hold" for slot in lowered.slots):
         return lowered
     pool, slots = context.pool, {slot.key: slot for slot in lowered.slots}
@@ -83,7 +83,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     no, ops = pool.const(0.0), ("differs", "state")
 
     def is_between(node: Expr) -> bool:
-        """Whether it samples, at a place, a hold whose trigger varies."""
+        """Whether this samples, at another place, a hold whose trigger varies."""
         return len(node.args) > 1 and isinstance(node.attr, SlotPlane) and node.attr.slot in over
 
     def settled(finished: bool) -> Change:
@@ -106,8 +106,8 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def drop_borrowed(lowered: Lowered, context: PassContext) -> Lowered:
-    """Leaves slots that another subgraph advances to that one. Until now they were here, as what they keep decides what
-    they are."""
+    """Removes the slots that another subgraph advances. They were needed until now, since the values that slots keep
+    decide what kind of slots they are."""
     if not lowered.borrowed:
         return lowered
     lowered = replace(lowered, updates=tuple(each for each in lowered.updates if each.slot not in lowered.borrowed))
@@ -154,8 +154,8 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
-    """Keeps remainders below their period when they pass into a section that runs more often and may have single
-    precision: there, a remainder close to the period would be rounded to it."""
+    """Keeps a remainder below its period when it passes into a section that runs more often. That section may have
+    single precision, in which a remainder close to the period would be rounded up to it."""
     if context.spec.streams and not context.spec.in_blocks:
         return lowered  # double precision throughout
     known = context.known(_KnownRests, "keep_rests", lowered.slots)
@@ -183,7 +183,7 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
         # The number before the period in single precision, or a slightly smaller one.
         if period.op == "const":
             if math.isinf(single(value_of(known_of(period)))):
-                return made  # which may well be infinite
+                return made  # which may be infinite
             limit = rest.const(below_in_single(value_of(known_of(period))))
         else:
             limit = Term(builder, period) * (1 - 2.0**-22)
@@ -201,8 +201,8 @@ def _rests() -> Census:
 
 @dataclass(eq=False)
 class _KnownRests(TrackedRewrites):
-    """What is known of remainders: in all expressions, in those that are needed at every tick if these are not all, and
-    in those that are read at points."""
+    """What is known of remainders: in all expressions, in those that are needed at every tick if that is not all of
+    them, and in those that are read at points."""
 
     census: Census = field(default_factory=_rests)
     swept: Census = field(default_factory=_rests)
@@ -210,7 +210,7 @@ class _KnownRests(TrackedRewrites):
 
 
 def _handed(rests: Census, ends: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
-    """Those of some values, which belong to no loop, that pass into a section that runs more often, or into a loop. The
+    """Those of some values that belong to no loop and pass into a section that runs more often, or into a loop. The
     `ends` are computed at every element."""
     handed = {end for end in ends if end in rests.found and rate[end] < Rate.ELEMENT}
     for rest in rests.found:

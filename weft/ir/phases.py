@@ -41,8 +41,8 @@ _Reduce: TypeAlias = "Callable[[Expr, bool], Expr]"
 
 
 class Split(NamedTuple):
-    """A sum: by the rates of its `terms`, one expression for each rate, or None; and the `products` of what grows and
-    what varies. What mentions variables of loops counts as an element's."""
+    """A sum, split into `terms`: one expression for each rate, or None. `products` are those of what grows and what
+    varies. Expressions that mention variables of loops count as terms of an element."""
 
     terms: tuple[Expr | None, ...] = (None,) * len(Rate)
     products: tuple[Product, ...] = ()
@@ -97,7 +97,7 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def _is_telling(node: Expr) -> bool:
-    """Whether the pass has to know of an expression, wherever it is."""
+    """Whether the pass needs this expression in its census, wherever it is."""
     return node.op != "sub" or remainder_of(node) is not None
 
 
@@ -157,7 +157,7 @@ class _Phases:
                 self._whole_of[found.whole] = found
 
     def facts(self) -> Mapping[Expr, object]:
-        """What results depend on that does not follow from the expressions themselves."""
+        """The facts that results depend on, apart from the expressions themselves."""
         taken, remainders, whole_of = self.taken, self.remainders, self._whole_of
         return {n: (n in taken, remainders.get(n), whole_of.get(n)) for n in {*taken, *remainders, *whole_of}}
 
@@ -186,7 +186,7 @@ class _Phases:
     # --- periodic operations --------------------------------------------------------------------------------------
 
     def _angle(self, argument: Expr) -> Expr | None:
-        """A + U as A + U′, with U′ within half a turn."""
+        """A + U as A + U′, where U′ is within half a turn."""
         split = self._split(argument)
         return self._joined(split, self._within_turn) if split.is_moving else None
 
@@ -220,13 +220,13 @@ class _Phases:
         return self._made("mod", rest, size)
 
     def _remainder_of(self, period: Expr, steady: Expr, nearest: bool) -> Expr:
-        """What is left of a steady term without whole periods, or without the `nearest` number of them."""
+        """What is left of a steady term after whole periods, or the `nearest` whole number of periods, are removed."""
         if not nearest:
             return self._made("mod", steady, period)
         return self._less(period, steady, self._turns(period, steady, nearest))
 
     def _turns(self, period: Expr, steady: Expr, nearest: bool) -> Term:
-        """The whole periods in a steady term, or the `nearest` number of them."""
+        """The number of whole periods in a steady term, or the `nearest` whole number."""
         turns = Term(self.builder, self._made("div", steady, period))
         return f.floor(turns + 0.5 if nearest else turns)
 
@@ -234,7 +234,7 @@ class _Phases:
         return self._made("sub", steady, self._made("mul", _value(turns), period))
 
     def _cell(self, whole: Expr) -> _SplitFloor | None:
-        """A floor taken apart, None if it stays as it is."""
+        """A floor split into parts; None if it stays as it is."""
         if whole not in self._cells:
             found = self._whole_of.get(whole) or Remainder(whole, whole.args[0], 1.0)
             split = self._split(found.argument) if found.argument in self.moving else _NOTHING
@@ -343,8 +343,8 @@ class _Phases:
     # --- sums -----------------------------------------------------------------------------------------------------
 
     def _steady(self, split: Split) -> tuple[Expr | None, Expr | None]:
-        """The terms that vary only with the frame, and a constant that is small enough to be added after they are
-        reduced, so that one reduction serves all channels of a colour."""
+        """The terms that vary only with the frame. A constant joins them only if it is too large to be added after the
+        reduction. Otherwise it is added afterwards, so that one reduction serves all channels of a colour."""
         constant, frame = split.terms[: Rate.COLUMN]
         if constant is None or frame is None or is_within(constant, _SMALL):
             return frame, constant
@@ -403,8 +403,8 @@ class _Phases:
         return splits[root]
 
     def _summands(self, node: Expr) -> tuple[Expr, ...]:
-        """The operands that have to be split to split an expression; none if it stays as it is, such as a column's
-        terms without a frame's."""
+        """The operands that have to be split in order to split an expression. There are none if it is not split, such
+        as terms of a column without any of a frame."""
         if node in self.remainders or (not node.free and node not in self.moving and self.rate[node] < Rate.ELEMENT):
             return ()
         if node.op in ("add", "sub", "neg"):
@@ -442,8 +442,8 @@ class _Phases:
         return Split(tuple(terms), tuple([self._scaled_product(node, each) for each in split.products]))
 
     def _pays(self, node: Expr, summands: list[Split]) -> bool:
-        """Whether to take a sum apart: if it has a term of the frame, or terms that need not be added at every element
-        and that no other expression adds there anyway."""
+        """Whether splitting a sum pays: it has a term of the frame, or terms that would not have to be added at every
+        element, unless another expression adds them there anyway."""
         if not summands:
             return False
         if any(split.products for split in summands):
@@ -526,7 +526,7 @@ class _Phases:
         return Split(tuple(terms), tuple(products))
 
     def _quotient(self, product: Product, divisor: Expr, period: Expr) -> tuple[Expr, Expr]:
-        """What is left of a quotient without whole periods, and how many there are."""
+        """What is left of a quotient after whole periods are removed, and how many these are."""
         high, low = halves_of(self.builder, product.steady)
         by = self._made("mul", divisor, period)
         rest = self._made("mod", high, by)

@@ -140,7 +140,7 @@ def _is_of_file(node: Expr) -> bool:
 
 
 class _Folding(ExprBuilder):
-    """Makes expressions that are as simple as possible: nothing times 0 is left."""
+    """Makes expressions that are as simple as possible: factors and terms of 0 are dropped."""
 
     def op(self, name: str, /, *args: Expr) -> Expr:
         zero = self.const(0.0)
@@ -164,7 +164,7 @@ class _Shrinking:
         several = self.context.samples > 1
         shown = topological([output.value for output in self.lowered.outputs]) if several else ()
         self._sampled = {node for node in shown if node.free & 1}
-        """What differs from sample to sample, if there are several."""
+        """The expressions that differ from sample to sample, if there are several samples."""
         make = self.context.pool.make
         self._slopes = [
             Slopes(self.builder, axis, make("uniform", (), size), self._is_steady)
@@ -172,7 +172,7 @@ class _Shrinking:
         ]
 
     def facts(self, nodes: Iterable[Expr]) -> Mapping[Expr, object]:
-        """What the results for readings of pictures depend on that does not follow from the expressions themselves."""
+        """The facts that results for reads of pictures depend on, apart from the expressions themselves."""
         return {
             node: (tuple(self.planes[node.args, node.attr.picture]), self._differs(node.args))
             for node in nodes if isinstance(node.attr, PicturePlane)
@@ -183,7 +183,7 @@ class _Shrinking:
         return any(arg in self._sampled for arg in args)
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
-        """What a picture is at a place; `args` are the replacements of its coordinates."""
+        """The value of a picture at a place; `args` are the replacements of its coordinates."""
         pool, place = self.context.pool, node.attr
         plain = pool.with_args(node, args)
         if not isinstance(place, PicturePlane):
@@ -227,7 +227,7 @@ class _Shrinking:
         return pool.make("loop", (first, last, *starts, *nexts), shape, self.builder.span)
 
     def _place(self, levels: PictureLevels, args: tuple[Expr, ...], k: Term, scale: Term) -> tuple[Expr, Expr]:
-        """Where level k has what the picture has at a place; `scale` is 2 to the power of 1 − k."""
+        """The place on level k that corresponds to a place in the picture; `scale` is 2 to the power of 1 − k."""
         u, v = (f.max(f.min(Term(self.builder, arg), 1.0), 0.0) for arg in args)
         (across, down), whole = levels.together, float(levels.whole[1])
         x = (u * (levels.width / 2) * scale + 1.0) / float(across)
@@ -264,8 +264,8 @@ class _Shrinking:
 
 @dataclass
 class Slopes:
-    """The derivatives of expressions over one coordinate of the screen, which is `size` pixels long.
-    `is_steady` tells whether an expression is the same in a whole frame."""
+    """The derivatives of expressions with respect to one coordinate of the screen, which is `size` pixels long.
+    `is_steady` says whether an expression is the same in a whole frame."""
 
     builder: _Folding
     axis: str
@@ -275,9 +275,9 @@ class Slopes:
 
     def of(self, value: Expr) -> Expr | None:
         """The derivative of an expression, where it has one; None if it is not known. Jumps are left out if they are
-        rarer than pixels, or come at distances that differ: between them, a remainder is as steep as what it is a
-        remainder of, and a floor is level. A floor that jumps at every pixel, as the number of the pixel does, is as
-        steep as what it is a floor of."""
+        rarer than pixels, or come at irregular distances. Between jumps, a remainder is as steep as its first operand,
+        and a floor is level. A floor that jumps at every pixel, such as the number of the pixel, is as steep as its
+        operand."""
         for node in topological([value], self._known):
             if node not in self._known:
                 self._known[node] = self._found(node)

@@ -19,11 +19,11 @@ from weft.ops.formula import Term
 # is right to 2⁻¹⁷.
 _LONG = 256.0
 
-# The steps of 1 into which varying factors are cut, and of each of these again. The products with each kind of step are
-# right to 2⁻¹⁷ turns for factors of 1, and so is that of what is left with a month of seconds.
+# A varying factor is cut into steps of 1 / `_STEPS`, and each of these again. The product with each kind of step is
+# right to 2⁻¹⁷ turns for factors of 1, and so is the product of the rest with a month of seconds.
 _STEPS = 2.0**7
 
-# A constant is taken out of a varying factor if what is left is at most so large, or so many times as large.
+# A constant is taken out of a varying factor if the rest is at most this large, or this many times as large.
 _LEFT = 16.0
 
 _WHOLE = frozenset({"floor", "to_float"})
@@ -33,8 +33,8 @@ _WHOLE = frozenset({"floor", "to_float"})
 
 
 class TimeSlots(NamedTuple):
-    """The slots that grow with the time: those that add something to themselves at each tick, as
-    `n = prev(n) + 1` does, and those that keep the time of the last tick."""
+    """The slots that grow with the time: those that add something to themselves at each tick, as `n = prev(n) + 1`
+    does, and those that keep the time of the last tick."""
 
     adding: frozenset[str]
     keeping: frozenset[str]
@@ -42,9 +42,9 @@ class TimeSlots(NamedTuple):
 
 @dataclass(slots=True)
 class Growth:
-    """Tells which expressions that are the same in a whole frame may grow as long as a performance lasts: the time,
-    what counts frames, some slots, and what is made of them and has no bounds. Only in pictures: where everything has
-    double precision, nothing grows too much, and a card leaves such sounds to the processor."""
+    """Finds the expressions that are the same in a whole frame and may grow for as long as a performance lasts: the
+    time, counters of frames, some slots, and unbounded results of these. Only pictures need this. Where everything has
+    double precision, nothing grows too much; and a card leaves such sounds to the processor."""
 
     spec: ContextSpec
     slots: TimeSlots
@@ -67,7 +67,7 @@ class Growth:
         return any(grows) and self._passes(node, grows) and ask(_is_long, node)
 
     def _passes(self, node: Expr, grows: list[bool]) -> bool:
-        """Whether an operation lets an operand that grows pass."""
+        """Whether the result of an operation may grow if this operand does."""
         match node.op:
             case "add" | "mul" | "neg" | "floor" | "abs" | "max" | "power" | "sqrt":
                 return True
@@ -109,7 +109,8 @@ def time_slots(lowered: Lowered, images: bool = False) -> TimeSlots:
 
 
 def _adds_up(value: Expr, slots: set[str]) -> bool:
-    """Whether what some slots keep has one of them as a term, and all its other terms follow from other values."""
+    """Whether some slots keep a sum with one of these slots as a term, and all its other terms depend on other
+    values."""
     own, others, todo, seen = 0, list[Expr](), [value], set[Expr]()
     while todo:
         node = todo.pop()
@@ -153,7 +154,7 @@ class Product(NamedTuple):
     divisor: Expr | None = None
 
     def scaled(self, scale: Callable[[Expr], Expr]) -> Product:
-        """With another steady factor."""
+        """The product with another steady factor."""
         return self._replace(steady=scale(self.steady))
 
 
@@ -165,8 +166,8 @@ class Pieces(NamedTuple):
 
 
 def product_of(builder: ExprBuilder, steady: Expr, varying: Expr, rate: Rate) -> tuple[Product, Expr | None]:
-    """The product of two expressions without a steady term, and this term, if there is one. Constants go with what is
-    steady, where they are more exact."""
+    """The product of two expressions, and a steady term if there is one. Constants go with the steady factor, where
+    they are more exact."""
     total: Expr | None = None
     while (found := _constant_in(varying)) is not None:
         constant, other, is_first = found
@@ -186,7 +187,7 @@ def product_of(builder: ExprBuilder, steady: Expr, varying: Expr, rate: Rate) ->
 
 
 def _is_moderate(values: TunedValues, op: str, constant: Known) -> bool:
-    """Whether a factor or a divisor leaves a number that is at most so many times as large."""
+    """Whether the rest is at most `_LEFT` times as large after this factor or divisor is taken out."""
     size = abs(values.of(constant))
     return size <= _LEFT if op == "div" else size * _LEFT >= 1
 
@@ -209,8 +210,8 @@ def quotient_of(builder: ExprBuilder, steady: Expr, divisor: Expr, rate: Rate) -
 
 
 def halves_of(builder: ExprBuilder, steady: Expr) -> tuple[Expr, Expr]:
-    """A steady expression as a whole multiple of 256, which is exact in single precision up to 2³², and a small rest.
-    The remainder of the first by any number is exact as well."""
+    """A steady expression as a multiple of 256 and a small rest. The multiple is exact in single precision up to 2³²,
+    and so is its remainder by any number."""
     value = Term(builder, steady)
     high = f.floor(value * (1 / _LONG)) * _LONG
     return high.value, (value - high).value

@@ -64,7 +64,7 @@ _FRAME_OPS = frozenset({"uniform", "picture", "fetch", "strand"})
 @dataclass(eq=False)
 class PlanarSlots:
     """Finds the slots that keep a value that varies over the picture, directly or through one another. What a value
-    follows from is found once for each expression, as bits: 1 is the place, and each slot has a bit of its own."""
+    depends on is found once for each expression, as bits: 1 is the place, and each slot has a bit of its own."""
 
     spec: ContextSpec
     _bits: dict[str, int] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def slots_over(sources: Iterable[Expr], updates: Iterable[Update]) -> set[str]:
 
 class RateAnalysis:
     """The rates of expressions in a context, each found once; or over a list of `points`, each with its own
-    coordinates. Variables of loops do not count: a body is computed where its loop is."""
+    coordinates. Variables of loops do not count, since a body is computed where its loop is."""
 
     def __init__(self, spec: ContextSpec, slots: Iterable[StateSlot], points: bool = False) -> None:
         self._spec = spec
@@ -148,7 +148,7 @@ class RateAnalysis:
         return self.of(topological(roots, self._varies))
 
     def _own(self, node: Expr) -> int:
-        """What an expression varies over besides its operands."""
+        """What an expression varies over, apart from its operands."""
         match node.attr:
             case str(name) if node.op == "coord":
                 return _ELEMENT if self._points else _SWEEPS[self._spec.sweep_of(name)]
@@ -170,37 +170,37 @@ def is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
     return not node.free and rate[node] <= Rate.FRAME
 
 
-# The operations through which a sum can be taken apart.
+# The operations through which a sum can be split.
 LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
 
 def sums_at_elements(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> Iterator[Expr]:
-    """Those among some expressions that are taken apart or not depending on how many users they have."""
+    """Those among some expressions for which the number of users decides whether they are split."""
     return (node for node in nodes if node.op in LINEAR and (node.free or rate[node] == Rate.ELEMENT))
 
 
-# What a pass found out is kept for so many variants of what its results depend on, so that an edit that is taken back
-# is as quick as others.
+# The results of a pass are kept for this many variants of what they depend on, so that undoing an edit is as quick as
+# making one.
 _VARIANTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may use besides the IR: the pool of its expressions, the context in which they run, and what is known
-    of files."""
+    """What a pass may use apart from the IR: the pool of its expressions, the context in which they run, and what is
+    known of files."""
 
     pool: Pool
     spec: ContextSpec
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
     """The headers of the files that are sampled."""
     samples: int = 1
-    """The samples of a pixel, in each direction."""
+    """The number of samples of a pixel, in each direction."""
     _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
     _rewritten: dict[tuple[object, ...], object] | None = None
-    """What passes have found out in an earlier compile, by the pass and what its results depend on."""
+    """The results of passes in earlier compiles, by the pass and what they depend on."""
 
     def known(self, nothing: Callable[[], T], name: str, *of: object) -> T:
-        """What a pass found out earlier; at first, it knows `nothing`."""
+        """The results of a pass in earlier compiles; `nothing` the first time."""
         kept, key = self._rewritten, (name, *of)
         if kept is None:
             return nothing()
@@ -211,12 +211,13 @@ class PassContext:
         return found
 
     def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
-        """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""
+        """The rates of the expressions of the IR, and perhaps of others. Rates of expressions that several passes have
+        in common are found once."""
         return self._analysis(lowered, points).below(lowered.roots)
 
     def rates_with(self, came: Iterable[Expr], lowered: Lowered) -> Mapping[Expr, Rate]:
-        """The rates of the expressions of the IR, if only `came`, operands first, were not there when they were asked
-        for before."""
+        """The rates of the expressions of the IR. Since the last time, only `came` were added, which have operands
+        first."""
         return self._analysis(lowered, False).of(came)
 
     def rate_of(self, value: Expr, lowered: Lowered) -> Rate:
@@ -324,7 +325,7 @@ def _is_in_periods(values: TunedValues, known: Known) -> bool:
 
 
 def is_within(node: Expr, limit: float) -> bool:
-    """Whether the size of a value is certainly at most a limit unless it is NaN."""
+    """Whether the size of a value is certainly at most a limit, unless it is NaN."""
     return ask(_is_within, node, limit)
 
 
@@ -375,7 +376,7 @@ def _most_steps(first: Expr, last: Expr) -> float:
 
 @dataclass(slots=True)
 class Finiteness:
-    """Tells which expressions are certainly finite, apart from overflow. With `anywhere`, coordinates may be any
+    """Finds the expressions that are certainly finite, apart from overflow. With `anywhere`, coordinates may be any
     number."""
 
     anywhere: bool
@@ -407,8 +408,7 @@ def _is_finite_number(values: TunedValues, known: Known) -> bool:
 
 
 def _is_never_zero(by: Expr) -> bool:
-    """Whether it is certainly a number other than 0: a constant, a size of the picture, a tempo, or the length of a
-    beat."""
+    """Whether a value is certainly not 0: a constant, a size of the picture, a tempo, or the length of a beat."""
     if by.op == "div":
         return by.args[0].op == "const" and _is_never_zero(by.args[0]) and _is_never_zero(by.args[1])
     return not equals(known_of(by), 0.0) if by.op == "const" else by.op == "uniform" and by.attr in (*LIVE, *_TEMPOS)

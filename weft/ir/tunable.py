@@ -1,7 +1,8 @@
-"""Constants whose values are known by questions only, so that they can change while all that was made of them stays.
+"""Constants whose values can change, while everything that was made of them stays valid.
 
-A pass may not look at the value of a `Tunable`. It asks a question, whose answer is noted: for other values with the
-same answers to all questions, the passes would do the same. What is computed from constants is noted as a formula.
+A pass must not look at the value of a `Tunable`. It asks a question instead, and the answer is noted: for other values
+with the same answers to all questions, the passes would do the same. If a pass computes something from constants, the
+formula is noted.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ Known: TypeAlias = "float | int | Tunable"
 
 @dataclass(slots=True, eq=False)
 class Tunable:
-    """The value of a constant that may be tuned, or that a `formula` computes from `operands`. Two of them are
-    different constants, whatever their values are. `current` is for what comes after the passes, and follows the
-    constants of kernels."""
+    """The value of a constant that may be tuned, or that a `formula` computes from `operands`. Two of these are
+    different constants even if their values are equal. `current` is for what comes after the passes, and always has the
+    value that the constants of kernels have."""
 
     current: float
     formula: Callable[..., float] | None = None
     operands: tuple[Known, ...] = ()
     depth: int = 0
-    """The longest chain of formulas to a constant that has none."""
+    """The length of the longest chain of formulas that leads to it."""
     _derived: list[Tunable] = field(default_factory=list)
     """What is computed from it."""
     _answers: dict[tuple[Callable[..., object], tuple[object, ...]], object] = field(default_factory=dict)
 
     @classmethod
     def computed(cls, formula: Callable[..., float], operands: tuple[Known, ...]) -> Tunable:
-        """What a formula gives for constants, at least one of which is tunable."""
+        """The result of a formula on constants, at least one of which is tunable."""
         tunables = [each for each in operands if isinstance(each, Tunable)]
         depth = 1 + max(each.depth for each in tunables)
         made = cls(float(formula(*map(current, operands))), formula, operands, depth)
@@ -47,13 +48,14 @@ class Tunable:
 
 
 def current(known: Known) -> float:
-    """The value of a constant, for all but the passes: no answer is noted."""
+    """The value of a constant. Not for passes, since no answer is noted."""
     return known.current if isinstance(known, Tunable) else known
 
 
 @dataclass(slots=True)
 class TunedValues:
-    """The values of constants, some of which are other ones than now. `read` are those that were looked at."""
+    """The values of constants: the `other` ones where given, else the current ones. `read` are the constants that were
+    looked at."""
 
     other: Mapping[Tunable, float] = field(default_factory=dict)
     read: list[Tunable] = field(default_factory=list)
@@ -67,8 +69,8 @@ class TunedValues:
 
 
 def ask(question: Callable[..., T], *about: object) -> T:
-    """The answer to a question, `question(values, *about)`. It is noted for all constants whose values it reads. The
-    same question about the same may only have another answer if values have changed."""
+    """The answer to a question, `question(values, *about)`. It is noted for all constants whose values the question
+    reads. The answer to the same question about the same things may change only if values change."""
     values = TunedValues()
     answer = question(values, *about)
     for each in values.read:
@@ -77,7 +79,7 @@ def ask(question: Callable[..., T], *about: object) -> T:
 
 
 def value_of(known: Known) -> float:
-    """The value itself: the strictest question."""
+    """The value itself. As a question this is the strictest, since every other value changes the answer."""
     return ask(TunedValues.of, known) if isinstance(known, Tunable) else known
 
 
@@ -93,7 +95,7 @@ def _equals(values: TunedValues, one: Known, other: Known) -> bool:
 
 
 def retuned(new: Mapping[Tunable, float]) -> Mapping[Tunable, float] | None:
-    """The values of all constants that change with some. None if a question would have another answer."""
+    """The values of all constants that change with some. None if a question would get another answer."""
     values, derived = dict(new), set[Tunable]()
     todo = list(new)
     while todo:
@@ -113,7 +115,7 @@ def retuned(new: Mapping[Tunable, float]) -> Mapping[Tunable, float] | None:
 
 
 def tune(values: Mapping[Tunable, float]) -> None:
-    """From here on, constants have other values, for which all answers are the same (`retuned`)."""
+    """Gives constants other values, for which all answers are the same (`retuned`)."""
     for each, value in values.items():
         each.current = value
 

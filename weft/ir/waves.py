@@ -20,11 +20,11 @@ from weft.ir.tunable import Known, TunedValues, ask, equals
 
 _HALF_TURNS: Mapping[str, str] = {"sin": "sinpi", "cos": "cospi"}
 
-# The number of waves from which it pays to compute one sine and one cosine, which share their reduction, and two
-# products for each wave.
+# From this number of waves, it pays to compute one sine and one cosine, which share their reduction, and two products
+# for each wave.
 _FAMILY = 3
 
-# The depth to which sums are taken apart.
+# The depth to which sums are split.
 _DEPTH = 8
 
 # Two roundings of a factor 1 differ from 1 by less than this.
@@ -35,7 +35,7 @@ Signed: TypeAlias = tuple[Expr, int]
 
 
 class _Phase(NamedTuple):
-    """A wave as another one with a phase: `base` is the argument of the other, and the terms are the phase."""
+    """A wave in terms of another one: `base` is the argument of the other, and the terms are the phase."""
 
     base: Expr
     terms: tuple[Signed, ...]
@@ -142,7 +142,7 @@ class _WavePass:
         return self.builder.const(1 / math.pi)
 
     def facts(self) -> Mapping[Expr, object]:
-        """What results depend on that does not follow from the expressions themselves."""
+        """The facts that results depend on, apart from the expressions themselves."""
         moved = {argument for argument, phase in self.phases.items() if phase.base is not argument}
         return {wave: AGAIN for wave in self.waves if wave.args[0] in moved}
 
@@ -173,7 +173,7 @@ class _WavePass:
         return total
 
     def _scaled(self, node: Expr, factor: Expr, depth: int) -> Expr:
-        """The replacement of an expression, times a constant. In a sum, each term is multiplied if the sum has no other
+        """The replacement of an expression, times a constant. Each term of a sum is multiplied if the sum has no other
         users, or is computed less often than the elements."""
         if node.op == "const":
             return self._made("mul", node, factor)
@@ -192,8 +192,8 @@ class _WavePass:
         return self._times(self._replacement(node, depth), factor)
 
     def _replacement(self, node: Expr, depth: int) -> Expr:
-        """The replacement of a sum. That of its own terms is known; the sum may be one of another wave, which comes
-        later."""
+        """The replacement of a sum. The replacements of its terms are known. That of the sum may not be, since it may
+        belong to another wave, which comes later."""
         if depth and node.op in ("add", "sub", "neg"):
             args = tuple([self._replacement(arg, depth - 1) for arg in node.args])
             return self.builder.pool.rebuilt(node, args)
