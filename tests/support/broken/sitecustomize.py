@@ -25,7 +25,7 @@ class Breaker(importlib.abc.MetaPathFinder):
         if name == "weft.backends.vector.machine" and "numpy" in BROKEN:
             from weft.backends.vector import feedback, translate
 
-            translate.translate = feedback.parts_of = fail
+            translate.translate = feedback.reads_of = fail
         if name == "weft.backends.native.executor":
             self.break_machine_code()
 

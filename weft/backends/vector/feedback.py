@@ -7,7 +7,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -19,11 +19,8 @@ from weft.backends.launch import (
 )
 from weft.backends.vm import Machine, RunningLoop
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.dataflow import Graph
-from weft.codegen.native.loop_parts import states
-from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
+from weft.codegen.values import Line, LoopBody, Node, Scalar
 from weft.codes.rows import InternalError
-from weft.graph.components import components
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.media.frames import floats
 from weft.ops import OPS, ieee
@@ -245,53 +242,6 @@ def store(memory: StateMemory, place: SlotPlane, row: Floats) -> None:
     ring, count = memory.ring(place.slot), len(row)
     last = np.arange(max(0, count - len(ring)), count)
     ring[memory.cell(place.slot, -last), place.plane] = row[last]
-
-
-# Partitions the element section of a sound: into values that numpy can compute for a block of samples at once, and
-# loops of feedback, which are computed sample by sample.
-#
-# A value that depends on itself by way of state is part of a loop of feedback. Other values are not, even if they
-# depend on state: a delayed value is a row of values that are known already. If a slot is read further back than the
-# length of a block, the stored values do not depend on the values read within the block. So an echo needs no loop, but
-# a filter, a phasor and an envelope do. (Machine code computes everything that is stored in a single loop, since a
-# sample costs it little more there than in vectors.)
-
-
-@dataclass(frozen=True, slots=True)
-class FeedbackPart:
-    """Values that are computed together, after those of the previous parts. If `in_turn`, they form loops of feedback;
-    else they are in topological order."""
-
-    in_turn: bool
-    nodes: tuple[Node, ...]
-
-
-def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
-    """The parts of an element section, in order, for blocks of at most `block` samples. Values that are the same at all
-    samples are in none."""
-    stored = {store.place: store.value for store in graph.section.stores}
-    places = {node: at for at, node in enumerate(graph.section.nodes) if graph.changes(node)}
-
-    def remembered(node: Node) -> Iterator[Node]:
-        """The values that are stored within the block and read by a node."""
-        is_number = node.op == "state" and node.args[0].op == "const"
-        if not (is_number and ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block):
-            yield from (stored[place] for place in states([node]))
-
-    needs = {node: [each for each in (*operands(node), *remembered(node)) if each in places] for node in places}
-    ranks: dict[Node, int] = {}
-    parts: list[list[Node]] = []
-    roots = [node for node in (*graph.section.outputs, *stored.values()) if node in places]
-    for component in components(roots, needs):
-        is_loop = len(component) > 1 or component[0] in needs[component[0]]
-        rank = max((ranks[each] for node in component for each in needs[node] if each in ranks), default=0)
-        rank += rank % 2 != is_loop
-        ranks.update(dict.fromkeys(component, rank))
-        parts += [[] for _ in range(rank + 1 - len(parts))]
-        parts[rank] += component
-    for in_turn in parts[1::2]:
-        in_turn.sort(key=places.__getitem__)
-    return [FeedbackPart(bool(rank % 2), tuple(nodes)) for rank, nodes in enumerate(parts) if nodes]
 
 
 # Writes loops of feedback as Python functions.

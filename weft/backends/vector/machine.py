@@ -20,8 +20,7 @@ from weft.backends.executors import (
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
-    Calls, ComputedValues, FeedbackPart, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, parts_of,
-    reads_of, store
+    Calls, ComputedValues, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, reads_of, store
 )
 from weft.backends.vector.steps import (
     HERE, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register, Registers,
@@ -31,7 +30,7 @@ from weft.backends.vector.translate import Emitter, translate
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import Graph
-from weft.codegen.native.loop_parts import is_series, states
+from weft.codegen.native.serial_parts import SerialPart, SerialParts, SerialReads, is_series, states
 from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
@@ -315,32 +314,32 @@ def series_of(kernel: Kernel) -> Series | None:
     if not is_series(kernel):
         return None
     graph = Graph(kernel, kernel.section(Rate.ELEMENT))
-    stored = {each.place: each.value for each in graph.section.stores}
-    if not stored.keys() >= set(states(graph.section.nodes)):
+    if not {each.place for each in graph.section.stores}.issuperset(states(graph.section.nodes)):
         return None
     with suppress(OneByOneError):
-        return _series(kernel, graph, stored)
+        return _series(kernel, graph)
     return None
 
 
-def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Series:
+def _series(kernel: Kernel, graph: Graph) -> Series:
     """Raises OneByOneError."""
+    found = SerialParts(kernel, graph, SerialReads.OF_VALUES, _BLOCK)
+    stored, parts = found.stored, [part for part in found.parts if part.nodes]
     reads = reads_of(kernel, stored)
-    parts = parts_of(kernel, graph, _BLOCK)
-    in_turn = {place for part in parts if part.in_turn for place in states(part.nodes)}
-    in_rows = {place for part in parts if not part.in_turn for place in states(part.nodes)}
+    in_turn = {place for part in parts if part.serial for place in states(part.nodes)}
+    in_rows = {place for part in parts if not part.serial for place in states(part.nodes)}
     at_once = {place: node for place, node in stored.items() if place not in in_turn}
     roots = {*graph.section.outputs, *at_once.values(), *(stored[place] for place in in_rows)}
 
-    def made(part: FeedbackPart) -> Calls | SerialRecurrence:
-        if not part.in_turn:
+    def made(part: SerialPart) -> Calls | SerialRecurrence:
+        if not part.serial:
             return Calls(part.nodes, graph.masked, reads)
         used = roots | {each for other in parts if other is not part for node in other.nodes for each in operands(node)}
         own = {place: stored[place] for place in states(part.nodes)}
         leaves = [node for node in part.nodes if node in used]
         return RecurrenceWriter(kernel, part.nodes, own, leaves, graph.varying).recurrence()
 
-    steady = Calls([node for node in graph.section.nodes if not graph.changes(node)], graph.masked)
+    steady = Calls(found.steady, graph.masked)
     kept = frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn})
     return Series(steady, tuple(map(made, parts)), tuple(graph.section.outputs), at_once, kept)
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
 from math import copysign
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.dataflow import Graph
 from weft.codegen.native.handlers import ONE, TILE, UNIFORM
-from weft.codegen.native.loop_parts import TIME, states, with_waves
+from weft.codegen.native.loop_parts import TIME, with_waves
+from weft.codegen.native.serial_parts import SerialPart, SerialParts, SerialReads, ticks_of
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
 from weft.codegen.native.tiles import Fusing, Records, TileProgram, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
-from weft.graph.components import components
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
@@ -52,114 +50,11 @@ def _bits(value: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
-# The steps of a chunk. Only what feedback needs is computed sample by sample. A slot is in a serial step with its reads
-# if its new values depend on them, or if it is not known which of its ticks are read. The other slots take over the new
-# values of a chunk at once, after all reads: what was before the chunk is in their rings, and the rest in a tile.
+# The parts of a chunk. A slot that is in no serial part takes over the new values of a chunk at once, after all reads:
+# what was before the chunk is in its ring, and the rest in a tile.
 
 Key: TypeAlias = "Node | tuple[Node, int]"
 """A value, or a result of a loop by its number."""
-
-Member: TypeAlias = "Node | str"
-"""A value, or the key of a slot of state."""
-
-
-@dataclass(slots=True)
-class _Step:
-    """Values that are computed over the whole chunk at once, or sample by sample (`serial`), and the slots that take
-    over their new values after them."""
-
-    serial: bool
-    nodes: list[Node] = field(default_factory=list)
-    slots: list[str] = field(default_factory=list)
-
-
-def ticks_of(node: Node, kernel: Kernel) -> int | None:
-    """How many ticks a read goes back; None if that varies, or is not known before the launch."""
-    if node.op != "state" or node.args[0].op != "const":
-        return None
-    depth, ticks = kernel.slot(node.attr.slot).depth, node.args[0].attr
-    return int(min(ticks, depth)) if ticks >= 1 else 1
-
-
-class _Dependencies:
-    """What the values and the slots of a section depend on."""
-
-    def __init__(self, kernel: Kernel, graph: Graph) -> None:
-        section = graph.section
-        self.stored = {store.place: store.value for store in section.stores}
-        used = needed([*section.outputs, *self.stored.values()])
-        nodes = [node for node in section.nodes if node in used]
-        self.changing = [node for node in nodes if graph.changes(node)]
-        """The values that are not the same at every sample."""
-        changing = set(self.changing)
-        self.steady = [node for node in nodes if node not in changing]
-        self._kernel = kernel
-        self._reads: dict[str, list[Node]] = {place.slot: [] for place in self.stored}
-        self._serial: set[str] = set()
-        """The slots of serial recurrences."""
-        self._always: dict[Member, list[Member]] = {}
-        """What depends on state, and on what else that does."""
-        for node in self.changing:
-            places = [node.attr] if node.op == "state" else list(states([node])) if node.op == "loop" else ()
-            for place in places:
-                self._reads.setdefault(place.slot, []).append(node)
-                if place not in self.stored or ticks_of(node, kernel) is None:
-                    self._serial.add(place.slot)
-            needs: list[Member] = [each for each in operands(node) if each in self._always]
-            if places or needs:
-                self._always[node] = needs
-        for key, reads in self._reads.items():
-            values = (value for place, value in self.stored.items() if place.slot == key)
-            self._always[key] = [*(value for value in values if value in self._always), *reads]
-
-    def _edges(self) -> dict[Member, list[Member]]:
-        """What each member needs of the same chunk. A slot takes over new values after all reads of the old ones."""
-        edges = dict(self._always)
-        for key, nodes in self._reads.items():
-            for node in nodes:
-                ticks = ticks_of(node, self._kernel)
-                if ticks is not None and ticks >= TILE:
-                    continue
-                needed_by_read = key if key in self._serial else self.stored[node.attr]
-                if needed_by_read in edges:
-                    edges[node] = [*edges[node], needed_by_read]
-        return edges
-
-    def ranks(self) -> dict[Member, int]:
-        """The rank of each value and each slot, in an order in which they can be computed. What is computed sample by
-        sample has an odd rank. Once a slot is known to be part of feedback, all its reads are."""
-        while True:
-            edges = self._edges()
-            groups = components(edges, edges)
-            feedback = {each for group in groups if len(group) > 1 or group[0] in edges[group[0]] for each in group}
-            found = {key for key, nodes in self._reads.items() if not feedback.isdisjoint(nodes)}
-            if found <= self._serial:
-                break
-            self._serial |= found
-        ranks: dict[Member, int] = {node: 0 for node in self.changing if node not in edges}
-        for group in groups:
-            rank = max((ranks.get(need, 0) for each in group for need in edges[each]), default=0)
-            rank += (rank % 2 == 1) != (group[0] in feedback)
-            for each in group:
-                ranks[each] = rank
-        return ranks
-
-
-def _steps(dependencies: _Dependencies) -> list[_Step]:
-    """The steps of a chunk in their order: by turns over the whole chunk, and sample by sample."""
-    ranks = dependencies.ranks()
-    steps = [_Step(rank % 2 == 1) for rank in range(max(ranks.values(), default=0) + 1)]
-    for each, rank in ranks.items():
-        if isinstance(each, Node):
-            steps[rank].nodes.append(each)
-        else:
-            steps[rank].slots.append(each)
-    place = {node: at for at, node in enumerate(dependencies.changing)}
-    for step in steps:
-        if step.serial:
-            step.nodes.sort(key=place.__getitem__)
-    return [step for step in steps if step.nodes or step.slots]
-
 
 class _SoundProgram(Records):
     """The records of a sound, and the slots of its values. A value that is the same at every sample has a slot of one
@@ -180,31 +75,31 @@ class _SoundProgram(Records):
         """The values whose slots are free for others after their last use, and the lanes of these."""
         self._loop_slots: list[tuple[int, int | None]] = []
         """The budget and the lanes of the loops around this place."""
-        dependencies = _Dependencies(kernel, self._graph)
-        self._stored, steps = dependencies.stored, _steps(dependencies)
+        found = SerialParts(kernel, self._graph, SerialReads.OF_SLOTS, TILE)
+        self._stored, parts = found.stored, found.parts
         self._spread: set[Key] = set()
         """The values of one number that functions for tiles read."""
         self._crossing: set[Key] = set()
-        """The values of serial recurrences that other steps read, and that are outputs."""
-        self._look_at(steps)
-        roots = self._look_across(steps)
-        self._write_launch(dependencies)
-        for step in steps:
-            (self._write_samples if step.serial else self._write_chunk)(step, roots)
+        """The values of serial recurrences that other parts read, and that are outputs."""
+        self._look_at(parts)
+        roots = self._look_across(parts)
+        self._write_launch(found)
+        for part in parts:
+            (self._write_samples if part.serial else self._write_chunk)(part, roots)
         self._store_outputs()
         self.record_with(self._chunk, self.launch, "_chunks")
 
     # What values are read by.
 
-    def _look_across(self, steps: Sequence[_Step]) -> list[Node]:
-        """The values that are read by other steps than their own, and those that are stored."""
-        home = {node: step for step in steps for node in step.nodes}
+    def _look_across(self, parts: Sequence[SerialPart]) -> list[Node]:
+        """The values that are read by other parts than their own, and those that are stored."""
+        home = {node: part for part in parts for node in part.nodes}
         # Results of a loop are where it runs.
         home |= {node: home[node.args[0]] for node in home if node.op == "loop_out"}
-        homes = {key: step for step in steps for key in step.slots}
+        homes = {key: part for part in parts for key in part.slots}
         read = [*self._section.outputs]
-        for step in steps:
-            read += [each for node in step.nodes for each in operands(node) if home.get(each) is not step]
+        for part in parts:
+            read += [each for node in part.nodes for each in operands(node) if home.get(each) is not part]
         for node in home:
             if node.op == "state" and ticks_of(node, self._kernel) is not None and not homes[node.attr.slot].serial:
                 read.append(self._stored[node.attr])
@@ -212,14 +107,14 @@ class _SoundProgram(Records):
         self._crossing.update(self._key(node) for node in read if node in home and home[node].serial)
         return [*read, *self._stored.values()]
 
-    def _look_at(self, steps: Sequence[_Step]) -> None:
+    def _look_at(self, parts: Sequence[SerialPart]) -> None:
         """Finds what functions for tiles read."""
-        at_once = [step for step in steps if not step.serial]
-        slots = {key for step in at_once for key in step.slots}
+        at_once = [part for part in parts if not part.serial]
+        slots = {key for part in at_once for key in part.slots}
         stored = (value for place, value in self._stored.items() if place.slot in slots)
         self._spread.update(map(self._key, (*self._section.outputs, *stored)))
-        for step in at_once:
-            self._look_at_nodes(step.nodes)
+        for part in at_once:
+            self._look_at_nodes(part.nodes)
 
     def _look_at_nodes(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
@@ -292,21 +187,21 @@ class _SoundProgram(Records):
 
     # Lists.
 
-    def _write_launch(self, dependencies: _Dependencies) -> None:
+    def _write_launch(self, found: SerialParts) -> None:
         """What is the same at every sample."""
         frame, section = self._frame, self._section
         read = [leaf.attr for leaf in section.leaves() if leaf.op == "scalar" and leaf.attr.source == "local"]
         roots = [frame.locals[int(scalar.key)] for scalar in read]
         wanted = needed(roots)
         self._compute([node for node in frame.nodes if node in wanted], roots, self.launch, alone=True)
-        steady, used = set(dependencies.steady), [*section.outputs, *self._stored.values()]
-        used += [each for node in dependencies.changing for each in operands(node)]
-        self._compute(dependencies.steady, {node for node in used if node in steady}, self.launch, alone=True)
+        steady, used = set(found.steady), [*section.outputs, *self._stored.values()]
+        used += [each for node in found.changing for each in operands(node)]
+        self._compute(found.steady, {node for node in used if node in steady}, self.launch, alone=True)
 
-    def _write_chunk(self, step: _Step, roots: Sequence[Node]) -> None:
-        """A step over the whole chunk at once."""
-        self._compute(step.nodes, roots, self._chunk, alone=False)
-        for key in step.slots:
+    def _write_chunk(self, part: SerialPart, roots: Sequence[Node]) -> None:
+        """A part over the whole chunk at once."""
+        self._compute(part.nodes, roots, self._chunk, alone=False)
+        for key in part.slots:
             slot = self._kernel.slot(key)
             for place, value in self._stored.items():
                 if place.slot == key:
@@ -314,11 +209,11 @@ class _SoundProgram(Records):
                     self.record(self._chunk, "_keep", 0, *words)
             self.record(self._chunk, "_advance", 0, self._ring(key)[1], slot.depth + 1)
 
-    def _write_samples(self, step: _Step, roots: Sequence[Node]) -> None:
-        """A step sample by sample: its values, their stores, and the end of the tick."""
+    def _write_samples(self, part: SerialPart, roots: Sequence[Node]) -> None:
+        """A part, sample by sample: its values, their stores, and the end of the tick."""
         sample: list[int] = []
-        self._compute(step.nodes, roots, sample, alone=True)
-        for key in step.slots:
+        self._compute(part.nodes, roots, sample, alone=True)
+        for key in part.slots:
             self._end_tick(self._kernel.slot(key), sample)
         self.record_with(sample, self._chunk, "_samples")
 

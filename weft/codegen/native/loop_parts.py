@@ -8,15 +8,15 @@ samples: each of its steps runs over the whole chunk, so that what is the same a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import add, mul, sub, truediv
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import Graph
-from weft.codegen.values import Line, LoopBody, Node, Rewriter, Section, Store, needed, operands, with_bodies
-from weft.ir.expr import SlotPlane
+from weft.codegen.native.serial_parts import SerialParts, SerialReads, stateful
+from weft.codegen.values import Line, LoopBody, Node, Rewriter, Section, Store, needed, operands
 from weft.ir.rates import Rate
 
 # Waves: sines and cosines of half turns whose argument is linear in the time. Each vector of a chunk of a wave follows
@@ -150,30 +150,19 @@ class LoopPartition:
     """The outputs that it stores."""
 
 
-def is_series(kernel: Kernel) -> bool:
-    """Whether the values of a kernel change with the sample only, and its state are numbers."""
-    rates = {rate for _, rate in kernel.coords} | {section.rate for section in kernel.sections}
-    images = any(slot.image for slot in kernel.slots)
-    is_line = rates.isdisjoint({Rate.COLUMN, Rate.ROW})
-    return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
-
-
-def loop_partitions(graph: Graph) -> list[LoopPartition]:
+def loop_partitions(kernel: Kernel, graph: Graph) -> list[LoopPartition]:
     """The partitions of a section, in their order. Stored values are computed serially if they depend on state."""
-    section, stored = graph.section, [store.value for store in graph.section.stores]
-    used = needed([*section.outputs, *stored])
-    nodes = [node for node in section.nodes if node in used]
-    stateful = _stateful(nodes)
-    serial = needed([node for node in nodes if any(states([node]))], stateful)
-    serial |= needed([node for node in stored if node in stateful], stateful)
+    found = SerialParts(kernel, graph, SerialReads.OF_ALL)
+    remembering = stateful(found.changing)
+    serial = {node for part in found.parts if part.serial for node in part.nodes}
     # The results of a loop belong where it runs, whatever reads them.
-    serial |= {node for node in nodes if node.op == "loop_out" and node.args[0] in serial}
+    serial |= {node for node in found.changing if node.op == "loop_out" and node.args[0] in serial}
     parts = [
-        *_in_vectors(graph, [node for node in nodes if graph.changes(node) and node not in stateful]),
-        LoopPartition("serial", [node for node in nodes if node in serial]),
-        *_in_vectors(graph, [node for node in nodes if node in stateful and node not in serial]),
+        *_in_vectors(graph, [node for node in found.changing if node not in remembering]),
+        LoopPartition("serial", [node for node in found.changing if node in serial]),
+        *_in_vectors(graph, [node for node in found.changing if node in remembering and node not in serial]),
     ]
-    return _connected(parts, section, stored)
+    return _connected(parts, graph.section, list(found.stored.values()))
 
 
 def with_waves(kernel: Kernel) -> Graph:
@@ -181,16 +170,16 @@ def with_waves(kernel: Kernel) -> Graph:
     partitions, and of loops only in those that are interchanged."""
     section = kernel.section(Rate.ELEMENT)
     graph = Graph(kernel, section)
-    stateful = _stateful(section.nodes)
+    remembering = stateful(section.nodes)
     waves = Waves(graph)
     nodes: list[Node] = []
     for node in section.nodes:
         if node.op not in _ROWS and node.op != "loop" and waves.new.keys().isdisjoint(node.args):
             nodes.append(node)
-        elif _is_interchanged(graph, node) and node not in stateful:
+        elif _is_interchanged(graph, node) and node not in remembering:
             nodes.append(waves.in_steps(node))
         else:
-            nodes += waves.rewritten(node, may_change=node not in stateful)
+            nodes += waves.rewritten(node, may_change=node not in remembering)
     stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
     return Graph(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
 
@@ -199,21 +188,6 @@ def _is_interchanged(graph: Graph, node: Node) -> bool:
     """Whether each step of a loop can run over all samples of a chunk, because its bounds are the same at all of them.
     A loop of a nest cannot: the nest counts its steps for each sample."""
     return node.op == "loop" and node.attr not in graph.masked and not node.attr.nested and graph.changes(node)
-
-
-def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
-    """The state that these values read, including the bodies of loops."""
-    return (node.attr for node in with_bodies(nodes) if node.op == "state")
-
-
-def _stateful(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that depend on state."""
-    found: set[Node] = set()
-    for node in nodes:
-        remembers = node.op == "state" or (node.op == "loop" and any(states([node])))
-        if remembers or not found.isdisjoint(operands(node)):
-            found.add(node)
-    return found
 
 
 def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:

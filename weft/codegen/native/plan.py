@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.loop_parts import is_series, states
 from weft.codegen.native.module import reads_strands, sections_that_read
+from weft.codegen.native.serial_parts import is_series, states
 from weft.codegen.native.tiles import PROGRAMS, has_handler
 from weft.codegen.values import Node
 from weft.ir.rates import Rate

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.dataflow import Graph
-from weft.codegen.native.loop_parts import TIME, LoopPartition, loop_partitions, states, with_waves
+from weft.codegen.native.loop_parts import TIME, LoopPartition, loop_partitions, with_waves
 from weft.codegen.native.module import FRAME, Module, frame_function, module_of
 from weft.codegen.native.section import note_stop, write_nodes
+from weft.codegen.native.serial_parts import states
 from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead, ValueWriter
 from weft.codegen.values import Line, LoopBody, Node, operands
@@ -705,7 +706,7 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> Module:
     declared = set[str]()
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
-    for number, part in enumerate(loop_partitions(graph)):
+    for number, part in enumerate(loop_partitions(kernel, graph)):
         found = scans(kernel, graph, part) if part.way == "serial" else ()
         for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
