@@ -63,7 +63,7 @@ class Capabilities:
 
 
 class DeviceLostError(WeftError):
-    """A device that ran a context has failed for good, for a `reason`; its work can continue on another one."""
+    """A device that ran a context has permanently failed, for a `reason`. Its work can continue on another device."""
 
     def __init__(self, context: str, reason: str) -> None:
         super().__init__(Diagnostic.of("device-lost", f"{context} cannot go on: {reason}"))
@@ -90,7 +90,7 @@ class Bindable:
     read: Getter
     device: object
     bind: Callable[..., Any]
-    """Takes the arguments of `read`, and gives what can be bound."""
+    """Takes the arguments of `read`, and returns what can be bound."""
 
     def __call__(self, *coords: Value) -> Value:
         return self.read(*coords)
@@ -101,7 +101,7 @@ class Bindable:
 
 
 class PictureHandle(ABC):
-    """A finished picture on a device. A window that draws with the same device shows it without a copy; all other code
+    """A finished picture on a device. A window that draws with the same device shows it without a copy. All other code
     reads it."""
 
     @property
@@ -114,8 +114,8 @@ class PictureHandle(ABC):
         """The pixels [height, width, RGBA], row 0 on top, which do not change later. Raises DeviceLostError."""
 
     def copier(self) -> Callable[[Array], None]:
-        """Begins to read the pixels. What it returns copies them into an array, once, before the next but one tick: it
-        hardly waits after the next one. It may raise DeviceLostError."""
+        """Begins to read the pixels. Returns a function that copies them into an array, to be called once, before the
+        tick after the next one. After the next tick it hardly waits. It may raise DeviceLostError."""
         return lambda into: np.copyto(into, self.read())
 
 
@@ -150,7 +150,7 @@ class SampleBlock:
         return Even(self.first, self.rate)
 
     def coords(self, kernel: Kernel, channel: int = 0) -> Mapping[str, Value]:
-        """The coordinates of a channel's samples. A kernel that takes the time by blocks gets it by blocks."""
+        """The coordinates of a channel's samples. If the kernel takes the time by blocks, so do these."""
         smoothed = {name: values if values.ndim == 1 else values[channel] for name, values in self.controls.items()}
         others = {"channel": float(channel), **smoothed}
         if not any(name == SINCE or (name, rate) == (TIME, Rate.FRAME) for name, rate in kernel.coords):
@@ -158,24 +158,26 @@ class SampleBlock:
         return {TIME: self.first / self.rate, SINCE: np.arange(self.samples) / self.rate, **others}
 
     def differs(self, kernel: Kernel) -> bool:
-        """Whether a kernel's values depend on the channel: it reads its number, or a control with a value for each."""
+        """Whether a kernel's values depend on the channel, because it reads the number of the channel or a control with
+        a value for each channel."""
         own = {name for name, values in self.controls.items() if values.ndim > 1}
         return any(name == "channel" or name in own for name, _ in kernel.coords)
 
 
-# The uniforms that an environment gives itself, and its fields.
+# The uniforms that are fields of the environment, and these fields.
 _OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt"}
 
 
 @dataclass(frozen=True)
 class Env:
-    """What is the same for every subgraph in one tick: size of the picture, time, and the values from outside.
+    """Everything that is the same for all subgraphs in one tick: the size of the picture, the time, and the values from
+    outside.
 
-    `level` is that of the picture that is drawn instead of the whole one: 1 has half of its width and height.
-    `tick` counts frames from 0, `abstime` and `dt` are seconds. `inputs` has mouse, keys and parameters by the names
-    that kernels read them by. `block` is what contexts that stream compute.
-    `loop_stopped` is called with the name of a kernel whose loop met its limit, `warn` with what a device cannot do any
-    more, for which the performance need not stop.
+    `level` is the level of the picture that is drawn instead of the whole one: level 1 has half of its width and
+    height. `tick` counts frames from 0, `abstime` and `dt` are seconds. `inputs` has mouse, keys and parameters by the
+    names that kernels use. `block` is the block that contexts which stream compute. `loop_stopped` is called with the
+    name of a kernel whose loop reached its limit. `warn` is called with something that a device can no longer do, if
+    the performance can continue.
     """
 
     width: int
@@ -197,8 +199,8 @@ class Env:
         return self.width, self.height
 
     def uniform(self, name: str) -> float:
-        """The value of a uniform; 0 for an input that is absent, such as an unknown key, and the usual tempo if no
-        beats are given. That of a sound is the number of its samples."""
+        """The value of a uniform. It is 0 for an input that is absent, such as an unknown key, and the usual tempo if
+        no beats are given. For a sound, it is the number of its samples."""
         own = _OWN.get(name)
         if own is not None:
             return float(getattr(self, own))
@@ -226,7 +228,7 @@ class Compiled(Protocol):
         """The state of its slots."""
 
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
-        """One tick: computes the outputs and advances the state. Gives `out`, or an array of its own choice."""
+        """One tick: computes the outputs and advances the state. Returns `out`, or an array of its own choice."""
 
     def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """An exposed strand at the points of a launch, as it was in the last finished tick."""
@@ -287,7 +289,7 @@ class DeviceProbe(ABC):
     @classmethod
     @abstractmethod
     def probe(cls) -> list[DeviceInfo]:
-        """The devices that it could run on; never raises. An unavailable one says why."""
+        """The devices that it could run on. Never raises: an unavailable device has a reason."""
 
     @classmethod
     def may_have_hardware(cls) -> bool:
@@ -296,7 +298,7 @@ class DeviceProbe(ABC):
 
     @classmethod
     def spec_of(cls, spec: ContextSpec) -> ContextSpec:
-        """The context as programs have to be compiled for this backend, and for those that it falls back to."""
+        """The context, as programs have to be compiled for this backend and for its fallbacks."""
         return spec
 
     def open(self) -> None:
@@ -317,28 +319,28 @@ class KernelCompiler(ABC):
     """
 
     def unsuitable(self, unit: Unit) -> str | None:
-        """Why a unit has to run on another backend; None if it may run on this one. Needs no device, and gives the same
-        answer for the same unit in every process."""
+        """The reason why a unit has to run on another backend; None if it may run on this one. Needs no device, and is
+        the same for the same unit in every process."""
         return None
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
-        """The part of compiling that needs neither device nor memory; its result can be pickled. `compile_subgraph`
-        finds it as `unit.code`, which is None if the backend has no such part or it was not run beforehand. A higher
-        tier takes longer to compile and runs faster: `upgrade` takes it. None if there is no such tier."""
+        """The part of compiling that needs neither device nor memory. Its result can be pickled, and `compile_subgraph`
+        finds it as `unit.code`. That is None if the backend has no such part, or if it was not run beforehand. A higher
+        tier takes longer to compile and runs faster; its code is passed to `upgrade`. None if there is no such tier."""
         return None
 
     def is_at_hand(self, unit: Unit) -> bool:
-        """Whether a unit can run soon: False if a compiler of the device has to make a program for it first, which
-        takes tenths of seconds."""
+        """Whether a unit can run soon. False if a compiler of the device has to make a program for it first, which
+        takes tenths of a second."""
         return True
 
     def code_serves_again(self, unit: Unit) -> bool:
-        """Whether better code for a translated unit, which is still to be made, will also serve those that differ from
-        it in constants only."""
+        """Whether a translated unit will get better code that also serves units which differ from it in constants
+        only."""
         return False
 
     def refusal(self, code: object) -> str | None:
-        """Why `translate` failed, if `code` is for a fallback; else None."""
+        """The reason why `translate` failed, if `code` is for a fallback; else None."""
         return None
 
     def refusals(self) -> Sequence[Refusal]:
@@ -350,19 +352,20 @@ class KernelCompiler(ABC):
         return None
 
     def has_second_tier(self, unit: Unit) -> bool:
-        """Whether faster code than that of the first tier will be made for a unit. May walk through all of it."""
+        """Whether faster code than that of the first tier will be made for a unit. It may have to walk through the
+        whole unit."""
         return False
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
-        """Runs what `translate` gave for a higher tier, from the next tick on."""
+        """Runs code of a higher tier, made by `translate`, from the next tick on."""
 
     @abstractmethod
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         """Makes a subgraph ready to run, with zeroed memory. Raises WeftError if the device cannot take it."""
 
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
-        """Like `compile_subgraph`, for a performance that is waiting: the result may run slower. It is of tier 0 then,
-        until `upgrade` replaces its code."""
+        """The same as `compile_subgraph`, for a performance that is waiting: the result may run slower. It is then of
+        tier 0 until `upgrade` replaces its code."""
         return self.compile_subgraph(unit, env, coordinator)
 
 
@@ -374,27 +377,30 @@ class KernelRunner(ABC):
 
     @abstractmethod
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
-        """Runs one tick, and gives what the context makes of the outputs: a picture, a list of numbers. The result is
-        valid until the tick after the next begins; the same object as in the last tick means that nothing has changed.
-        Raises DeviceLostError if the device fails."""
+        """Runs one tick, and returns what the context makes of the outputs: a picture, or a list of numbers. The result
+        is valid until the second tick after this one begins. The same object as in the last tick means that nothing has
+        changed. Raises DeviceLostError if the device fails."""
 
     def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Values | None:
-        """Runs one tick without any effect outside `compiled`, to see whether it fails. Gives what `execute_subgraph`
-        would, or (`raw`) the plain outputs [outputs, height, width]; None if the backend has no trials."""
+        """Runs one tick without any effect outside `compiled`, to see whether it fails. Returns the same as
+        `execute_subgraph`, or with `raw` the plain outputs [outputs, height, width]; None if the backend has no
+        trials."""
         return None
 
     @abstractmethod
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
     ) -> Array:
-        """An exposed strand at coordinates (numbers or arrays that broadcast together), one call for all of them."""
+        """The values of an exposed strand at coordinates (numbers or arrays that broadcast together), with one call for
+        all of them."""
 
     def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[Array]:
         """Several strands, each at its own coordinates. Waits for the device once."""
         return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle | None:
-        """What programs on the same device can bind to read a strand without a copy; None if it can only be read."""
+        """A handle with which programs on the same device can read a strand without a copy; None if the strand can only
+        be read."""
         return None
 
     def sync(self, scope: Scope = "device") -> None:
@@ -409,16 +415,17 @@ class DeviceMemory:
 
     def remembered(self, compiled: Compiled) -> StateMemory:
         """The state of a subgraph in the memory of the computer, from which another backend can continue. Raises
-        WeftError if the device no longer gives it."""
+        WeftError if it cannot be read from the device any more."""
         return compiled.memory
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
-        """Takes over the state of subgraphs of the previous program; gives the keys of the slots that continue. The old
-        subgraphs may run again only if this is a `copy`."""
+        """Takes over the state of subgraphs of the previous program. Returns the keys of the slots that continue. The
+        old subgraphs may run again only if this is a `copy`."""
         return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
     def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
-        """Makes the memory of a subgraph, except for what it will share with `old` ones when it adopts their state."""
+        """Allocates the memory of a subgraph, except for the memory that it will share with `old` ones when it adopts
+        their state."""
         compiled.memory.allocate([other.memory for other in old])
 
     def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
@@ -428,11 +435,12 @@ class DeviceMemory:
             compiled.memory.copy_ahead(other.memory)
 
     def is_finite(self, compiled: Compiled, key: str) -> bool:
-        """Whether the latest values of a slot are numbers, and none is infinite. Between two ticks."""
+        """Whether all of the latest values of a slot are finite numbers. To be called between two ticks."""
         return compiled.memory.is_finite(key)
 
     def begin_again(self, compiled: Compiled, keys: Sequence[str]) -> list[str]:
-        """Sets to 0 what is not finite in some slots; gives the keys of those that it changes. Between two ticks."""
+        """Sets the values in some slots that are not finite to 0. Returns the keys of the slots that it changes. To be
+        called between two ticks."""
         return compiled.memory.begin_again(keys)
 
     def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Any:
@@ -440,7 +448,7 @@ class DeviceMemory:
         return self.pool(int(np.prod(shape)) * np.dtype(dtype).itemsize).take(shape, dtype)
 
     def free(self, memory: Any) -> None:
-        """Frees what `alloc` gave. Dropping the last reference does the same."""
+        """Frees an array from `alloc`. Dropping the last reference does the same."""
 
     def upload(self, data: Array, memory: Any) -> None:
         """Copies to the device."""
@@ -460,8 +468,8 @@ class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
     `capabilities`, `compile_subgraph`, `execute_subgraph` and `get_value_at`.
 
     The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
-    `compile_subgraph` and `try_out`. What may be called from any thread says so; all else is called from the thread
-    that runs the context.
+    `compile_subgraph` and `try_out`. Methods that may be called from any thread say so; all others are called from the
+    thread that runs the context.
     """
 
     name: ClassVar[str]
@@ -474,7 +482,7 @@ class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
-        """A backend for one of the devices that `probe` gave. `executor` names the executor, for backends that have
+        """A backend for one of the devices that `probe` found. `executor` names the executor, for backends that have
         several. Backends with several devices override this."""
         return cls()
 

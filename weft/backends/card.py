@@ -56,7 +56,7 @@ class ShaderCode:
     stages: tuple[Forms, ...] = ()
 
 
-# For how many kernels the programs are kept.
+# The number of kernels whose programs are kept.
 _WRITTEN = 96
 
 
@@ -79,7 +79,7 @@ class ProgramWriter:
         return ShaderCode(self._over_picture(unit.kernel, packs), points, stages)
 
     def knows(self, unit: Unit, packed: bool) -> bool:
-        """Whether what draws a unit is that of one of the last units, but for its numbers."""
+        """Whether a unit is drawn by the program of one of the last units, with other numbers."""
         packs = packed and bool(unit.kernel.outputs)
         kernels = ((unit.kernel, packs), *((stage, False) for stage in unit.kernel.stages))
         known = [(kernel, self._written.find((structure_hash(kernel), form))) for kernel, form in kernels]
@@ -105,7 +105,7 @@ class ProgramWriter:
 
 
 def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:
-    """The error for a text that a compiler refuses: its words, and the line (from 1; 0 if unknown) that they are about.
+    """The error for a text that a compiler refuses: its message, and the line (from 1; 0 if unknown) that it is about.
     `dump` is the option that shows the text."""
     place = shader.places[line - 1] if 0 < line <= len(shader.places) else ""
     where = f" for {place}" if place else ""
@@ -115,7 +115,7 @@ def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> W
 
 
 def problem_of(translate: Callable[[], object]) -> str | None:
-    """Why there is no program; None if there is one."""
+    """The reason why there is no program; None if there is one."""
     try:
         translate()
     except UnsuitableError as failure:
@@ -127,7 +127,7 @@ def problem_of(translate: Callable[[], object]) -> str | None:
 
 _DAY = 86_400.0
 
-# Moments of a day at which numbers are tested: they do not coincide with any period that a patch could have.
+# The moments of a day at which numbers are tested. They coincide with no period that a patch is likely to have.
 _MOMENTS = tuple(_DAY * (0.618033988749895 * number % 1) for number in range(1, 33))
 
 # Below this, single precision resolves a millionth.
@@ -172,7 +172,7 @@ def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
 
 
 def _has_coarse_numbers(kernel: Kernel) -> bool:
-    """Whether samples depend on a number that is the same for a block, and at some time of a day is too large for
+    """Whether samples depend on a number that is the same for a whole block, and at some time of a day is too large for
     single precision."""
     used = {int(given.key) for given in _given(kernel) if given.source == "local"}
     tested = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
@@ -219,7 +219,7 @@ class CardPictures(Generic[T]):
     """Pictures that are uploaded when a program first needs them, and again when their file has changed."""
 
     def __init__(self, send: Callable[[Picture, T | None], T]) -> None:
-        """`send` uploads a picture [height, width, 4], perhaps to where the one before it was."""
+        """`send` uploads a picture [height, width, 4], if possible to where the one before it was."""
         self._send = send
         self._known: dict[str, tuple[Picture, T]] = {}
 
@@ -227,8 +227,8 @@ class CardPictures(Generic[T]):
         """A picture on the card; uploads it only if it has changed."""
         known = self._known.get(path)
         if known is None or known[0] is not picture:
-            # Only frames of films and cameras are overwritten: they belong to what is drawn now, and others to programs
-            # that are being prepared as well.
+            # Only frames of films and cameras are overwritten, since only the program that draws now uses them. Other
+            # pictures may also belong to programs that are being prepared.
             before = known[1] if known and isinstance(known[0], Frame) and isinstance(picture, Frame) else None
             known = self._known[path] = picture, self._send(picture, before)
         return known[1]
@@ -285,8 +285,8 @@ class CardCompiled(ABC):
 
     @abstractmethod
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
-        """Requests a strand at the points of a launch, as it was in the last finished tick, and gives what fetches the
-        values. Does not wait if the card computes them."""
+        """Requests a strand at the points of a launch, as it was in the last finished tick, and returns a function that
+        fetches the values. Does not wait if the card computes them."""
 
     def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """The values of a strand at the points of a launch, as it was in the last finished tick."""
@@ -302,10 +302,10 @@ class CardCompiled(ABC):
 
     @abstractmethod
     def planes(self, launch: Launch) -> Floats:
-        """One tick: gives the plain outputs [outputs, height, width], and advances the state."""
+        """One tick: returns the plain outputs [outputs, height, width], and advances the state."""
 
     def picture(self, launch: Launch) -> PictureHandle | None:
-        """One tick, like `draw`; but gives the last picture if nothing in it changes."""
+        """One tick, like `draw`. If nothing in the picture changes, returns the last picture."""
         if self.drawn is not None and self.stillness.lasts(launch):
             return self.drawn
         self.drawn = self.draw(launch)
@@ -342,7 +342,7 @@ class CardBackend(Backend):
 
     @functools.cached_property
     def writer(self) -> ProgramWriter:
-        """What writes its programs."""
+        """The writer of its programs."""
         return ProgramWriter(self.dialect)
 
     def shape(self, env: Env) -> tuple[int, int]:
@@ -400,7 +400,7 @@ class CardBackend(Backend):
         for ref, compiled, coords in reads:
             launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
             fetches.append((self.guarded(partial(self.own(compiled).ask, ref, launch)), shape))
-        # Waiting for the last request first: the others are finished by then.
+        # The last request is waited for first, since the others are finished by then.
         return [self.guarded(fetch).reshape(shape) for fetch, shape in fetches[::-1]][::-1]
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle | None:
@@ -474,8 +474,8 @@ class CardCompute(CardBackend):
 
 # Sound, block by block. Where the inputs of a subgraph stay constant, the card computes several blocks ahead.
 
-# How many blocks are computed at once, ahead of time, but no more than this many samples unless a block has more: the
-# longer a chunk, the less exact is the time within it.
+# The number of blocks that are computed together, ahead of time. They have at most this many samples in all, unless one
+# block has more: the longer a chunk, the less exact is the time within it.
 _AHEAD = 4
 _MOST_AHEAD = 2048
 
@@ -537,7 +537,7 @@ class CardSound:
 
     def play(self, block: SampleBlock, launch: Launch) -> Floats:
         """The samples of a block [channels, outputs, samples], with one channel if all are the same. `launch` has all
-        inputs but the coordinates. Raises what the device raises when it is lost."""
+        inputs except the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
         channels = block.channels if block.differs(kernel) else 1
         begin = functools.partial(self._begin, block, launch, channels)
@@ -557,7 +557,7 @@ class CardSound:
         return np.concatenate(pieces, axis=2)
 
     def _inputs(self, block: SampleBlock, launch: Launch, channels: int) -> Hashable:
-        """The inputs of the samples besides their number; None if an input changes from sample to sample, so that
+        """All inputs of the samples except their number; None if an input changes from sample to sample, so that
         nothing can be computed ahead."""
         kernel = self.unit.kernel
         smoothed = [(name, block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
@@ -570,13 +570,13 @@ class CardSound:
         )  # fmt: skip
 
     def _begin(self, block: SampleBlock, launch: Launch, channels: int, first: int, count: int) -> SampleChunk:
-        """Starts a chunk of `count` samples. After the end of the block, its inputs stay as they are."""
+        """Starts a chunk of `count` samples. Its inputs are taken to stay the same after the end of the block."""
 
         def own(values: Floats, channel: int) -> Value:
             given = values if values.ndim == 1 else values[channel]
             return given if len(given) == count else float(given[0])
 
-        # These are overwritten in place, so they need copies: the card would take them for the pictures that it has.
+        # These are overwritten in place. Without copies, the card would mistake them for pictures that it already has.
         pictures = {path: np.array(p) if _changes(path) else p for path, p in launch.pictures.items()}
         launches = []
         for channel in range(channels):
@@ -587,7 +587,7 @@ class CardSound:
         return self.sounding.begin(first, launches)
 
     def _reach(self, at: int, samples: int, begin: Callable[[int, int], SampleChunk]) -> None:
-        """Makes the chunk with sample `at` the first one, and starts the next one if necessary."""
+        """Makes the chunk that contains sample `at` the first one, and starts the next one if necessary."""
         self._chunks = tuple(chunk for chunk in self._chunks if chunk.end > at)
         if not self._chunks or self._chunks[0].first > at:
             # The first chunk is short because it is waited for.
@@ -611,7 +611,7 @@ class CardSound:
         return out
 
     def value_at(self, ref: StrandRef, launch: Launch) -> Array:
-        """Raises KeyError: readers of a sound get the samples that were played."""
+        """Raises KeyError, since readers of a sound get the samples that were played."""
         raise KeyError(ref)
 
     def dump(self) -> str:
@@ -625,7 +625,7 @@ def middle(first: int, count: int, rate: float) -> dict[str, Value]:
 
 @functools.lru_cache(maxsize=8)
 def _around_middle(count: int, rate: float) -> Floats:
-    """Read-only, so a card that has uploaded it knows that it stays the same."""
+    """The array is read-only, so a card that has uploaded it knows that it stays the same."""
     times: Floats = (np.arange(count) - count // 2) / rate
     times.setflags(write=False)
     return times
@@ -656,7 +656,7 @@ class CardAudio(CardBackend):
         return CpuAudio(VectorExecutor.name)
 
     def is_at_hand(self, unit: Unit) -> bool:
-        return True  # a sound fades from one program to the next, which may take its time
+        return True  # a sound fades from one program to the next, so there is time
 
     def unsuitable(self, unit: Unit) -> str | None:
         return problem_of(lambda: sound_translated(unit.kernel, self.writer))

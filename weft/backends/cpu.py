@@ -38,10 +38,10 @@ def executor_problem(name: str) -> str | None:
     return problem() if name in (NativeExecutor.name, ExactExecutor.name) else None
 
 
-# How many subgraphs are kept loaded. Each takes a few megabytes of scratch memory.
+# The number of subgraphs that are kept loaded. Each takes a few megabytes of scratch memory.
 _KEPT = 12
 
-# For how many sizes of pictures the places of the pixels are kept.
+# The number of picture sizes for which the places of the pixels are kept.
 _SIZES = 8
 
 
@@ -66,7 +66,8 @@ class CpuCompiled:
     successor: Executor | None = None
     """The executor that takes over once it has code."""
     others: tuple[StateMemory, ...] = ()
-    """The state of the further channels of a sound that differs between channels: it runs once for each."""
+    """The state of the channels after the first, for a sound that differs between channels. It runs once for each
+    channel."""
 
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if not self.packed:
@@ -137,7 +138,7 @@ class CpuBackend(Backend):
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         if not isinstance(self._executor, NativeExecutor) or not self._packs(unit):
             return self.compile_subgraph(unit, env, coordinator)
-        # Machine code takes long to compile: numpy stands in until it is ready.
+        # Machine code takes long to compile. Until it is ready, numpy runs the kernel.
         standing_in = type(self)(VectorExecutor.name).compile_subgraph(replace(unit, code=None), env, coordinator)
         standing_in.successor = self._executor
         return standing_in
@@ -188,7 +189,7 @@ class CpuBackend(Backend):
             # For a few small frames, compiling another form of machine code would take longer.
             plain = compiled.grid if self._executor.name == "vm" else VectorExecutor().load(compiled.unit.kernel)
             return plain.planes(compiled.memory, launch)
-        # An array of its own keeps a still picture from being skipped: the trial has to take as long as drawing does.
+        # With an array of its own, a still picture is not skipped: the trial has to take as long as drawing does.
         out = np.empty((*launch.shape, 4), np.uint8) if self._packs(compiled.unit) else None
         return compiled.run(compiled.memory, launch, out=out)
 
@@ -246,8 +247,8 @@ class CpuCompute(CpuBackend):
 
 @register_backend
 class CpuOscSend(CpuBackend):
-    """Gives one number for each value of an `osc_send` statement, as [values, 1, 1]. What runs the program sends them
-    (`weft.runtime.hands.osc`): a render does not."""
+    """Gives one number for each value of an `osc_send` statement, as [values, 1, 1]. A performance sends them
+    (`weft.runtime.hands.osc`); a render does not."""
 
     name = "cpu_osc_send"
     context = "osc_send"
@@ -255,8 +256,8 @@ class CpuOscSend(CpuBackend):
 
 @register_backend
 class CpuMidi(CpuBackend):
-    """Gives one number for each value of the `midi` statements, as [values, 1, 1]. What runs the program sends them
-    (`weft.runtime.hands.midi`): a render does not."""
+    """Gives one number for each value of the `midi` statements, as [values, 1, 1]. A performance sends them
+    (`weft.runtime.hands.midi`); a render does not."""
 
     name = "cpu_midi"
     context = "midi"
@@ -323,8 +324,8 @@ class CpuAudio(CpuBackend):
 
 
 def _pairs(compiled: Compiled, old: Iterable[Compiled]) -> Iterator[tuple[int, StateMemory, StateMemory, bool]]:
-    """Each memory, by its channel, with the old memory that it continues, and whether an earlier channel continues that
-    too: state that was the same in all channels is copied to each of them."""
+    """Each memory, by its channel, with the old memory that it continues, and whether an earlier channel continues the
+    same one. State that was the same in all channels is copied to each of them."""
     mine = _memories(compiled)
     for other in old:
         its = _memories(other)

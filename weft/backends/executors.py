@@ -1,5 +1,5 @@
-"""Executors run kernels on the CPU. Here is what they share: the interface, the thread pool, and pictures that are
-drawn once while nothing in them changes."""
+"""Executors run kernels on the CPU. This module has what they share: the interface, the thread pool, and pictures that
+are drawn once while nothing in them changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Jobs: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
 
 
 class _Outcome:
-    """The outcome of one worker's share. After an interruption it can be waited for again."""
+    """The outcome of one worker's share. If a wait for it is interrupted, it can be waited for again."""
 
     def __init__(self) -> None:
         self.raised: BaseException | None = None
@@ -47,15 +47,15 @@ class _Outcome:
         self._lock.release()
 
     def wait(self, most: float = -1) -> bool:
-        """Waits for it, `most` seconds at most unless that is negative. Returns whether it is there."""
+        """Waits for the outcome, for at most `most` seconds unless that is negative. Returns whether it is there."""
         while not self.is_there:
             if not self._lock.acquire(timeout=most):
                 return False
         return True
 
 
-# How long the caller waits for each thread that shares its work before it takes it for held up: some seconds, and
-# the time of some parts of the work. A thread that runs has no more than one part left.
+# How long the caller waits for each thread that shares its work before it considers the thread held up: some seconds,
+# and the time of some parts of the work. A thread that runs has at most one part left.
 _PATIENCE, _PARTS = 3e-4, 3
 
 
@@ -67,13 +67,14 @@ class BandPool:
         self._threads: list[threading.Thread] = []
         self._here = threading.local()
         self._kept_off: tuple[int, int] | None = None
-        """The core that the threads are kept off, and how many there were; None if that is to be done again."""
+        """The core that the threads are kept off, and the number of threads at that time; None if it has to be done
+        again."""
         weakref.finalize(self, _end, self._jobs, self._threads)
 
     def run(self, work: Callable[[int], None], workers: int, parts: int | None = None) -> None:
-        """Calls `work` with each of 0 … workers - 1 concurrently, 0 in the calling thread; returns when all are done.
-        Raises what one of them raised. Each call takes one after another of the `parts` of the work, by default as many
-        as there are workers.
+        """Calls `work` with each of 0 … workers - 1 concurrently, 0 in the calling thread. Returns when all are done.
+        Raises what one of them raised. Each call takes the `parts` of the work one after another; by default there are
+        as many parts as workers.
 
         A nested call runs all of its work in its own thread, since the others are busy.
         """
@@ -92,7 +93,7 @@ class BandPool:
             self._jobs.put(partial(self._report, work, number, outcome))
         own = _Outcome()
         raised: BaseException | None = None
-        # An interruption is raised when all are done: until then the threads use the arrays.
+        # An interruption is raised only after all are done, since the threads use the arrays until then.
         while not all(outcome.is_there for outcome in (own, *others)):
             try:
                 if not own.is_there:
@@ -113,15 +114,14 @@ class BandPool:
             raise raised
 
     def _keep_off(self, core: int) -> None:
-        """Lets the threads run on the other cores only. The system likes to wake a thread on the core where it last
-        ran. On the core of this thread, it would wait until this one had done all the work, though another core is
-        idle."""
+        """Restricts the threads to the other cores. The system tends to wake a thread on the core where it last ran. On
+        the core of this thread, it would wait until this one had done all the work, even while another core is idle."""
         self._kept_off = core, len(self._threads)
         hardware.keep_off(core, self._numbers)
 
     def _bring_here(self) -> None:
-        """Has the threads go on with their shares on the core of this one, which has no work left. Something else runs
-        on theirs, and the system may let that run for milliseconds."""
+        """Moves the threads to the core of this one, which has no work left, to finish their shares. Something else
+        runs on their cores, and the system may let that run for milliseconds."""
         core, self._kept_off = hardware.current_core(), None
         if core is not None:
             hardware.keep_on(core, self._numbers)
@@ -154,7 +154,7 @@ class BandPool:
 def _serve(jobs: _Jobs) -> None:
     while (job := jobs.get()) is not None:
         job()
-        del job  # it refers to the pool, which must be free to end while this thread waits
+        del job  # it refers to the pool, which must be able to end while this thread waits
 
 
 def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
@@ -162,7 +162,7 @@ def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
         jobs.put(None)
 
 
-# What is kept.
+# Caches.
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -207,8 +207,8 @@ Pixels = npt.NDArray[np.uint8]
 
 
 class Stillness:
-    """Finds out whether a kernel would draw the same picture again: it has no state, reads no other strands, and gets
-    the same inputs."""
+    """Finds out whether a kernel would draw the same picture again. It does if it has no state, reads no other strands,
+    and gets the same inputs."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._may_stand_still = not (kernel.remembers or kernel.strands)
@@ -216,7 +216,7 @@ class Stillness:
         self._uniforms, self._pictures = kernel.uniforms, kernel.pictures
         self._given: list[Any] | None = None
         self._asked: tuple[Launch, list[Any]] | None = None
-        """The last launch that would draw something else, and its inputs."""
+        """The last launch that `lasts` has found to differ, with its inputs."""
 
     def lasts(self, launch: Launch) -> bool:
         """Whether this launch would draw the same as the last one that drew."""
@@ -244,8 +244,8 @@ class Stillness:
 
 
 class Pictures:
-    """The pictures that a kernel draws, in two arrays by turns, since allocating an array for each is slow. A picture
-    is valid until the picture after the next is begun. A picture in which nothing changes is drawn once."""
+    """The pictures that a kernel draws, alternately in two arrays, since allocating an array for each is slow. A
+    picture is valid until the second one after it is begun. A picture in which nothing changes is drawn once."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._stillness = Stillness(kernel)
@@ -253,7 +253,7 @@ class Pictures:
         self._other: Pixels | None = None
 
     def drawn(self, launch: Launch, draw: Callable[[Pixels], None]) -> Pixels:
-        """The picture of a launch, [height, width, 4]; `draw` fills one that differs from the last."""
+        """The picture of a launch, [height, width, 4]. `draw` is called to fill one that differs from the last."""
         if self._drawn is not None and self._stillness.lasts(launch):
             return self._drawn
         shape = (*launch.shape, 4)
@@ -279,11 +279,11 @@ class Executable(Protocol):
         """The tier of its code for pictures, from 1; None if there is only one."""
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
-        """The outputs as an array [outputs, height, width], neither clamped nor freed of NaN. Then advances the state
-        of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
+        """The outputs as an array [outputs, height, width]. They are not clamped, and may be NaN. Then advances the
+        state of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
 
     def upgrade(self, code: object) -> None:
-        """Runs faster code for pictures, which `Executor.translate` gave, from the next launch on."""
+        """Runs faster code for pictures, made by `Executor.translate`, from the next launch on."""
         return
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
@@ -302,17 +302,17 @@ NOTHING: Mapping[bool, object] = MappingProxyType({})
 
 
 class RefusedError(InternalError):
-    """An executor cannot compile a kernel. Says why."""
+    """An executor cannot compile a kernel. The message is the reason."""
 
 
-# A longer reason is cut.
+# Longer reasons are cut.
 _LONGEST_REASON = 200
 
 
 @contextmanager
 def refusing_failures(what: str) -> Iterator[None]:
     """Turns any exception of a code generator into a RefusedError, since another executor can run the kernel. The
-    caller checks its own arguments first."""
+    caller checks its own arguments before this."""
     try:
         yield
     except (RefusedError, MemoryError):
@@ -324,8 +324,8 @@ def refusing_failures(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What `translate` gives for a kernel that it cannot compile: the reason, and the next executor's code. It can be
-    pickled."""
+    """The result of `translate` for a kernel that it cannot compile: the reason, and the next executor's code. It can
+    be pickled."""
 
     reason: str
     instead: object = None
@@ -346,7 +346,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Collects refusals until they are taken; only the last ones are kept. May be used from any thread."""
+    """Collects refusals until they are taken. Only the last ones are kept. May be used from any thread."""
 
     _waiting: deque[Refusal] = field(default_factory=lambda: deque(maxlen=32))
 
@@ -373,13 +373,14 @@ class Executor(Protocol):
         """The widest floating-point type that state images may have."""
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
-        """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels. Gives
-        None if there is nothing to prepare, or no such tier, and `Refused` if it fails; `load` takes that as well. The
-        result can be pickled for another process. Raises ValueError if the outputs cannot be packed."""
+        """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels. None
+        if there is nothing to prepare, or no such tier. `Refused` if it fails, which `load` accepts as well. The result
+        can be pickled for another process. Raises ValueError if the outputs cannot be packed."""
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
-        """`codes` holds what `translate` gave for the kernel, by `packed`; missing code is compiled when it is first
-        needed. If that fails, the kernel runs on the next executor, which is noted in `refusals`."""
+        """A kernel that is ready to run. `codes` holds the results of `translate` for the kernel, by `packed`; missing
+        code is compiled when it is first needed. If that fails, the kernel runs on the next executor, which is noted in
+        `refusals`."""
 
 
 # Pictures that are computed in stages.
@@ -387,7 +388,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedCode:
-    """What `translate` gives for each stage of a kernel, and for the kernel itself. It can be pickled."""
+    """The results of `translate` for each stage of a kernel, and for the kernel itself. It can be pickled."""
 
     stages: tuple[object, ...]
     last: object

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from weft import child
 
-# Devices are probed in a process of their own: a driver that was opened may interfere with what is opened later, and
+# Devices are probed in a process of their own. A driver that is open may interfere with one that is opened later, and
 # one that fails may end the process.
 
-# A driver that takes longer to start is taken to hang.
+# A driver that takes longer to start is considered to hang.
 _MOST_SECONDS = 20
 
 
@@ -56,7 +56,7 @@ _sched_getcpu: Callable[[], int] | None = (
 
 @functools.cache
 def cores() -> int:
-    """How many cores this process may use, or might when this was first called."""
+    """The number of cores that this process may use, or might when this was first called."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -90,14 +90,14 @@ def _restrict(threads: Iterable[int], cores: Collection[int]) -> None:
             os.sched_setaffinity(thread, cores)
 
 
-# How much nicer than others a thread is that gives way: it has a third of a core that it shares with one of them, so
-# that it ends in time on a busy machine, too.
+# How much nicer a thread of lower priority is than others. It gets a third of a core that it shares with one of them,
+# so that it also ends in time on a busy machine.
 _NICER = 4
 
 
 def lower_priority() -> None:
-    """Lets other threads of this session run before this one, and before those that it starts. Does nothing where the
-    priorities of threads cannot differ."""
+    """Lowers the priority of this thread, and of threads that it starts, below that of the others in this session. Does
+    nothing where priorities of threads cannot differ."""
     if sys.platform == "linux":
         with suppress(OSError):
             thread = threading.get_native_id()
@@ -105,8 +105,8 @@ def lower_priority() -> None:
 
 
 class Memory(NamedTuple):
-    """Bytes of memory that this process may use, within the limits of its container and its own, 0 if unknown; and
-    those of them that are available without swapping, all if that is unknown."""
+    """The bytes of memory that this process may use, within its own limits and those of its container, 0 if unknown;
+    and those of them that are available without swapping, all if that is unknown."""
 
     total: int
     free: int
@@ -131,12 +131,12 @@ def memory_total() -> int:
 
 
 def memory_free() -> int:
-    """What is free of the memory of this process."""
+    """The free bytes of the memory of this process."""
     return memory().free
 
 
 class Limit(NamedTuple):
-    """How many bytes of memory may be used, and how many are used."""
+    """The number of bytes of memory that may be used, and the number in use."""
 
     bytes: int
     used: int
@@ -210,7 +210,8 @@ def simd() -> str:
 
 
 def may_have_card() -> bool:
-    """Whether there may be a graphics card. On Linux, its driver appears in /dev; elsewhere the answer is yes."""
+    """Whether there may be a graphics card. On Linux, its driver appears in /dev; on other systems the answer is
+    yes."""
     if not sys.platform.startswith("linux"):
         return True
     return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))

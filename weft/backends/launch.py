@@ -1,4 +1,4 @@
-"""What one execution of a kernel is given: its extent and coordinates, values and pictures from outside, and the state
+"""The input of one execution of a kernel: its extent and coordinates, values and pictures from outside, and the state
 of its slots."""
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 TIME = "abstime"
-"""The coordinate that is the time, in seconds; where it is given by blocks, that of the first sample."""
+"""The coordinate of the time, in seconds. If the time is given by blocks, it is that of the first sample."""
 
 SINCE = "since"
-"""The coordinate that is the time within a block, in seconds, where the time is given by blocks."""
+"""The coordinate of the time within a block, in seconds, if the time is given by blocks."""
 
 # A coordinate or another value: one number, or an array with a number for each element.
 Value: TypeAlias = float | Floats
 
 # Reads a strand of another subgraph at coordinates: numbers, or arrays that broadcast together, which it must neither
-# keep nor change. Gives a number, or an array of the broadcast shape. Several threads may call it at once.
+# keep nor change. Returns a number, or an array of the broadcast shape. Several threads may call it at once.
 Getter: TypeAlias = Callable[..., Value]
 
 # A picture: [height, width, 4], single precision, 0…1; or a sound: [1, samples, 2], left and right.
@@ -77,10 +77,10 @@ class StreamCoords(Mapping[str, Value]):
 
 @dataclass(frozen=True)
 class Launch:
-    """One execution over `shape` elements (height, width); points and samples are a picture of one row.
+    """One execution over `shape` elements (height, width). Points and samples are a picture of one row.
 
-    `coords` holds every coordinate that the kernel reads: an array of the width for what changes by column or by
-    element, an array of the height for what changes by row, else a number. A list of points may share a number.
+    `coords` holds every coordinate that the kernel reads: an array of the width for one that changes by column or by
+    element, an array of the height for one that changes by row, else a number. A list of points may share a number.
     """
 
     shape: tuple[int, int]
@@ -91,13 +91,13 @@ class Launch:
     threads: int = 1
     """How many threads may share the work; a small launch uses one."""
     even: Even | None = None
-    """The coordinate `abstime` in short, if its values are evenly spaced; saves reading the array."""
+    """The coordinate `abstime` without an array, if its values are evenly spaced."""
     loop_stopped: Callable[[], None] = lambda: None
     """Called once at the end, from the calling thread, if a loop reached its limit of steps."""
 
 
     def at_level(self, level: int) -> Launch:
-        """The same over the pixels of a level of the picture."""
+        """The same launch, over the pixels of a level of the picture."""
         if not level:
             return self
         shape = shape_of_level(self.shape, level)
@@ -106,7 +106,7 @@ class Launch:
 
 
 def shape_of_level(shape: tuple[int, int], level: int) -> tuple[int, int]:
-    """The height and width of a level of a picture: each is halved as often, and rounded up."""
+    """The height and width of a level of a picture. Each is halved `level` times, and rounded up each time."""
     height, width = (-(-side >> level) for side in shape)
     return height, width
 
@@ -143,8 +143,8 @@ _CACHE_LINE = 64
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Zeros from the beginning of a line of the cache on. Vectors of other arrays lie in two lines each, which makes
-    them slower to read and to write."""
+    """Zeros that begin at the start of a cache line. In other arrays, vectors may span two lines, which makes them
+    slower to read and to write."""
     wanted = np.dtype(dtype)
     size = (math.prod(shape) if isinstance(shape, tuple) else shape) * wanted.itemsize
     memory = np.zeros(size + _CACHE_LINE, np.uint8)
@@ -184,7 +184,7 @@ def fetch(samples: Floats, number: float) -> float:
 
 
 def fetch_all(samples: Floats, numbers: npt.ArrayLike) -> Floats:
-    """The same for many numbers."""
+    """The samples with these numbers, rounded down; 0 where there is none, and for NaN."""
     given = np.asarray(numbers)
     inside = (given >= 0) & (given < len(samples))  # false for NaN
     return np.where(inside, samples[np.where(inside, given, 0).astype(np.intp)], np.float32(0))
@@ -297,17 +297,18 @@ def pack(planes: Floats, out: npt.NDArray[np.uint8]) -> None:
 
 # The memory of state slots: ring buffers of the last ticks.
 
-# A slot of single numbers may integrate over hours, so it is always in double precision.
+# A slot that is one number a plane may integrate over hours, so it is always in double precision.
 _NUMBER = np.float64
 
 
 def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
-    """How many bytes the state of a kernel takes for a picture of this shape (height, width). Allocates nothing."""
+    """The number of bytes that the state of a kernel takes for a picture of this shape (height, width). Allocates
+    nothing."""
     return sum(slot_bytes(slot, shape, dtype) for slot in kernel.slots)
 
 
 def slot_bytes(slot: StateSlot, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
-    """How many bytes one slot takes."""
+    """The number of bytes that one slot takes."""
     return math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize
 
 
@@ -315,8 +316,10 @@ class StateMemory:
     """The values of slots at the last ticks.
 
     A slot of depth d is a ring of d + 1 cells. The tick in progress writes into a cell that it cannot read, so the
-    order of reads and writes does not matter. The same cell serves readers *between* ticks: another subgraph reads a
-    strand as it was in the last finished tick, which sees every slot one tick further back than the next tick will.
+    order of reads and writes does not matter.
+
+    The same cell serves readers between ticks. Another subgraph reads a strand as it was in the last finished tick.
+    That tick saw every slot one tick further back than the next tick will.
     """
 
     def __init__(
@@ -324,28 +327,28 @@ class StateMemory:
         borrowed: frozenset[str] = frozenset(),
     ) -> None:
         """Zeroed memory. Images have `shape` (height, width), or that of their level, and `dtype`; single numbers are
-        always doubles. `borrowed` are the keys of slots that another memory owns, see `follow`. A ring is made when it
-        is first needed: see `allocate`."""
+        always doubles. `borrowed` are the keys of slots that another memory owns, see `follow`. A ring is allocated
+        when it is first needed, or by `allocate`."""
         self.shape = shape
         self.slots = {slot.key: slot for slot in slots}
         self.ticks = 0
-        """How many ticks have been finished."""
+        """The number of finished ticks."""
         self.takeovers = 0
-        """How often it took over the state of another memory."""
+        """The number of times that it took over the state of another memory."""
         self._dtype = dtype
         self._rings: dict[str, Floats] = {}
-        # A ring that was taken over continues at its own position, not at the one for this memory's count of ticks.
+        # A ring that was taken over continues at its own position, which this memory's count of ticks does not give.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
         self.borrowed = borrowed
         self._followed: dict[str, tuple[Floats, int]] = {}
-        """The ring from which a borrowed one was resampled, and how many ticks had been finished at that time."""
+        """The ring from which a borrowed one was resampled, and the number of finished ticks at that time."""
         self._ahead: dict[str, tuple[Floats, int]] = {}
-        """What was copied ahead: the ring that it came from, and how many ticks had been finished at that time."""
+        """The rings from which some were copied ahead, and the number of finished ticks at that time."""
 
     def ring(self, key: str) -> Floats:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
         found = self._rings.get(key)
-        # Another thread may have made it in the meantime.
+        # Another thread may have allocated it in the meantime.
         return self._rings.setdefault(key, aligned_zeros(*self._form(key))) if found is None else found
 
     def _form(self, key: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -354,20 +357,20 @@ class StateMemory:
         return _shape(slot, self.shape), _dtype(slot, self._dtype)
 
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
-        """Makes all rings that are not there yet, unless an `adopt` of one of the `old` memories would replace them.
-        To make one of images takes milliseconds, for which the first tick would have to wait."""
+        """Allocates all missing rings, unless an `adopt` of one of the `old` memories would replace them. Allocating a
+        ring of images takes milliseconds, for which the first tick would have to wait."""
         shared = {key for each in old for key in self._continued(each) if self._can_share(key, each)}
         for key, slot in self.slots.items():
             if self._is_here(slot) and key not in shared | self.borrowed:
                 self.ring(key)
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
-        """Whether the ring of `old` can go on as that of this memory."""
+        """Whether the ring of `old` can continue as the ring of this memory."""
         return old._is_here(old.slots[key]) and self._form(key) == old._form(key)
 
     def cell(self, key: str, ticks_ago: Any = 0) -> Any:
         """The cell of a ring that was written `ticks_ago` ticks ago; 0 is the cell that this tick writes. Between
-        ticks, add one to what the last finished tick read."""
+        ticks, `ticks_ago` is one more than for a read in the last finished tick."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
     def planes(self, key: str, ticks_ago: int) -> Floats:
@@ -376,20 +379,21 @@ class StateMemory:
         return found
 
     def is_finite(self, key: str) -> bool:
-        """Whether the latest values of a slot are numbers, and none is infinite."""
+        """Whether all of the latest values of a slot are finite numbers."""
         latest = self.planes(key, 1)
-        # A sum is found in a tenth of the time. It may be infinite although no value is.
+        # A sum takes a tenth of the time. It may be infinite although no value is.
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(latest.sum())) or bool(np.isfinite(latest).all())
 
     def begin_again(self, keys: Iterable[str]) -> list[str]:
-        """Sets to 0 what is not finite in some slots, between two ticks; gives the keys of those that it changes."""
+        """Sets the values in some slots that are not finite to 0, between two ticks. Returns the keys of the slots that
+        it changes."""
         return [key for key in keys if self._make_finite(key)]
 
     def _make_finite(self, key: str) -> bool:
-        """Sets to 0 what is not finite in the ring of a slot; whether anything was."""
+        """Sets the values in the ring of a slot that are not finite to 0. Returns whether there were any."""
         ring = self.ring(key)
-        # A ring of pictures may be large: each is looked at alone.
+        # A ring of pictures may be large, so each picture is looked at separately.
         cells = ring if ring.ndim > 2 else ring[np.newaxis]
         return sum(map(make_finite, cells)) > 0
 
@@ -411,15 +415,15 @@ class StateMemory:
         self.ticks += ticks
 
     def copy_ahead(self, old: StateMemory) -> None:
-        """Copies the rings of numbers of `old`, which may be running. A later `adopt` that copies then has only the
-        rest to do."""
+        """Copies the rings of numbers of `old`, which may be running. A later `adopt` with `copy` then has to copy only
+        the rest."""
         for key in self._continued(old):
             if not self.slots[key].image:
                 self._ahead[key] = (old.ring(key), old.ticks)
                 self._copy_latest(key, old, self._common(key, old))
 
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
-        """Takes over the slots of `old` whose key, kind and planes agree; gives their keys.
+        """Takes over the slots of `old` whose key, kind and planes agree. Returns their keys.
 
         Where the depths differ, the latest ticks are kept. Images of another size are resampled. Rings of the same form
         are shared instead of copied, since copying a long delay of pictures takes seconds. So `old` must not run again
@@ -437,11 +441,12 @@ class StateMemory:
         return [key for key, slot in self.slots.items() if key in own and continues(slot, old.slots.get(key))]
 
     def follow(self, owner: StateMemory) -> None:
-        """Reads the borrowed slots of which a memory is the owner as that has read them in its last tick. Images of
-        another size are resampled."""
+        """Brings borrowed slots up to date with the memory that owns them: they have the values that the owner read in
+        its last tick. Images of another size are resampled."""
         for key in self.borrowed & owner.slots.keys() - owner.borrowed:
             its = owner.ring(key)
-            # Between its ticks, one more tick can be read than in them. The places in both rings are the same.
+            # Between ticks, the owner's ring holds one more tick than can be read in a tick. Cells have the same places
+            # in both rings.
             self._offsets[key] = owner.ticks + owner._offsets[key] - 1 - self.ticks
             if self._form(key) == (its.shape, its.dtype):
                 self._rings[key] = its
@@ -476,14 +481,14 @@ class StateMemory:
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
         if self.ring(key) is old.ring(key):
-            # It was taken over in the other direction earlier.
+            # It was taken over in the opposite direction earlier.
             del self._rings[key]
         count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
         since = old.ticks - ticks
         if copied is old.ring(key) and 0 <= since < count:
             self._offsets[key] += since
-            # One tick more, which may have been written while it was copied.
+            # And one more tick, which may have been written during the copy.
             count = min(since + 1, count)
         self._copy_latest(key, old, count)
 
@@ -498,7 +503,7 @@ class StateMemory:
 
 
 def make_finite(values: Floats) -> bool:
-    """Sets to 0 what is not finite; whether anything was."""
+    """Sets values that are not finite to 0. Returns whether there were any."""
     lost = ~np.isfinite(values)
     values[lost] = 0
     return bool(lost.any())
@@ -510,12 +515,12 @@ def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:
 
 
 def ticks_back(k: float, depth: int, least: int = 1) -> int:
-    """How many whole ticks a read goes back: k rounded down and clamped to least…depth; 1 for NaN."""
+    """The whole number of ticks that a read goes back: k, rounded down and clamped to least…depth; 1 for NaN."""
     return int(min(k, depth)) if k >= least else 1
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
-    """Whether a slot can take over the state of another one. Images of one tick are computed again."""
+    """Whether a slot can take over the state of another one. Images of one tick are computed again instead."""
     if old is None or not slot.outlives:
         return False
     return (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)

@@ -30,7 +30,7 @@ from weft.ops.spec import ValueType
 # The launch prologue: numbers that are the same in a whole launch. The CPU computes them in double precision,
 # interpreted at first and as machine code once that has been compiled, and packs them into a block for a program.
 
-# Fewer values are interpreted in less time than it takes to pass a block of arguments to machine code.
+# Interpreting fewer values than this takes less time than passing a block of arguments to machine code.
 _WORTH_CODE = 42
 
 _LEVEL = TIERS[max(TIERS)].level
@@ -53,7 +53,7 @@ def prologue_code(kernel: Kernel) -> NativeCode | None:
             return None
         return NativeCode(module.layout, machine_code(module.text, processor, _LEVEL), max(TIERS))
     except RefusedError:
-        return None  # the interpreter computes it
+        return None  # then the interpreter computes it
 
 
 class PrologueMachine:
@@ -80,7 +80,7 @@ class PrologueMachine:
         self._fillers = [block.filler(field, kernel, finished) for field in given]
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine with those values of the prologue that are read later. Writes the next values of number slots to
+        """A machine that has the values of the prologue which are read later. Writes the next values of number slots to
         the memory."""
         block = self._block
         block.give_numbers(launch)
@@ -110,7 +110,7 @@ _Number: TypeAlias = Callable[[Machine, int], float]
 
 
 class LaunchPrologue:
-    """The prologue of a kernel: interpreted until there is machine code for it."""
+    """The prologue of a kernel. It is interpreted until there is machine code for it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -119,7 +119,7 @@ class LaunchPrologue:
 
     @property
     def tier(self) -> int | None:
-        """1 while it is interpreted and machine code would be worth compiling; 2 with machine code; else None."""
+        """1 while it is interpreted and machine code is worth compiling; 2 with machine code; else None."""
         if self._machine is not None:
             return 2
         return 1 if is_worth_code(self.kernel) else None
@@ -138,7 +138,7 @@ class LaunchPrologue:
 
 
 class PrologueBlock:
-    """Packs the block of one program, in which its constants stay."""
+    """Packs the block of one program. The constants stay in the block from launch to launch."""
 
     def __init__(self, shader: Shader) -> None:
         self._words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
@@ -259,7 +259,7 @@ Fetch: TypeAlias = Callable[[], npt.NDArray[Any]]
 Ask: TypeAlias = Callable[[], Fetch]
 """Requests values from a card without waiting."""
 
-# From this many points on it is worth waiting for the card.
+# From this many points on, it pays to wait for the card.
 _MANY = 2048
 
 # Up to this many points, the reference machine is faster than the vector machine.
@@ -276,8 +276,9 @@ class PointReads:
         self._few = ReferenceExecutor().load(kernel)
 
     def ask(self, launch: Launch, on_card: Ask | None, memory: StateMemory) -> Fetch:
-        """Requests a value for each point, and gives what fetches them. `on_card` requests outputs [outputs, points]
-        from the card; without it the CPU computes them, for which images may have to be read back from `memory`."""
+        """Requests a value for each point, and returns a function that fetches them. `on_card` requests outputs
+        [outputs, points] from the card. Without it the CPU computes them; for that, images may have to be read back
+        from `memory`."""
         count = launch.shape[1]
         if on_card is not None and (self._needs_card or count >= _MANY):
             fetch = on_card()
@@ -305,7 +306,7 @@ class LineReads:
         self._calls = Calls(section.nodes)
 
     def fill(self, machine: Machine) -> None:
-        """Fills the arrays for a launch whose prologue the machine has run."""
+        """Fills the arrays for a launch. The machine has run the prologue of the launch."""
         given = machine.launch.coords
         values = ComputedValues(machine, {name: np.asarray(given[name], np.float64) for name in self._coords})
         with np.errstate(all="ignore"):
@@ -342,11 +343,11 @@ class StrandReads:
         return {strand.key: np.zeros(1, np.float32) for strand in self._reads}
 
     def most(self, shape: tuple[int, int]) -> int:
-        """How many values the largest answer has for a launch of this shape."""
+        """The number of values in the largest answer for a launch of this shape."""
         return max((math.prod(strand.places(shape)) for strand in self._reads), default=0)
 
     def answers(self, machine: Machine, device: object) -> Answers:
-        """The answers for a launch whose prologue the machine has run. `device` is where the program runs."""
+        """The answers for a launch. The machine has run its prologue. `device` is the device of the program."""
         if not self._reads:
             return {}
         launch = machine.launch
@@ -378,8 +379,8 @@ class _StrandRead:
         return np.ascontiguousarray(np.broadcast_to(found, math.prod(self.places(launch.shape))))
 
     def _at(self, values: ComputedValues, launch: Launch) -> list[Value]:
-        """The coordinates: each a number, or a row with a number for each place. Constant rows are made read-only,
-        which tells their readers that they stay the same."""
+        """The coordinates: each is a number, or a row with a number for each place. Constant rows are made read-only,
+        which shows their readers that they stay the same."""
         if self._places is not None and self._places[0] == launch.shape:
             return self._places[1]
         self._calls.run(values)
@@ -394,7 +395,7 @@ class _StrandRead:
         return found
 
     def places(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """How many places a launch of this shape has: rows and columns of them."""
+        """The number of places that a launch of this shape has, as rows and columns."""
         if Rate.ELEMENT in self._over:
             return shape
         height, width = shape
@@ -416,12 +417,12 @@ def _lines(kernel: Kernel, launch: Launch) -> dict[str, npt.NDArray[Any]]:
 Place: TypeAlias = tuple[float, ...]
 """The coordinates of one read."""
 
-# At most this many places are prefetched for a strand; the rest are read one by one.
+# The most places that are prefetched for a strand. Further places are read one by one.
 _MOST = 4096
 
 
 class Prefetch:
-    """Finds where a kernel will read strands in a tick."""
+    """Finds the places at which a kernel will read strands in a tick."""
 
     def __init__(self, kernel: Kernel, refs: Collection[StrandRef]) -> None:
         """`refs` are the strands that are worth prefetching."""
@@ -430,7 +431,7 @@ class Prefetch:
         self._prologue = LaunchPrologue(kernel)
 
     def places(self, memory: StateMemory, env: Env) -> dict[StrandRef, list[Place]]:
-        """The places, each once. They come from a trial run of the prologue with 0 for every strand. So a place that
+        """The places, each once. They come from a trial run of the prologue in which every strand is 0. So a place that
         depends on another strand may be missing, and some places may not be read."""
         found: dict[StrandRef, dict[Place, None]] = {ref: {} for ref in self._refs}
 

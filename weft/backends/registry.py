@@ -12,8 +12,8 @@ from weft.contexts import OWN_CONTEXTS, ContextTable, backend_points, load_backe
 from weft.errors import Diagnostic
 from weft.sources import load_packages
 
-# Weft's own, in the order in which `weft devices` lists them: modules, with the backends in them and the contexts that
-# these run. A module is imported, which registers its backends, when one of them is wanted.
+# Weft's own backends, in the order in which `weft devices` lists them: modules, with their backends and the contexts
+# that these run. A module is imported when one of its backends is wanted, which registers them.
 _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.cpu", {"cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
                            "cpu_osc_send": "osc_send", "cpu_midi": "midi"}),
@@ -28,11 +28,11 @@ _registered: dict[str, type[Backend]] = {}
 
 
 def register_backend(backend: type[Backend]) -> type[Backend]:
-    """Adds a backend; used as a decorator. One of weft's own gives way to one of a package that has its name already.
-    Raises ValueError if another one has its name."""
+    """Adds a backend; used as a decorator. If a package has registered a backend under the name of one of weft's own,
+    that of the package stays. Raises ValueError for any other name that is taken."""
     known = _registered.setdefault(backend.name, backend)
-    gives_way = backend.__module__ in _MODULES.values()
-    if known is not backend and known.__qualname__ != backend.__qualname__ and not gives_way:
+    is_own = backend.__module__ in _MODULES.values()
+    if known is not backend and known.__qualname__ != backend.__qualname__ and not is_own:
         raise ValueError(f"there are two backends named {backend.name!r}")
     return backend
 

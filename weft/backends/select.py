@@ -1,4 +1,4 @@
-"""The choice of a backend: by what subgraphs cost and need on a device, and by what is there."""
+"""The choice of a backend: by what subgraphs cost and need on a device, and by the devices that are there."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from weft.sources import FILM, ends_as
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What work and transfers cost, in seconds. An operation is one value of a kernel at one element. The defaults are
-    estimates for devices that have not been measured."""
+    """The costs of work and transfers, in seconds. An operation is one value of a kernel at one element. The defaults
+    are estimates for devices that have not been measured."""
 
     cpu_operation: float = 2.4e-10
     """On one core, as machine code: a core with AVX2 computes about 240 million pixels a second of the plasma in
@@ -41,7 +41,7 @@ class Costs:
     """Until the driver has begun a draw: 19 µs on that card, the wait for its end included; 50 µs on machines that
     share their memory with the card (`weft bench` measures it)."""
     wait: float = 5e-5
-    """Until values have been read back, however few. Like `launch`, the larger of the known figures."""
+    """Until values have been read back, even if there are few. Like `launch`, the larger of the known figures."""
     upload: float = 1e-10
     """For each byte of a picture that is sent to the screen: 10 GB a second."""
 
@@ -51,7 +51,7 @@ _PIXEL = 4
 
 
 def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
-    """How many operations a launch over a shape (height, width) takes. A loop counts as a single step."""
+    """The number of operations in a launch over a shape (height, width). A loop counts as a single step."""
     height, width = shape_of_level(shape, kernel.level)
     counts = {Rate.ELEMENT: height * width, Rate.COLUMN: width, Rate.ROW: height}
     own = sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
@@ -59,8 +59,8 @@ def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
 
 
 def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> str | None:
-    """Why a subgraph that sweeps a shape (height, width) stays on a CPU with this number of cores, although there is a
-    graphics card; None if the card is worth it."""
+    """The reason why a subgraph that sweeps a shape (height, width) stays on a CPU with this number of cores although
+    there is a graphics card; None if the card pays."""
     work = operations(unit.kernel, shape)
     shown = shape[0] * shape[1] * _PIXEL * costs.upload if unit.subgraph.sinks else 0.0
     here = work * costs.cpu_operation / max(1, cores) + shown
@@ -76,34 +76,35 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
 
 # Whether the CPU draws while the driver of a card makes a program.
 
-# The share of the time for a frame that it may take. What an operation takes in the list of calls that is ready at
+# The share of the time for a frame that it may take. The time of an operation in a list of calls, which is ready at
 # once, as a share of `cpu_operation`, which is that of roots and sines: 0.04 to 0.15 ns in generated patches, on a core
 # with AVX-512.
 _SHARE, _FIRST_TIER = 0.5, 0.35
 
-# Seconds in which a byte of what is remembered goes to a card; it comes back sooner.
+# The seconds that a byte of remembered state takes to a card; the way back is faster.
 _MOVED = 4e-10
 
 
 def seconds_at_first(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> float:
-    """What a frame of a subgraph that sweeps a shape (height, width) takes as a list of calls on a CPU with this number
-    of cores. It is infinite for what may take any time."""
+    """The time that a frame of a subgraph that sweeps a shape (height, width) takes as a list of calls on a CPU with
+    this number of cores. It is infinite if there is no limit to it."""
     if unit.loops:
         return math.inf
     return _FIRST_TIER * operations(unit.kernel, shape) * costs.cpu_operation / max(1, cores)
 
 
 def can_shrink(unit: Unit) -> bool:
-    """Whether a subgraph may be drawn with fewer pixels for a moment. Images that are remembered keep their size."""
+    """Whether a subgraph may be drawn with fewer pixels for a moment. It may not if it remembers images, since these
+    keep their size."""
     return not any(slot.image and slot.outlives for slot in unit.kernel.slots)
 
 
 def bridging_level(
     unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS
 ) -> int | None:
-    """The level of its picture at which a CPU draws a subgraph while the program of a card is made: 0, the whole
-    picture, if that takes half of the seconds of a `frame` at most, and what is remembered moves in less than one; 1, a
-    quarter of the pixels, if that does. None if it does not draw it."""
+    """The level at which a CPU draws the picture of a subgraph while the program of a card is made; None if it does not
+    draw it. The state has to move in less than a `frame`, which is in seconds. Level 0, the whole picture, must take at
+    most half a frame. Otherwise level 1, a quarter of the pixels, must do so."""
     if unit.kernel.strands:
         return None  # it may read what the card has computed
     moved = sum(slot_bytes(slot, shape) for slot in unit.kernel.slots if slot.image and slot.outlives)
@@ -116,8 +117,8 @@ def bridging_level(
 
 
 def starting_level(unit: Unit, shape: tuple[int, int], frame: float, cores: int, costs: Costs = COSTS) -> int:
-    """The level at which a CPU draws a subgraph while it is a list of calls: 1 if the whole picture takes longer than a
-    `frame`."""
+    """The level at which a CPU draws the picture of a subgraph while it is a list of calls: 1 if the whole picture
+    takes longer than a `frame`."""
     is_late = frame < seconds_at_first(unit, shape, cores, costs) < math.inf
     return int(is_late and can_shrink(unit))
 
@@ -127,7 +128,7 @@ def starting_level(unit: Unit, shape: tuple[int, int], frame: float, cores: int,
 # Bytes for each pixel of a drawn picture, which has two buffers.
 _DRAWN = 2 * 4
 
-# How many of the largest an error names.
+# The number of the largest needs that an error names.
 _NAMED = 3
 
 
@@ -152,7 +153,8 @@ def needs_of(unit: Unit, shape: tuple[int, int], copies: int = 1) -> Iterator[Ne
 
 def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
     """The pictures and sounds that kernels sample, each once, with sizes from their files; unreadable ones count as
-    nothing. Of a sound, the CPU needs what it reads of the file at once; the rest is there while there is room."""
+    nothing. Of a sound, the CPU needs at first only the part of the file that it reads. The rest is loaded if there is
+    room."""
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
         if is_sound(path):
@@ -167,7 +169,8 @@ def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:
-    """The needs of each device, from needs by device and subgraph: a picture that several sample counts once."""
+    """The needs of each device, from needs by device and subgraph. A picture that several subgraphs sample counts
+    once."""
     found: dict[str, set[Need]] = {}
     for (device, _), each in needs.items():
         found.setdefault(device, set()).update(each)
@@ -220,7 +223,7 @@ class BackendRequest:
 
 
 CPU = (BackendRequest("native"), BackendRequest("vector"))
-"""What `cpu` stands for, the fastest first. The last one needs only numpy."""
+"""The backends that `cpu` means, the fastest first. The last one needs only numpy."""
 
 _CARDS = BackendRequest("metal", software=False), BackendRequest("gl", software=False)
 
@@ -229,11 +232,11 @@ CHAINS: Mapping[str, tuple[BackendRequest, ...]] = {
 }
 
 FAMILIES = ("gl", "metal")
-"""Names that stand for a different backend in each context: for pictures, `gl` is `gl_visual`."""
+"""Names that mean a different backend in each context: for pictures, `gl` is `gl_visual`."""
 
 
 def chain_of(context: str) -> tuple[BackendRequest, ...]:
-    """What is preferred for a context, the best first. The contexts of packages prefer the CPU."""
+    """The backends that are preferred for a context, the best first. The contexts of packages prefer the CPU."""
     return CHAINS.get(context, CPU)
 
 
@@ -273,7 +276,7 @@ def read_costs() -> KnownCosts:
 
 
 def write_costs(backend: str, device: DeviceInfo, costs: Costs) -> Path:
-    """Adds or replaces the costs of a device in the file; gives its path. Raises OSError."""
+    """Adds or replaces the costs of a device in the file. Returns its path. Raises OSError."""
     path = costs_file()
     known = {**read_costs().costs, _key(backend, device): costs}
     keep(path, _KEPT, json.dumps({key: asdict(each) for key, each in known.items()}).encode())
@@ -293,7 +296,7 @@ def _costs(given: Any) -> Costs:
     return Costs(**numbers)
 
 
-# The choice: what the user requested, else the first backend of the chain that is available.
+# The choice: the backend that the user requested, else the first available backend of the chain.
 
 OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 
@@ -301,10 +304,12 @@ OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 @dataclass(frozen=True)
 class Choice:
     """What runs a context: a backend on a device, its `name` for `--backend`, its `executor` (empty if it has only
-    one), and the reason for the choice. `fallbacks`, the best first and the CPU last, are for subgraphs that the
-    backend cannot run and for when its device fails. `costs` decide which subgraphs are worth the transfer to its
-    device. `warnings` has a line for each unavailable backend that WEFT_BACKEND names first, and for unreadable
-    costs."""
+    one), and the reason for the choice.
+
+    `fallbacks`, the best first and the CPU last, are for subgraphs that the backend cannot run, and for the case that
+    its device fails. `costs` decide which subgraphs are worth the transfer to its device. `warnings` has a line for
+    each unavailable backend that WEFT_BACKEND names first, and for unreadable costs.
+    """
 
     context: str
     name: str
@@ -342,7 +347,8 @@ def _unpickled(values: dict[str, Any]) -> Choice:
 
 @functools.cache
 def _registered(name: str) -> type[Backend]:
-    """The backend of a name. It is looked for once: that takes milliseconds, and sounds come with their choices."""
+    """The backend of a name. It is looked up once: that takes milliseconds, and sounds bring their choices with
+    them."""
     return load_registry().backend(name)
 
 
@@ -360,7 +366,7 @@ _Request: TypeAlias = dict[str, list[str]]
 
 
 def parse_request(text: str | None) -> _Request:
-    """What `visual=gl:1,compute=vector` or `gl,cpu` requests."""
+    """The names that `visual=gl:1,compute=vector` or `gl,cpu` requests."""
     request: _Request = {}
     for part in (text or "").split(","):
         context, equals, name = part.strip().partition("=")
@@ -385,7 +391,7 @@ def choose(
 
 
 def unavailable(registry: Registry, choices: Mapping[str, Choice]) -> dict[str, DeviceInfo]:
-    """The contexts whose backends have no available device, each with its first device, which says why."""
+    """The contexts whose backends have no available device, each with its first device, which has the reason."""
     found: dict[str, DeviceInfo] = {}
     for spec in registry.contexts:
         if spec.name not in choices:
@@ -428,7 +434,8 @@ class _Chooser:
         return replace(found, fallbacks=fallbacks, warnings=tuple(lines))
 
     def _from_option(self, context: str) -> Choice | None:
-        """What --backend names for a context; None if it names nothing. Raises WeftError if that is not available."""
+        """The choice that --backend names for a context; None if it names none. Raises WeftError if that is not
+        available."""
         for name in _names_for(context, self._option):
             match self._named(context, name):
                 case Choice() as choice:
@@ -466,7 +473,7 @@ class _Chooser:
         return None
 
     def _named(self, context: str, name: str) -> Choice | _Problem | None:
-        """What a name such as `gl:1` means for a context; None if it means nothing there."""
+        """The request that a name such as `gl:1` makes for a context; None if it means nothing there."""
         request = BackendRequest.parsed(name)
         found = self._first(context, request)
         if found is None and request.name in FAMILIES and not _family(self._registry, request.name):
@@ -474,7 +481,7 @@ class _Chooser:
         return found
 
     def _first(self, context: str, request: BackendRequest) -> Choice | _Problem | None:
-        """The best of what a request stands for, else the first problem; None if it stands for nothing here."""
+        """The best backend that a request means, else the first problem; None if it means nothing here."""
         problem: _Problem | None = None
         for found in self._found(context, request):
             if isinstance(found, Choice):
@@ -483,8 +490,9 @@ class _Chooser:
         return problem
 
     def _found(self, context: str, request: BackendRequest) -> Iterator[Choice | _Problem]:
-        """What a request stands for in a context, the best first: each backend on each of its available devices,
-        hardware before software, or the problem of a backend without one. Probes lazily."""
+        """The backends that a request means in a context, the best first: each on each of its available devices,
+        hardware before software, or the problem of a backend without one. Devices are probed only when they are
+        reached."""
         names = self._names(context, request.name)
         if request.software is False and not any(map(self._registry.may_have_hardware, names)):
             return
@@ -511,7 +519,7 @@ class _Chooser:
                 yield _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
 
     def _variants(self, context: str, name: str) -> Iterator[tuple[str, type[Backend], str]]:
-        """The backends of a context that a name stands for, each with its own name and its executor, the best first."""
+        """The backends of a context that a name means, each with its own name and its executor, the best first."""
         executors = [request.name for request in CPU]
         here = self._registry.of_context(context)
         runner = next((backend for backend in here if issubclass(backend, CpuBackend)), None)
@@ -523,13 +531,13 @@ class _Chooser:
             yield from ((backend.name, backend, each) for each in own)
 
     def _names(self, context: str, name: str) -> list[str]:
-        """The own names of the backends of a context that a name stands for."""
+        """The own names of the backends of a context that a name means."""
         wanted = (name, f"{name}_{context}") if name in FAMILIES else (name,)
         return [known for known in self._registry.names_of(context) if known in wanted]
 
     def _fallbacks(self, context: str, choice: Choice) -> Iterator[Choice]:
-        """The fallbacks for a choice: what else the user named, then the preferred chain. They end with the CPU, which
-        is always available and has no fallbacks itself."""
+        """The fallbacks for a choice: the other backends that the user named, then the preferred chain. They end with
+        the CPU, which is always available and has no fallbacks itself."""
         if choice.is_cpu:
             return
         names = [*_names_for(context, self._option), *_names_for(context, self._environment)]

@@ -106,14 +106,14 @@ class LaunchBuffers:
         self._line_reads = [LineReads(kernel, rate, arrays) for rate, arrays in lines.items()]
         borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
         self._fillers = [block.filler(field, kernel) for field in borrowed]
-        """What fills in the arguments that may differ in each launch."""
+        """The functions that fill in the arguments which may differ in each launch."""
         self._borrowed = [self._out, *map(block.place, borrowed)]
         self.has_frame = FRAME in functions
         """Whether the code computes the launch prologue. If not, `prepare` needs a machine that has run it."""
         self._most_threads = height if height * width * layout.work >= _WORTH_A_THREAD else 1
         self._parts = [functions.function(name, block) for name in IN_ORDER if name in functions]
         self._whole = [functions.function(WHOLE, block)] if WHOLE in functions else self._parts
-        """What one thread runs."""
+        """The function that one thread runs."""
 
     @property
     def loop_stopped(self) -> bool:
@@ -138,7 +138,7 @@ class LaunchBuffers:
             fill(memory, launch)
 
     def _take_over(self, machine: Machine) -> None:
-        """Fills in what a machine has computed in the prologue."""
+        """Fills in the values that a machine has computed in the prologue."""
         # The bits that all pixels of this launch share.
         bits = self._layout.base
         for factor, source in self._layout.levels:
@@ -173,7 +173,7 @@ class LaunchBuffers:
 
 # The executor, and kernels that it has loaded.
 
-# How many sizes of launch a kernel keeps buffers for.
+# The number of launch sizes for which a kernel keeps buffers.
 _SIZES = 4
 
 
@@ -189,10 +189,10 @@ class Listing:
         return assembly(self.llvm, self.processor, self.level)
 
 
-# For how many kernels what was made of them is kept, for others that differ in constants only.
+# The number of kernels whose code is kept for kernels that differ from them in constants only.
 _TUNED = 24
 
-# How much of what LLVM is at is not forgotten.
+# The number of unfinished compilations that are remembered.
 _BEGUN = 4
 
 
@@ -204,19 +204,19 @@ class NativeExecutor:
 
     def __init__(self, processor: Processor | None = None, lanes: int | None = None) -> None:
         """Compiles for this machine, or for a plainer `processor` of the same family. `lanes` fixes the width of
-        vectors, which by default depends on the processor and the tier."""
+        vectors; by default it depends on the processor and the tier."""
         self._processor = processor
         self._lanes = lanes
         self._plainer: Executor = VectorExecutor()
         self._pool = BandPool()
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode | TileProgram] = RecentlyUsed(_TUNED)
-        """Code of the second tier for pictures and lists of calls for sounds, by the hash of the kernel with constants
+        """Code of the second tier for pictures, and lists of calls for sounds, by the hash of the kernel with constants
         as arguments."""
         self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
         """The kernels with constants as arguments, by the structure of the original ones."""
         self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_BEGUN)
-        """What LLVM may still be at, by the same keys as what is kept."""
+        """The code that LLVM may still be compiling, by the same keys as the code that is kept."""
         self._plans: RecentlyUsed[str, NativePlan] = RecentlyUsed(_TUNED)
         """By the structures of the kernels."""
         self._tiles = TileEmitter()
@@ -244,7 +244,8 @@ class NativeExecutor:
         how = self.plan(kernel)
         if how.first is None:
             return self._plainer.translate(kernel, packed, tier)
-        # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
+        # Kernels for planes of pictures read single values, or belong to contexts of one element. These are not
+        # compiled.
         if not is_translated:
             return None
         if tier not in TIERS or (tier > 1 and how.second is None):
@@ -257,7 +258,7 @@ class NativeExecutor:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
     def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode | TileProgram:
-        """The first tier: a list of calls if the kernel can be one, else machine code; see `code`. Raises
+        """The code of the first tier: a list of calls if the kernel can be one, else machine code; see `code`. Raises
         RefusedError."""
         how = self.plan(kernel)
         if how.first is Form.LIST:
@@ -274,7 +275,7 @@ class NativeExecutor:
         self.refusals.add(Refusal(kernel.name, self.name, self._plainer.name, reason))
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
-        """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
+        """The machine code of a kernel that can have some: a sound, or a picture at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
         if tier == 1:
             module = self._module(kernel, packed, tier, narrow)
@@ -287,8 +288,8 @@ class NativeExecutor:
         return replace(made, layout=replace(made.layout, constants=constants))
 
     def _lasting(self, found: TunableKernel, packed: bool, tier: int) -> NativeCode:
-        """The code of a kernel with constants as arguments. If the wait for it is interrupted, it goes on, and is there
-        the next time."""
+        """The code of a kernel with constants as arguments. If the wait for it is interrupted, the compilation
+        continues, and its result is there the next time."""
         key = found.hash, packed
         made = self._kept.find(key)
         if isinstance(made, NativeCode):
@@ -303,7 +304,7 @@ class NativeExecutor:
         return made
 
     def _begin(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> BegunCode:
-        """Begins to make code, which is not in a hurry and leaves the processor to what is."""
+        """Begins to compile code, at a low priority."""
         module = self._module(kernel, packed, tier, narrow)
         return BegunCode.of(module.text, module.layout, self.processor, self._settings(kernel, tier).level, tier)
 
@@ -317,14 +318,14 @@ class NativeExecutor:
         return replace(found, layout=replace(found.layout, constants=constants))
 
     def _known(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]] | None:
-        """A kernel with constants as arguments that there is already, and their values; see `_tunable`."""
+        """A kernel with constants as arguments that has been made already, and their values; see `_tunable`."""
         found = self._tunables.find(structure_hash(kernel))
         constants = None if found is None else found.constants(kernel)
         return None if found is None or constants is None else (found, constants)
 
     def _tunable(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]]:
-        """The kernel with constants as arguments, and their values: for a sound those of a list of calls, for a picture
-        those of machine code."""
+        """The kernel with constants as arguments, and the values of these. For a sound they are the arguments of a list
+        of calls, for a picture those of machine code."""
         if (known := self._known(kernel)) is not None:
             return known
         found = tunable(kernel, None if domain_of(kernel) is KernelDomain.SOUND else self.processor.isa)
@@ -334,9 +335,9 @@ class NativeExecutor:
         return found, constants
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram | None:
-        """What was made for a kernel that differs in constants only: the list of calls of a sound; for a picture the
-        code of the second tier, or else its list. The values of the kernel, which may not have been made yet, are not
-        looked at."""
+        """The code of a kernel that differs in constants only: the list of calls of a sound; for a picture the code of
+        the second tier, or else its list. The values of the kernel may not have been read yet, so they are not looked
+        at."""
         if (known := self._known(kernel)) is not None:
             code = self._kept.find((known[0].hash, packed))
             if code is not None:
@@ -349,7 +350,7 @@ class NativeExecutor:
         with refusing_failures("machine code"):
             if domain_of(kernel) is KernelDomain.SOUND:
                 return emit_series(kernel, isa, lanes)
-            # The first tier has to compile quickly: its prologue is left to the interpreter.
+            # The first tier has to compile quickly, so its prologue is left to the interpreter.
             return emit(kernel, packed, isa, lanes, tier > 1)
 
     def _settings(self, kernel: Kernel, tier: int) -> Tier:
@@ -396,16 +397,16 @@ class NativeExecutor:
         return self._plainer.load(kernel, codes)
 
     def _runs(self, kernel: Kernel, code: object) -> bool:
-        """Whether a kernel runs as native code, given what it was translated to. Without that, its plan decides, which
-        takes a walk through all of it."""
+        """Whether a kernel runs as native code, given its translation. Without one, the plan of the kernel decides, for
+        which all of the kernel is examined."""
         if isinstance(code, (NativeCode, TileProgram)):
             return True
         return not isinstance(code, Code) and self.plan(kernel).first is not None
 
 
 class ExactExecutor(NativeExecutor):
-    """Compiles kernels to machine code that gives the same numbers on all processors. What it cannot compile runs on
-    the reference machine, since numpy has other instructions for other processors."""
+    """Compiles kernels to machine code that gives the same numbers on all processors. Kernels that it cannot compile
+    run on the reference machine, since numpy uses different instructions on different processors."""
 
     name = "exact"
 
@@ -475,7 +476,7 @@ class NativeExecutable(Executable):
 
     @functools.cached_property
     def _interpreter(self) -> Interpreter:
-        """What computes the launch prologue, if the code does not."""
+        """Computes the launch prologue, if the code does not."""
         return Interpreter.of_prologue(self.kernel)
 
     @functools.cached_property
@@ -484,7 +485,7 @@ class NativeExecutable(Executable):
         return self._executor.plain(self.kernel)
 
     def _has_run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> bool:
-        """Runs a launch, and gives whether there is code for it. A failed compilation is not tried again."""
+        """Runs a launch, and returns whether there was code for it. A failed compilation is not tried again."""
         if packed in self._refused:
             return False
         try:

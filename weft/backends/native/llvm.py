@@ -40,7 +40,7 @@ from weft.names import is_sound
 
 
 def problem() -> str | None:
-    """Why machine code is not available on this machine, and how to get it; None if it is available."""
+    """The reason why machine code is not available on this machine, and how to get it; None if it is available."""
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed (pip install llvmlite)"
     try:
@@ -70,7 +70,7 @@ def plainest(isa: Isa) -> Processor:
 
 
 VARIABLE = "WEFT_ISA"
-"""This environment variable asks for code as for the plainest processor of a family, by a name of `ISAS`."""
+"""This environment variable asks for code for the plainest processor of a family, by a name of `ISAS`."""
 
 
 def host() -> Processor | None:
@@ -119,7 +119,7 @@ class NativeCode:
 
 
 class LlvmFailure(RefusedError):  # noqa: N818 - what failed is LLVM
-    """LLVM refused a program, and says why."""
+    """LLVM has refused a program. The message is its reason."""
 
 
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
@@ -132,7 +132,7 @@ def machine_code(text: str, processor: Processor, level: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BegunCode:
-    """Code that a thread makes which gives way to all others."""
+    """Code that a thread with a low priority compiles."""
 
     _layout: Layout
     _tier: int
@@ -145,12 +145,12 @@ class BegunCode:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the thread has left it out, because a wait for it was interrupted before its turn came."""
+        """Whether the thread has skipped it, because a wait for it was interrupted before its turn came."""
         return self._code.cancelled()
 
     def finished(self) -> NativeCode:
-        """The code, when it is made. A signal may interrupt the wait. LLVM itself cannot be interrupted: the thread
-        ends what it is at. Raises `LlvmFailure`."""
+        """The code, once it is compiled. A signal may interrupt the wait. It does not interrupt LLVM: the thread
+        finishes its compilation. Raises `LlvmFailure`."""
         try:
             return NativeCode(self._layout, self._code.result(), self._tier)
         except BaseException:
@@ -164,8 +164,8 @@ def _aside() -> ThreadPoolExecutor:
 
 
 def _code_to_call(text: str, processor: Processor, level: int, names: tuple[str, ...]) -> bytes:
-    """See `machine_code`. The code is linked, too: later, it would have to wait for what LLVM is at by then, since
-    llvmlite makes one call at a time."""
+    """See `machine_code`. The code is also linked. Later, linking would have to wait for whatever LLVM compiles then,
+    since llvmlite makes one call at a time."""
     code = machine_code(text, processor, level)
     _functions(code, names)
     return code
@@ -211,8 +211,8 @@ class Functions:
 
 @functools.lru_cache(maxsize=8)
 def _functions(code: bytes, names: tuple[str, ...]) -> tuple[Any, Mapping[str, Callable[[int], None]]]:
-    """What holds the code of an object file, and its functions of these names. The same code with other arguments has
-    the same."""
+    """The owner of the code of an object file, and its functions of these names. The same code with other arguments has
+    the same owner."""
     library = _library(code, names)
     # Functions of this type release Python's lock while they run.
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -225,8 +225,8 @@ _numbers = itertools.count()
 
 @functools.cache
 def _linker() -> Any:
-    """The linker of this process. It places all of an object file in one block. LLVM's older one asks for a block for
-    code and one for constants, and ends the process if the system can only give places that are gigabytes apart."""
+    """The linker of this process. It places a whole object file in one block. LLVM's older linker asks for a block for
+    code and one for constants, and ends the process if the system can only give it blocks that are gigabytes apart."""
     return _llvm().create_lljit_compiler(use_jit_link=True)
 
 
@@ -285,7 +285,7 @@ _TO_LEVEL = 2
 
 
 def handlers_object(processor: Processor, floats: Precision, folder: Path) -> bytes:
-    """The handlers of a precision as an object file: that in the folder, or a new one, which is kept there if that is
+    """The handlers of a precision as an object file: the one in the folder, or a new one, which is kept there if
     possible."""
     text = handlers(processor.isa, floats)
     key = (_llvm().llvm_version_info, processor.triple, processor.cpu, processor.features, _TO_LEVEL, text)
@@ -330,7 +330,7 @@ Filler: TypeAlias = Callable[[StateMemory, Launch], None]
 """Fills in a word that belongs to the memory, or to a picture of a launch. Raises KeyError or ValueError if something
 does not fit."""
 
-# Of this many arrays for one word, the addresses are kept: a picture is drawn into two arrays by turns.
+# The number of arrays for one word whose addresses are kept: a picture is drawn into two arrays alternately.
 _TURNS = 2
 
 
@@ -367,8 +367,8 @@ class ArgumentBlock:
             self._numbers[at] = launch.coords[name]
 
     def filler(self, field: Field, kernel: Kernel, finished: int = 0) -> Filler:
-        """What fills in a word that belongs to the memory or to a picture; `finished` is 1 for code that reads state
-        between ticks. The shape of the memory is that of each launch."""
+        """A function that fills in a word that belongs to the memory or to a picture. `finished` is 1 for code that
+        reads state between ticks. The shape of the memory is that of each launch."""
         at = self.place(field)
         match field:
             case ImageCell(key, plane, k):
@@ -427,7 +427,7 @@ class ArgumentBlock:
             self.words[at] = width if what == "width" else height
 
     def knows(self, at: int, array: npt.NDArray[Any]) -> bool:
-        """Whether an array was among the last that a word pointed to, so that it has been checked."""
+        """Whether an array was among the last ones for a word, so that it has been checked."""
         return any(known.array() is array for known in self._checked[at])
 
     def set_array(
@@ -445,7 +445,7 @@ class ArgumentBlock:
         if writes and not array.flags.writeable:
             raise ValueError(f"machine code cannot be given {_problems(array, dtype, length, writes)}")
         for known in self._checked[at]:
-            # While there is a reference to an array, neither its place nor its size can change.
+            # While an array is referenced, neither its place nor its size can change.
             if known.array() is array and known.length == length:
                 return known.address
         address: int = array.ctypes.data
@@ -471,12 +471,12 @@ class _Checked(NamedTuple):
 
 
 def _cells(slot: StateSlot) -> int:
-    """How many values, or images, the ring of a slot holds."""
+    """The number of values, or images, in the ring of a slot."""
     return (slot.depth + 1) * slot.planes
 
 
 def _problems(array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool) -> str:
-    """What is wrong with an array."""
+    """Everything that is wrong with an array."""
     flags = array.flags
     problems = {
         f"{length} × {np.dtype(dtype)} are needed": array.dtype != dtype or array.size != length,

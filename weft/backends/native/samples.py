@@ -28,20 +28,20 @@ from weft.ir.rates import Rate
 
 
 class CodeMaker(Protocol):
-    """Makes code that is missing, and says what runs a kernel that has none."""
+    """Makes missing code, and runs kernels that have none."""
 
     @property
     def processor(self) -> Processor:
-        """What the code is for."""
+        """The processor for which code is made."""
 
     def first(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram:
         """The first tier of a kernel. Raises RefusedError."""
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
-        """Notes why a kernel has no code."""
+        """Notes the reason why a kernel has no code."""
 
     def plain(self, kernel: Kernel) -> Executable:
-        """What runs a kernel without code."""
+        """Runs a kernel without code."""
 
 
 # Evenly spaced times.
@@ -70,7 +70,7 @@ def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Laun
 
 
 def _even(times: Floats) -> Even | None:
-    """The times in short, if they are those of consecutive samples at a whole rate; else None."""
+    """The times as an `Even`, if they are those of consecutive samples at a whole rate; else None."""
     first, last, count = float(times[0]), float(times[-1]), len(times)
     if count == 1:
         return _alone(first)
@@ -97,7 +97,7 @@ def _alone(time: float) -> Even:
 # The initial size of a buffer, in samples.
 _SAMPLES = 1024
 
-# For how many memories a kernel keeps argument blocks.
+# The number of memories for which a kernel keeps argument blocks.
 _LINKS = 8
 
 
@@ -176,7 +176,7 @@ class _LinkedRings:
         self._pictures = [block.filler(field, kernel) for field in pictures]
 
     def connect(self, memory: StateMemory, launch: Launch) -> None:
-        """Points to the rings of its memory, without keeping them."""
+        """Points to the rings of its memory, without keeping them alive."""
         for fill in self._state:
             fill(memory, launch)
         self.block.release(self._rings)
@@ -199,7 +199,7 @@ class _LinkedRings:
         self._words[self._stride] = out.shape[1]
 
     def has_stopped(self) -> bool:
-        """Whether a loop has reached its limit since this was last asked."""
+        """Whether a loop has reached its limit since the last call."""
         if not self._words[self._stopped]:
             return False
         self._words[self._stopped] = 0
@@ -233,7 +233,7 @@ class _Buffers:
             # This raises a clearer error.
             check(self._kernel, memory, launch)
             raise
-        # For few samples, copying them is faster than setting a pointer.
+        # Copying a few samples is faster than setting a pointer.
         is_small = count <= _SAMPLES
         out = self._out if is_small else self._outputs(count)
         if not is_small:

@@ -1,4 +1,4 @@
-"""A program that runs: its subgraphs, the backend of each, its memory, and what becomes of it when a device fails.
+"""A program that runs: its subgraphs, the backend of each, its memory, and what happens to it when a device fails.
 
 In come a compiled program and, tick by tick, the values from outside. Out go pictures, samples and numbers.
 

@@ -14,15 +14,15 @@ from weft.backends.select import Choice, bridging_level, starting_level, stays_o
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 
-# The most units for which it is remembered whether they suit a backend.
+# The most units for which the answer is kept whether they suit a backend.
 _KNOWN = 1000
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something that runs on another backend than intended, and why: a `subgraph` that does not suit its backend, or
-    all of a context whose device failed. `origin` and `target` name the backends; without a target, nothing is left
-    that runs it."""
+    """Something that runs on another backend than intended, and why: a `subgraph` that does not suit its backend, or a
+    whole context whose device failed. `origin` and `target` name the backends; without a target, nothing is left that
+    runs it."""
 
     context: str
     origin: str
@@ -68,7 +68,7 @@ class BackendSlot:
 
 
 class BackendAssignment:
-    """The candidates of all contexts, in order of preference. A lost one stays lost: what failed in front of an
+    """The candidates of all contexts, in order of preference. A lost backend stays lost: what failed in front of an
     audience is not tried again. May be used from any thread."""
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:
@@ -108,9 +108,9 @@ class BackendAssignment:
     def bridge(
         self, unit: Unit, shape: tuple[int, int], frame: float, is_awaited: bool = False
     ) -> BackendSlot | None:
-        """What runs a unit that sweeps a shape (height, width) until its device has a program for it; None if the
-        device does not have to be waited for, or nothing can. `frame` is the time for one in seconds; `is_awaited` says
-        that the driver is still making the program."""
+        """The candidate that runs a unit until its device has a program for it; None if the device is ready soon
+        enough, or if none can. The unit sweeps a shape (height, width). `frame` is the time for a frame in seconds;
+        `is_awaited` says that the driver is still making the program."""
         left = self.left(unit.subgraph.context)
         on_cpu = next((each for each in left if each.choice.is_cpu), None)
         if on_cpu is None or left[0] is on_cpu or (not is_awaited and left[0].backend.is_at_hand(unit)):
@@ -121,7 +121,7 @@ class BackendAssignment:
         return on_cpu if bridging_level(unit, shape, frame, cores, choice.costs) is not None else None
 
     def level(self, unit: Unit, shape: tuple[int, int], frame: float) -> int:
-        """The level of its picture at which the CPU draws a unit that sweeps a shape (height, width) at first."""
+        """The level at which the CPU draws the picture of a unit at first. The unit sweeps a shape (height, width)."""
         choice, cores = self.left(unit.subgraph.context)[0].choice, hardware.cores()
         if unit.bridges:
             return bridging_level(unit, shape, frame, cores, choice.costs) or 0
@@ -132,7 +132,7 @@ class BackendAssignment:
         return next((each for each in self.left(context) if each.choice.name == name), None)
 
     def placed(self, unit: Unit, shape: tuple[int, int]) -> tuple[Choice, str] | None:
-        """What runs a unit, and why; None if nothing can."""
+        """The choice that runs a unit, and the reason; None if none can."""
         reason: str | None = None
         for candidate in self.left(unit.subgraph.context):
             found = self._keeps_off(unit, shape, candidate)
@@ -142,12 +142,12 @@ class BackendAssignment:
         return None
 
     def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: BackendSlot) -> str | None:
-        """Why a candidate should not run a unit; None if it may. The last candidate always may: it reports by itself
-        what it cannot run."""
+        """The reason why a candidate should not run a unit; None if it may. The last candidate always may, since it
+        reports itself what it cannot run."""
         if candidate.choice.is_cpu or self._next_after(candidate) is None:
             return None
         if unit.bridges or (unit.code is not None and unit.code_of == candidate.choice.name):
-            return None  # it is found out where it is translated: to write a program takes long
+            return None  # translating it will show that: writing a program takes long
         found = self._unsuitable(unit, candidate)
         if found is None and not candidate.choice.requested:
             found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)
@@ -168,14 +168,14 @@ class BackendAssignment:
         return self._suits[key]
 
     def pass_over(self, unit: Unit, candidate: BackendSlot, reason: str) -> None:
-        """A candidate does not run a unit, so the next one does. This is reported once."""
+        """Notes that a candidate does not run a unit, so that the next one does. This is reported once."""
         following = self._next_after(candidate)
         if following is not None:
             shown = candidate.choice.shown, following.choice.shown
             self._report(unit.subgraph.context, *shown, reason, unit.subgraph.name)
 
     def stays(self, unit: Unit, reason: str) -> None:
-        """No better code could be made of a unit."""
+        """Notes that no better code could be made of a unit."""
         name = next((candidate.choice.shown for candidate in self.left(unit.subgraph.context)), "")
         self._report(unit.subgraph.context, name, name, reason, unit.subgraph.name)
 
@@ -210,7 +210,7 @@ class BackendAssignment:
         return candidate is not None and self._lose(candidate, reason)
 
     def lose_named(self, context: str, shown: str, reason: str) -> None:
-        """Marks the backend of this name, as in `--backend`, as lost: another process reports its failure."""
+        """Marks the backend of this name, as in `--backend`, as lost, because another process reports its failure."""
         for candidate in self.left(context):
             if candidate.choice.shown == shown:
                 self._lose(candidate, reason)

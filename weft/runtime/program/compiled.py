@@ -30,11 +30,11 @@ class CompiledProgram:
     fade: float | None = None
     quantize: float | None = None
     file: str = ""
-    """The file of its text. Its state is not that of programs of other files."""
+    """The file of its text. Programs of different files share no state."""
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """The widths and heights of pictures that have others than the program, by their targets."""
+    """The width and height of each picture whose size is not that of the program, by its target."""
     heard: tuple[str, ...] = ()
-    """The pictures of what analyses hear in its sound, by name; any of its units may sample them."""
+    """The pictures of what analyses hear in its sound, by name. Any of its units may sample them."""
 
     @cached_property
     def starts(self) -> dict[str, float]:
@@ -44,12 +44,12 @@ class CompiledProgram:
 
     @property
     def inputs(self) -> dict[str, float]:
-        """The same, and the beats in the tempo of the text."""
+        """The initial values of the parameters, and the beats in the tempo of the text."""
         return {**self.starts, **Beats.steady(self.settings["bpm"]).inputs}
 
     @cached_property
     def raw(self) -> frozenset[str]:
-        """The inputs that sounds take over at once: parameters that say so, counts, and the time of day."""
+        """The inputs that sounds take over without smoothing: parameters that say so, counts, and the time of day."""
         parameters = (name for spec in self.parameters if spec.is_raw for name in spec.inputs)
         jumping = (name for name in self.uniforms if is_count(name) or name in (CLOCK_START, CLOCK_DAY))
         return frozenset((*parameters, *jumping))
@@ -68,15 +68,15 @@ class CompiledProgram:
 
     @property
     def streaming(self) -> CompiledProgram:
-        """The same with only the units that stream."""
+        """The program with only the units that stream."""
         units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
         return replace(self, units=units)
 
     def showing(self, first: str = "") -> CompiledProgram:
-        """The same with its first picture (see `pictures_of`), and without those of which nothing else is read."""
+        """The program with only its first picture (see `pictures_of`), and what that reads."""
         pictures = sorted(self.pictures, key=lambda each: each.target != first) if first else self.pictures
         hidden = {each.name for each in pictures[1:] if not each.exposes}
-        for unit in reversed(self.units):  # what a subgraph depends on is before it
+        for unit in reversed(self.units):  # a subgraph comes after those that it depends on
             if unit.subgraph.name not in hidden:
                 hidden.difference_update(unit.subgraph.depends_on)
         return replace(self, units=tuple(unit for unit in self.units if unit.subgraph.name not in hidden))
@@ -105,7 +105,8 @@ class CompiledProgram:
         return int(self.settings["width"]), int(self.settings["height"])
 
     def size_of(self, unit: Unit, size: tuple[int, int]) -> tuple[int, int]:
-        """Width and height of the picture of a unit, when those of the program are `size`: in a trial, less."""
+        """Width and height of the picture of a unit. `size` is the one in use for the program, which is smaller in a
+        trial."""
         own = self.sizes.get(unit.subgraph.target)
         if own is None or not self.contexts[unit.subgraph.context].sweeps_plane:
             return size

@@ -20,7 +20,7 @@ from weft.names import StrandRef, order_of_target, viewed
 @dataclass(frozen=True)
 class RunningSubgraph:
     """One subgraph of a running program, with the backend that runs it. If it `bridges`, it runs there only until the
-    device that should run it is ready. `level` is that of its picture that it draws for a moment."""
+    device that should run it is ready. `level` is the level at which it draws its picture for the moment."""
 
     unit: Unit
     backend: Backend
@@ -52,16 +52,16 @@ class TickResult:
 
 
 def pictures_of(results: Iterable[TickResult]) -> dict[str, TickResult]:
-    """The pictures among results, by their targets. The picture of the first window, which has no name, is that without
-    a target; if there is none, the first one, with one of a window if there is such."""
+    """The pictures among results, by their targets. The first window, which has no name, shows the picture without a
+    target. If there is none, it shows the first picture, preferably one that is meant for a window."""
     pictures = [result for result in results if result.context == VISUAL.name]
     first = min(pictures, key=lambda result: order_of_target(result.target), default=None)
     return {"" if result is first else result.target: result for result in pictures}
 
 
 class ProgramRunner:
-    """A program that runs. Its parts are in an order in which every strand is finished before it is read; a strand that
-    is read earlier has the value of the tick before."""
+    """A program that runs. Its parts are in an order in which each strand is computed before it is read. A strand that
+    is read earlier than that has its value of the tick before."""
 
     def __init__(self, contexts: ContextTable) -> None:
         self._contexts = contexts
@@ -69,7 +69,7 @@ class ProgramRunner:
         self._played_elsewhere: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
         self._prefetches: dict[int, tuple[RunningSubgraph, Prefetch | None]] = {}
-        """For each part, by its identity, what determines where it reads strands that are on devices."""
+        """For each part, by its identity, the prefetch that finds where it reads strands on devices."""
         self._prefetched: dict[tuple[StrandRef, Place], float] = {}
         """Values at the places that the running part is expected to read."""
         self.parts: tuple[RunningSubgraph, ...] = ()
@@ -78,11 +78,11 @@ class ProgramRunner:
         self.views: tuple[str, ...] = ()
         """The pictures of strands that those subgraphs sample."""
         self.size_of: Callable[[Unit, tuple[int, int]], tuple[int, int]] = lambda unit, size: size
-        """Width and height of the picture of a unit, which may be others than those of the program."""
+        """Width and height of the picture of a unit, which may differ from those of the program."""
         self.film: Callable[[str, float], Picture] | None = None
         """The picture of a film at a time, by its name among pictures. Without it, films stand still."""
         self._films: dict[int, tuple[RunningSubgraph, FilmTimes]] = {}
-        """What computes the times of a part's films, by the identity of the part."""
+        """The times of each part's films, by the identity of the part."""
         self._shown: dict[str, Picture] = {}
         """The pictures of films in the last tick."""
         self.at: RunningSubgraph | None = None
@@ -103,8 +103,8 @@ class ProgramRunner:
         self._played_elsewhere[ref] = getter
 
     def lookup(self, ref: StrandRef) -> Getter | Bindable:
-        """A getter that reads a strand at the coordinates its context can be read over, in that order; if there is a
-        handle, it can be bound as well. Raises KeyError for a strand that is not exposed."""
+        """A getter that reads a strand at coordinates: those that its context can be read over, in that order. If there
+        is a handle, the strand can be bound as well. Raises KeyError for a strand that is not exposed."""
         if ref in self._played_elsewhere:
             return self._played_elsewhere[ref]
         backend, compiled = self._exposed[ref]
@@ -154,8 +154,8 @@ class ProgramRunner:
         }
 
     def _execute(self, part: RunningSubgraph, env: Env) -> Values:
-        """Runs one tick of a subgraph. The single values that it reads from devices are fetched beforehand, so that
-        several of them are waited for only once."""
+        """Runs one tick of a subgraph. The single values that it reads from devices are fetched beforehand, so that it
+        waits only once for several of them."""
         prefetch = self._prefetch_of(part)
         try:
             if prefetch is not None:
@@ -175,8 +175,8 @@ class ProgramRunner:
         return replace(env, pictures={**env.pictures, **self._shown}) if self._shown else env
 
     def _showing(self, part: RunningSubgraph, env: Env) -> Env:
-        """The environment of a tick of a part, with the pictures of its films. Its memory follows those from which it
-        borrows."""
+        """The environment of a tick of a part, with the pictures of its films. The slots that it borrows are brought up
+        to date with their owners."""
         for owner in self.parts if part.unit.borrowed else ():
             if owner is not part and owner.unit.subgraph.context == part.unit.subgraph.context:
                 part.compiled.memory.follow(owner.compiled.memory)
@@ -188,7 +188,7 @@ class ProgramRunner:
         launch = tick(times.kernel, env, self, (1, 1), nowhere(env))
         for name, seconds in times.at(part.compiled.memory, launch).items():
             self._shown[name] = self.film(name, seconds)
-        # Others read its strands as the last tick left them.
+        # Other parts read its strands as they were after the last tick.
         self._env = self._with_films(env)
         return self.sized(part.unit, self._env)
 
@@ -230,8 +230,8 @@ class ProgramRunner:
         return results
 
     def run_aside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
-        """One tick without any effect outside, for a program that fades out while another plays. What both have in
-        common is already `done`."""
+        """One tick without any effect outside, for a program that fades out while another plays. `done` has the results
+        of the parts that both programs share."""
         self._env = self._with_films(env)
         results: list[TickResult] = []
         for part in self.parts:
@@ -242,7 +242,7 @@ class ProgramRunner:
         return results
 
     def _whole(self, part: RunningSubgraph, values: Values | None, env: Env) -> Values | None:
-        """A picture in its full size, although it was drawn with fewer pixels."""
+        """A picture in full size, if it was drawn with fewer pixels."""
         if not part.level or not isinstance(values, np.ndarray):
             return values
         height, width = self.size_of(part.unit, env.size)[::-1]
@@ -266,8 +266,8 @@ class ProgramRunner:
         return bool(self.feeding or self.views)
 
     def view_values(self, env: Env) -> dict[str, Floats]:
-        """The strands that subgraphs which are played elsewhere sample, by the names of their pictures: at the centres
-        of a picture of the size `VIEW`, as the last tick left them."""
+        """The strands that subgraphs which are played elsewhere sample, by the names of their pictures. They are read
+        at the pixel centres of a picture of the size `VIEW`, as they were after the last tick."""
         self._env = self._with_films(env)
         height, width = VIEW
         y, x = np.meshgrid((np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width, indexing="ij")
@@ -275,7 +275,7 @@ class ProgramRunner:
 
 
 def _results(part: RunningSubgraph, values: Values | None) -> list[TickResult]:
-    """What a part gives to the outside: nothing if it has no sinks."""
+    """The results of a part that leave the program: none if it has no sinks."""
     subgraph, kernel = part.unit.subgraph, part.unit.kernel
     if values is None or not subgraph.sinks:
         return []

@@ -1,4 +1,4 @@
-"""When a device fails while a program plays, the program continues on another one; and it moves back when it can."""
+"""When a device fails while a program plays, the program continues on another device. It moves back when it can."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def recover(
     loader: ProgramLoader, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values],
     last: Mapping[str, Values] = MappingProxyType({}),
 ) -> bool:
-    """Moves what ran on the failed device to the next backend, in the middle of a tick whose results so far are `done`,
-    with all of its state that can still be read; see `repair`. False if the program itself failed."""
+    """Moves everything that ran on the failed device to the next backend, with all of its state that can still be read;
+    see `repair`. It is in the middle of a tick, whose results so far are `done`. False if the program itself failed."""
     reason = failure.reason if isinstance(failure, DeviceLostError) else type(failure).__name__
     if not isinstance(failure, DeviceLostError) and str(failure):
         reason += f": {failure}"
@@ -40,7 +40,7 @@ def repair(
     loader: ProgramLoader, loaded: LoadedProgram, env: Env, done: dict[int, Values],
     last: Mapping[str, Values] = MappingProxyType({}),
 ) -> bool:
-    """Moves the subgraphs whose backends are lost to other backends. If none is left, a subgraph keeps giving its
+    """Moves the subgraphs whose backends are lost to other backends. A subgraph for which none is left repeats its
     `last` result, which is found by its name. False if nothing had to be moved. Raises WeftError for a subgraph that no
     backend accepts."""
     if not loader.assignment.has_lost:
@@ -90,7 +90,7 @@ def stand_in(
 
 @dataclass(frozen=True)
 class Migration:
-    """A subgraph of a program that moves from the part that bridges to another; to None if no device accepts it."""
+    """The move of a subgraph from the part that bridges to another part; to None if no device accepts it."""
 
     loaded: LoadedProgram
     old: RunningSubgraph
@@ -99,7 +99,7 @@ class Migration:
 
 def moves(loader: ProgramLoader, loaded: LoadedProgram, units: Iterable[Unit]) -> tuple[Migration, ...]:
     """Loads what a program bridges on the devices that should run it. `units` are the same subgraphs, translated for
-    these. Changes nothing that runs, and is slow: for the thread that compiles."""
+    these. Nothing that runs is changed. It is slow, so it belongs in the thread that compiles."""
     translated = {unit.hash: unit for unit in units}
     bridges = [part for part in loaded.runner.all_parts if part.bridges]
     return tuple(
@@ -132,7 +132,7 @@ def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) 
 
 
 def settle(loader: ProgramLoader, move: Migration) -> bool:
-    """Completes a move between two ticks, with the state up to now. False if it fails: then the bridge goes on."""
+    """Completes a move between two ticks, with the current state. False if it fails; then the bridge stays."""
     runner, new = move.loaded.runner, move.new
     old = next((part for part in runner.all_parts if part.bridges and part.unit is move.old.unit), None)
     if old is None:
@@ -162,7 +162,7 @@ class _FrozenPicture(NullCompiled):
 
 
 class _FrozenBackend(Null):
-    """Replaces a device that no other backend can replace."""
+    """Replaces a device, if no backend is left for its context."""
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Any:
         if isinstance(compiled, _FrozenPicture) and compiled.last is not None:
@@ -171,8 +171,8 @@ class _FrozenBackend(Null):
 
 
 def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
-    """The backends whose device may have failed, the likeliest first. An unexplained failure is that of the program,
-    unless the part that ran is not on the CPU."""
+    """The backends whose device may have failed, the likeliest first. An unexplained failure counts as that of the
+    program, unless the part that ran is not on the CPU."""
     at = loaded.runner.at
     if at is None:
         return
@@ -180,7 +180,7 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
         if not isinstance(failure, WeftError) and not isinstance(at.backend, CpuBackend):
             yield at.backend
         return
-    # It may have failed while another part read from it, or while its picture was shown.
+    # A device may fail while another part reads from it, or while its picture is shown.
     backends = [at.backend, *(part.backend for part in loaded.runner.all_parts)]
     on_cpu, context = CpuBackend, failure.context
     yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))
@@ -190,7 +190,7 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
 
 
 def grow(runner: ProgramRunner, part: RunningSubgraph, env: Env) -> None:
-    """Has a part of a program draw all pixels of its picture, between two ticks."""
+    """Makes a part of a program draw all pixels of its picture, between two ticks."""
     whole = replace(runner.sized(part.unit, env), level=0)
     new = replace(part, compiled=part.backend.compile_subgraph(part.unit, whole, runner), level=0)
     new.backend.adopt(new.compiled, [part.compiled])

@@ -93,7 +93,7 @@ def _judge(found: os.stat_result, kind: Kind) -> FileState:
 
 
 def claim(path: Path) -> bool:
-    """Takes a name by an empty file; whether it was free. Raises OSError."""
+    """Takes a name by creating an empty file, and returns whether it was free. Raises OSError."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError:
@@ -102,16 +102,16 @@ def claim(path: Path) -> bool:
 
 
 def natural_order(path: Path) -> tuple[tuple[str | int, ...], Path]:
-    """What to sort paths by so that numbers in their names count: 1, 2, 10. Capitals make no difference."""
-    # Of the parts, each second one is a number.
+    """A key that sorts paths so that numbers in their names count: 1, 2, 10. Capitals make no difference."""
+    # Every second part is a number.
     parts = re.split(r"([0-9]+)", path.stem.casefold())
     return tuple(int(part) if at % 2 else part for at, part in enumerate(parts)), path
 
 
 class SetList:
-    """The patches of a performance, one of which plays: those that were named, in this order, and then those in a
-    folder, by their names in natural order, without hidden files. The folder is looked at whenever another patch is
-    asked for."""
+    """The patches of a performance, one of which plays. First come those that were named, in this order, then those in
+    a folder, by their names in natural order, without hidden files. The folder is read whenever another patch is asked
+    for."""
 
     def __init__(self, patches: Sequence[Path], folder: Path | None = None) -> None:
         """Raises WeftError if there is none."""
@@ -133,12 +133,12 @@ class SetList:
 
     @property
     def place(self) -> str:
-        """Which one plays, in words: `2 of 3`."""
+        """The place of the patch that plays, in words: `2 of 3`."""
         patches = self.patches
         return f"{patches.index(self.current) + 1} of {len(patches)}" if self.current in patches else "not in the list"
 
     def move(self, step: int) -> Path | None:
-        """Goes to a later patch, or an earlier one, around the ends; None if there is no other."""
+        """Moves to a later patch, or an earlier one, around the ends; None if there is no other."""
         found = self.neighbour(step)
         self.current = found or self.current
         return found
@@ -147,14 +147,14 @@ class SetList:
         """A later patch, or an earlier one, around the ends; None if there is no other. For any thread."""
         patches = self.patches
         if self.current not in patches:
-            # It was deleted: the next one has moved up.
+            # It was deleted, so the next one has moved up.
             patches = sorted([*patches, self.current], key=natural_order)
         if len(patches) < 2:
             return None
         return patches[(patches.index(self.current) + step) % len(patches)]
 
     def load(self, patch: Path) -> Path:
-        """Goes to a patch, which is put at the end of the list if it is not in it."""
+        """Moves to a patch, which is added at the end of the list if it is missing."""
         if patch not in self.patches:
             self._patches.append(patch)
         self.current = patch

@@ -43,7 +43,7 @@ def places_of(patch: Patch) -> dict[str, Span]:
 
 
 def as_warnings(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Errors as warnings, where nothing is refused for them."""
+    """The errors as warnings, for places where nothing is refused because of them."""
     return [replace(problem, severity="warning") for problem in problems]
 
 
@@ -78,13 +78,14 @@ def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
 
 
 def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
-    """The same for a kernel of these units."""
+    """The warning about a loop of a kernel of these units."""
     found = next((unit for unit in units if any(each.name == kernel for each in unit.kernels)), None)
     return loop_stopped(kernel, found.loops if found is not None else ())
 
 
 def not_numbers_for_a_while(label: str, share: float, time: float, what: str, places: Mapping[str, Span]) -> Diagnostic:
-    """The warning about an output that is not a number at a share of `what` (samples, pixels), at `time` first."""
+    """The warning about an output that is not a number at a share of `what` (samples, pixels), `time` being the first
+    moment."""
     statement, _, output = label.rpartition(".")
     where = f"at {_percent(share)} of the {what}, first at {_seconds(time)}"
     words = f"{output} of {_name(statement)} is not a number {where}"
@@ -92,14 +93,15 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
 
 
 def moves_in_jerks(place: Span | None, after: str) -> Diagnostic:
-    """The warning about what single precision makes of a long time: it moves in jerks `after` so long."""
+    """The warning that something moves in jerks after this many seconds, because single precision does not resolve a
+    long time."""
     words = f"after {after} this moves in jerks: what is made of the time has too few digits left in a picture"
     hint = "use a time that begins again, as me@time % 600 does, or count turns with phasor(speed)"
     return Diagnostic.of("long-time", words, place, hint)
 
 
 NOT_FINITE: Final = "not-finite"
-"""The code of the diagnostic about what has grown without end, and what was made of it."""
+"""The code of the diagnostic about memory that is not finite any more."""
 
 _SHRINK: Final = "what it makes of its own past has to shrink: multiply that by less than 1"
 
@@ -115,13 +117,13 @@ def memory_lost(keys: Sequence[str], since: float, place: Span | None, hint: str
 
 
 def names_of(keys: Iterable[str]) -> list[str]:
-    """The strands that slots belong to, as they are usually written."""
+    """The strands to which slots belong, as they are usually written."""
     strands = dict.fromkeys(key.split("/")[1] for key in keys)
     return [StrandRef(*strand.rpartition("@")[::2]).short if "@" in strand else strand for strand in strands]
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names in words: the first ones, and how many others there are."""
+    """Some names in words: the first ones, and the number of the others."""
     more = len(names) - _MOST_NAMES
     *others, last = [*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])]
     return f"{', '.join(others)} and {last}" if others else last
@@ -150,8 +152,8 @@ def place_named(source: Source, name: str) -> Span | None:
 
 
 def infinite(label: str, time: float, has_grown: bool, places: Mapping[str, Span]) -> Diagnostic:
-    """The warning about an output of a sound, or without a label a sound, that is infinite at a time first; `has_grown`
-    if it was too loud by far before that."""
+    """The warning about an output of a sound, or without a label about the sound, that is infinite from a time on.
+    `has_grown` says whether it was far too loud before that."""
     statement, _, output = label.rpartition(".")
     what = f"{output} of {_name(statement)}" if label else "this sound"
     words = f"{what} is infinite, first at {_seconds(time)}, and silent where it is"
@@ -168,8 +170,8 @@ _STEPS = 16
 
 def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
     """The statement of a file whose values take most operations at each pixel, and its share of all of them; None if
-    nothing is computed there. A value without a name, or in a spindle of another file, counts for the next one with a
-    name that is made of it."""
+    nothing is computed there. A value without a name, or in a spindle of another file, counts for the nearest named
+    value that uses it."""
     costs: defaultdict[str, float] = defaultdict(float)
     for kernel in (each for unit in units for each in (*unit.kernel.stages, unit.kernel)):
         section, spent, share = kernel.section(Rate.ELEMENT), 0.0, 0.25**kernel.level
@@ -196,7 +198,7 @@ def _kept_for(kernel: Kernel) -> str:
 def late(
     fps: float, aimed: float, costs: tuple[str, float] | None, size: tuple[int, int], place: Span | None
 ) -> Diagnostic:
-    """The warning about frames that are late: so many a second instead of the `aimed` ones. For `costs` see
+    """The warning about frames that are late: this many a second instead of the `aimed` ones. For `costs` see
     `costliest`."""
     words = f"frames are late: {fps:.0f} a second instead of {aimed:.0f}{_most(costs)}"
     return Diagnostic.of("late", words, place, f"a smaller picture helps most: {_smaller(size)}")
@@ -206,8 +208,8 @@ def slow(
     seconds: float, aimed: float, where: str, costs: tuple[str, float] | None, size: tuple[int, int],
     place: Span | None,
 ) -> Diagnostic:  # fmt: skip
-    """The warning that a frame takes about so many `seconds`, which is more than the rate `aimed` at leaves, on what
-    draws it in words. For `costs` see `costliest`."""
+    """The warning that a frame takes about this many `seconds`, more than the rate `aimed` at allows. It says in words
+    what draws the frame. For `costs` see `costliest`."""
     rate = f"{1 / seconds:.2g}" if seconds > 0.1 else f"{1 / seconds:.0f}"
     words = f"this would draw about {rate} frames a second instead of {aimed:.0f} on {where}{_most(costs)}"
     fewer = "then a smaller radius of a blur, fewer octaves of noise, fewer samples, or a lower me<fps>"
@@ -224,7 +226,7 @@ def _smaller(size: tuple[int, int]) -> str:
 
 
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:
-    """The warning about a sound that is too loud for a share of its samples, at `time` first."""
+    """The warning about a sound that is too loud for a share of its samples, `time` being the first moment."""
     decibels = 20 * math.log10(peak)
     hint = f"it would fit if multiplied by {math.floor(100 / peak) / 100:g}"
     words = (

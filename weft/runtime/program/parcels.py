@@ -1,10 +1,10 @@
-"""Programs as messages, without what the other process has already.
+"""Programs as messages, without the pieces that the other process has already.
 
-Most of a program is what it was a save ago, and its pieces never change once they are made: subgraphs, kernels and
-their code. So they are pickled one by one, and a piece that the receiver got with an earlier message is left out: its
-key, a hash of its bytes, stands for it. Messages arrive in the order in which they were sent, so both sides know the
-same pieces without asking. A new process knows none. Long parts of a piece, such as machine code and the layout
-of its arguments, are pieces of their own: code with other constants has the same.
+Most of a program is the same from save to save, and its pieces never change once they are made: subgraphs, kernels and
+their code. So they are pickled one by one. A piece that the receiver got with an earlier message is replaced by its
+key, a hash of its bytes. Messages arrive in the order in which they were sent, so both sides know the same pieces
+without asking. A new process knows none. Long parts of a piece, such as machine code and the layout of its arguments,
+are pieces themselves, because code with other constants shares them.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ T = TypeVar("T")
 Key: TypeAlias = bytes
 
 MOST_KNOWN = 128
-"""How many pieces both sides usually know: those of some dozens of saves, or all of one larger program."""
+"""The number of pieces that both sides usually know: those of some dozens of saves, or all of one larger program."""
 
-# What is a piece of its own, wherever it is: objects of these types from this length on.
+# Objects of these types are pieces from this length on, wherever they are.
 _LONG: Mapping[type, int] = {bytes: 4096, str: 4096, tuple: 64}
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A pickled message, with keys in the place of its `pieces`. These are pickled as well, or None if the receiver
-    knows them. One that is part of another one comes before it."""
+    """A pickled message, with keys in place of its `pieces`. The pieces are pickled as well, or None if the receiver
+    knows them. A piece comes before those that contain it."""
 
     content: bytes
     pieces: Mapping[Key, bytes | None]
 
 
 def pieces_of(units: Iterable[Unit]) -> list[object]:
-    """What units are made of: all that takes long to send, and is often the same as before."""
+    """The pieces of units: everything that takes long to send, and is often the same as before."""
     each = (
         (unit.subgraph, unit.kernel, *unit.points.values(), unit.feeds, unit.films, unit.code) for unit in units
     )
@@ -48,7 +48,7 @@ def pieces_of(units: Iterable[Unit]) -> list[object]:
 
 
 class _LastUsed(dict[K, T]):
-    """What was used lately, by key. Both sides of a connection forget the same pieces."""
+    """The keys that were used last. Both sides of a connection forget the same pieces."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -64,16 +64,16 @@ class _LastUsed(dict[K, T]):
 
 
 class Packer:
-    """Packs messages for one process, which has to get all of them, in this order."""
+    """Packs messages for one process. That process has to get all of them, in this order."""
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         """`most` is the number of pieces that both sides know."""
         self._sent = _LastUsed[Key, None](most)
         self._keys = _LastUsed[int, tuple[Key, object]](most)
-        """The keys of pieces by identity, so that these need not be pickled again."""
+        """The keys of pieces by identity, so that a known piece is not pickled again."""
 
     def pack(self, message: object, pieces: Iterable[object]) -> Parcel:
-        """A message that refers to these pieces. Raises what pickling raises; then nothing has changed."""
+        """A message that refers to these pieces. Raises whatever pickling raises; then nothing has changed."""
         packing = _Packing(self._sent, self._keys)
         for piece in pieces:
             packing.add(piece)
@@ -84,8 +84,8 @@ class Packer:
 
 
 class _Packing:
-    """The pieces of one message: their `keys`, by identity, and what is sent of each. `sent` are those that the
-    receiver has, and `known` the keys of earlier messages."""
+    """The pieces of one message: their `keys`, by identity, and the bytes that are sent of each. `sent` are those that
+    the receiver has, and `known` the keys of earlier messages."""
 
     def __init__(self, sent: Container[Key], known: Mapping[int, tuple[Key, object]]) -> None:
         self._sent, self._known = sent, known
@@ -93,7 +93,7 @@ class _Packing:
         self.pieces: dict[Key, bytes | None] = {}
 
     def add(self, piece: object) -> Key:
-        """Adds a piece, after its parts. Gives its key."""
+        """Adds a piece, after its parts. Returns its key."""
         if (known := self._known.get(id(piece))) is not None and known[0] in self._sent:
             key = known[0]
             self.pieces[key] = None
@@ -105,7 +105,7 @@ class _Packing:
         return key
 
     def pickled(self, what: object) -> bytes:
-        """An object in bytes, with keys in the place of the pieces within it."""
+        """An object in bytes, with keys in place of the pieces in it."""
         content = BytesIO()
         _Pickler(content, what, self).dump(what)
         return content.getvalue()
@@ -119,7 +119,8 @@ class Unpacker:
         self._known = _LastUsed[Key, object](most)
 
     def unpack(self, parcel: Parcel) -> Any:
-        """The message. Raises KeyError, or what unpickling raises; then later ones may be unreadable, too."""
+        """The message. Raises KeyError, or whatever unpickling raises; after that, later messages may be unreadable,
+        too."""
         pieces = dict[Key, object]()
         for key, data in parcel.pieces.items():
             pieces[key] = self._known[key] if data is None else _Unpickler(data, pieces).load()
@@ -128,7 +129,7 @@ class Unpacker:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes an object with keys in the place of the pieces within it."""
+    """Writes an object with keys in place of the pieces in it."""
 
     def __init__(self, file: BytesIO, whole: object, packing: _Packing) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -143,7 +144,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads these pieces in the place of their keys."""
+    """Reads an object, with the pieces in place of their keys."""
 
     def __init__(self, content: bytes, pieces: Mapping[Key, object]) -> None:
         super().__init__(BytesIO(content))

@@ -1,4 +1,5 @@
-"""Makes compiled programs run: chooses backends, loads kernels ahead of time, and hands state from one to the next."""
+"""Makes compiled programs run: chooses backends, loads kernels ahead of time, and hands state from one program to the
+next."""
 
 from __future__ import annotations
 
@@ -33,13 +34,14 @@ from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.program.files import stat_media
 
-# The tier that is made in the background.
+# The tier of the code that is made in the background.
 _BETTER = 2
 
 # The most bytes of pictures that are kept for later texts.
 _MOST_PICTURES = 256_000_000
 
-# Bytes. What needs no more is loaded without a look at the free memory of the computer, which takes a millisecond.
+# Bytes. A program that needs no more is loaded without asking for the computer's free memory, which takes a
+# millisecond.
 _SMALL = 16_000_000
 
 # The name for memory that a device shares with the rest of the computer.
@@ -48,14 +50,14 @@ HERE = "this computer"
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A program that is ready to take over: everything slow has been done. `kept` and `changed` are the names of the
-    subgraphs that it shares with the previous program, and of those that are new; `left_out` are warnings about
-    contexts that nothing can run."""
+    """A program that is ready to take over: everything slow has been done. `kept` are the names of the subgraphs that
+    it shares with the previous program, `changed` those of new ones. `left_out` are warnings about contexts that
+    nothing can run."""
 
     compiled: CompiledProgram
     runner: ProgramRunner
     pictures: Mapping[str, Picture]
-    """Those that stay the same, and for each live one what stands for it."""
+    """The pictures that stay the same, and a placeholder for each live one."""
     size: tuple[int, int]
     changed: tuple[str, ...]
     kept: tuple[str, ...]
@@ -65,7 +67,8 @@ class LoadedProgram:
     live: Mapping[str, LivePicture] = field(default_factory=dict)
 
     def pictures_at(self, seconds: float, exactly: bool = False) -> Mapping[str, Picture]:
-        """The pictures that it samples at a time of the performance; `exactly` those, however long that takes."""
+        """The pictures that it samples at a time of the performance. With `exactly`, they are those of this very time,
+        however long that takes."""
         if not self.live:
             return self.pictures
         now = {
@@ -76,21 +79,21 @@ class LoadedProgram:
         return {**self.pictures, **now}
 
     def tier(self, codes: Collection[str] = ()) -> int:
-        """The lowest tier among the subgraphs that run here and have tiers. If there are none, it is that of those that
-        are played elsewhere; `codes` are the hashes of units for which these use better code."""
+        """The lowest tier among the subgraphs that run here and have tiers. If there are none, it is the lowest tier of
+        those that are played elsewhere; `codes` are the hashes of units for which these use better code."""
         here = (part.backend.tier(part.compiled) for part in self.runner.parts)
         tiers = [tier for tier in here if tier is not None]
         return min(tiers, default=_BETTER if any(unit.hash in codes for unit in self.elsewhere) else 1)
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
-        """The units, without code, that run at the first tier or below, or may do so elsewhere."""
+        """The units, without code, that run at the first tier or below, here or elsewhere."""
         here = (p.unit for p in self.runner.parts if p.backend.tier(p.compiled) in (0, 1) and not p.bridges)
         return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
 
     @property
     def bridged(self) -> CompiledProgram:
-        """The units that should run on a device that is not ready for them yet."""
+        """The units whose intended device is not ready for them yet."""
         parts = (part for part in self.runner.all_parts if part.bridges)
         units = (replace(part.unit, code=None, code_of="", bridges=False) for part in parts)
         return replace(self.compiled, units=tuple(units))
@@ -111,7 +114,7 @@ class LoadedProgram:
         return frozenset(part.unit.hash for part in self.runner.parts if part.backend.tier(part.compiled) == 0)
 
     def upgrade(self, codes: Mapping[str, object]) -> None:
-        """Exchanges code for better code, given by the hashes of the units. May be called from any thread."""
+        """Replaces code by better code, given by the hashes of the units. May be called from any thread."""
         for part in self.runner.parts:
             if part.unit.hash in codes:
                 part.backend.upgrade(part.compiled, codes[part.unit.hash])
@@ -131,17 +134,17 @@ class ProgramLoader:
     missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
     """The contexts without an available device, each with a device whose `reason` says why."""
     rehearses: bool = False
-    """Whether programs are only tried out: then no device is opened."""
+    """Whether programs are only tried out. Then no device is opened."""
     offline: bool = False
-    """Whether programs are rendered, which is not in a hurry."""
+    """Whether programs are rendered. Then there is no hurry."""
     bridges: bool = False
-    """Whether the CPU draws until the driver of a card has made a program, with fewer pixels if it has to."""
+    """Whether the CPU draws, if necessary with fewer pixels, until the driver of a card has made a program."""
     decoded: Mapping[str, str] = field(default_factory=dict)
     """The files of sounds that another process has decoded, by their names."""
     _assignment: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
     _live: WeakValueDictionary[str, LivePicture] = field(default_factory=WeakValueDictionary)
-    """Live pictures are open for as long as a program has them."""
+    """The live pictures. Each is open for as long as a program has it."""
 
     def __post_init__(self) -> None:
         # A copy of this one, made by `replace`, shares the assignment.
@@ -167,7 +170,8 @@ class ProgramLoader:
         return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.fallbacks))
 
     def draw_in(self, graphics: Any) -> None:
-        """Lets every backend that can draw with the graphics of a window. To be called before anything is prepared."""
+        """Makes every backend that can do so draw with the graphics of a window. To be called before anything is
+        prepared."""
         for context in self.choices:
             for backend in self.assignment.backends(context):
                 backend.draw_in(graphics)
@@ -183,7 +187,7 @@ class ProgramLoader:
         return any(each.backend.rehearsing() is not each.backend for first in firsts for each in first)
 
     def _acting(self, backend: Backend) -> Backend:
-        """A backend, or the one that tries programs out in its place."""
+        """The backend itself, or the one that tries programs out in its place."""
         return backend.rehearsing() if self.rehearses else backend
 
     def open_devices(self, contexts: Iterable[str]) -> None:
@@ -199,9 +203,9 @@ class ProgramLoader:
         self, compiled: CompiledProgram, known: Mapping[str, Unit] = MappingProxyType({}),
         awaited: Container[str] = frozenset(),
     ) -> CompiledProgram:
-        """The program with code translated by the backends, as far as that can be done in another process. Units are
-        `known`, by their hashes, if they have been translated before. Drivers still make the programs of the structures
-        that are `awaited`."""
+        """The program, with code translated by the backends where another process can do that. Units that are `known`,
+        by their hashes, have been translated before. `awaited` are the structures whose programs the drivers are still
+        making."""
         def translated(unit: Unit) -> Unit:
             before = known.get(unit.hash)
             if (bridge := self._bridge(unit, compiled, awaited)) is not None:
@@ -223,14 +227,15 @@ class ProgramLoader:
         return replace(compiled, units=units, took=took)
 
     def _bridge(self, unit: Unit, compiled: CompiledProgram, awaited: Container[str]) -> BackendSlot | None:
-        """What draws a unit until its device is ready; None if nothing has to."""
+        """The candidate that draws a unit until its device is ready; None if there is no need."""
         if not self.bridges or not _sweeps(unit, compiled):
             return None
         shape, frame = _shape(unit, compiled, compiled.size), 1 / compiled.settings["fps"]
         return self.assignment.bridge(unit, shape, frame, structure_hash(unit.kernel) in awaited)
 
     def bridge(self, unit: Unit, compiled: CompiledProgram) -> Choice | None:
-        """What would draw a unit in a performance until the driver has made a program for it; None if nothing would."""
+        """The candidate that would draw a unit in a performance until the driver has made a program for it; None if
+        none would."""
         found = replace(self, bridges=True)._bridge(unit, compiled, (structure_hash(unit.kernel),))
         return None if found is None else found.choice
 
@@ -243,8 +248,8 @@ class ProgramLoader:
         return replace(compiled, units=tuple(map(translated, compiled.units)))
 
     def tuned(self, compiled: CompiledProgram) -> dict[str, Unit]:
-        """The units for which better code is still to be made that will also serve those that differ in constants only,
-        by what such units have in common."""
+        """The units for which better code is still to be made that will also serve units that differ in constants only.
+        They are found by the part that such units have in common."""
         return {
             structure_hash(unit.kernel): unit
             for unit in compiled.units
@@ -255,8 +260,8 @@ class ProgramLoader:
     def improve(
         self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()
     ) -> tuple[dict[str, object], dict[str, str]]:
-        """Code of the second tier for units, by their hashes, where a backend has that tier; of the first tier, where
-        something stands in for it. And the reasons why that fails for units, by their hashes."""
+        """Code for units, by their hashes: of the second tier if a backend has that, or of the first tier if a stand-in
+        runs the unit. And the reasons why that failed for units, by their hashes."""
         codes: dict[str, object] = {}
         refused: dict[str, str] = {}
         for unit in units:
@@ -275,8 +280,8 @@ class ProgramLoader:
         self, compiled: CompiledProgram, size: tuple[int, int], before: LoadedProgram | None = None,
         env: Env | None = None,
     ) -> LoadedProgram:
-        """Loads what the previous program does not already have. Changes nothing that runs. `env` is the environment
-        in which kernels will run, as far as it is known.
+        """Loads everything that the previous program does not already have. Nothing that runs is changed. `env` is the
+        environment in which kernels will run, as far as that is known.
 
         Raises WeftError for what a device cannot run, and for a picture that cannot be read.
         """
@@ -343,7 +348,7 @@ class ProgramLoader:
         }
 
     def _made(self, unit: Unit, compiled: CompiledProgram, env: Env, runner: ProgramRunner) -> RunningSubgraph:
-        """A unit, loaded by the first backend that can. If none can, raises the error of the first."""
+        """A unit, loaded by the first backend that can. If none can, the error of the first is raised."""
         first: WeftError | None = None
         bridge = self.assignment.named(unit.subgraph.context, unit.code_of) if unit.bridges else None
         if bridge is not None:
@@ -371,7 +376,7 @@ class ProgramLoader:
     def _at_first(
         self, unit: Unit, backend: Backend, program: CompiledProgram, env: Env, runner: ProgramRunner
     ) -> RunningSubgraph:
-        """A unit of a program on a backend, perhaps with fewer pixels until it is fast there. Raises WeftError."""
+        """A unit of a program on a backend, with fewer pixels if necessary until it is fast there. Raises WeftError."""
         made = RunningSubgraph(unit, backend, backend.compile_subgraph(unit, env, runner))
         if not self.bridges or self.rehearses or backend.tier(made.compiled) != 1 or not _sweeps(unit, program):
             return made
@@ -381,7 +386,7 @@ class ProgramLoader:
         return replace(made, compiled=backend.compile_subgraph(unit, replace(env, level=level), runner), level=level)
 
     def placed(self, unit: Unit, compiled: CompiledProgram) -> tuple[Choice, str] | None:
-        """What runs a unit, and why; None if nothing can."""
+        """The choice that runs a unit, and the reason; None if none can."""
         return self.assignment.placed(unit, _shape(unit, compiled, compiled.size))
 
     def needs(
@@ -400,7 +405,7 @@ class ProgramLoader:
         return found
 
     def room(self) -> dict[str, int]:
-        """The free bytes of memory by the name of the device; 0: not known."""
+        """The free bytes of memory by the name of the device; 0 if unknown."""
         return self._room_on_devices() | {HERE: hardware.memory_free()}
 
     def _room_on_devices(self) -> dict[str, int]:
@@ -417,7 +422,7 @@ class ProgramLoader:
         check_room(needs, self._room_on_devices() if is_small else self.room())
 
     def _feeding(self, unit: Unit, env: Env, runner: ProgramRunner) -> tuple[RunningSubgraph, ...]:
-        """What computes the feeds of a unit that is played elsewhere, if it has any."""
+        """The part that computes the feeds of a unit that is played elsewhere, if it has any."""
         feeding, backend = unit.feeding, self.backend(COMPUTE.name)
         if feeding is None or backend is None:
             return ()
@@ -430,8 +435,8 @@ class ProgramLoader:
             part.backend.copy_ahead(part.compiled, [other.compiled for other in old if other.backend is part.backend])
 
     def take_over(self, loaded: LoadedProgram, before: LoadedProgram | None, copy: bool = False) -> list[str]:
-        """Hands the memory of the previous program to the new one between two frames, or a `copy` if the former runs
-        on; returns the keys of the state slots that continue."""
+        """Hands the memory of the previous program to the new one between two frames, or a `copy` if the previous one
+        continues to run. Returns the keys of the state slots that continue."""
         return hand_over(loaded.runner.parts, before.runner.parts, copy) if before is not None else []
 
     def _unrunnable(self, compiled: CompiledProgram) -> dict[str, Diagnostic]:
@@ -452,7 +457,7 @@ class ProgramLoader:
         return missing
 
     def _no_backend(self, context: str) -> tuple[str, str | None]:
-        """Why nothing runs a context, and a remedy if there is one."""
+        """The reason why nothing runs a context, and a remedy if there is one."""
         losses = self.assignment.losses(context)
         if losses:
             return f"nothing is left that runs {context}: {losses[-1]}", None
@@ -505,7 +510,7 @@ class UnopenedError(WeftError):
         self.name = name
 
     def placed(self, places: Mapping[str, Span]) -> WeftError:
-        """The same with its place in the text, of which `places` has those of pictures and sounds by name or path."""
+        """The error with its place in the text. `places` has the places of pictures and sounds, by name or path."""
         keys = self.name, origin_of(self.name) or self.name
         span = next((places[key] for key in keys if key in places), None)
         return WeftError(*(replace(each, span=each.span or span) for each in self.diagnostics))
@@ -536,7 +541,7 @@ def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | N
 
 
 def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph], copy: bool = False) -> list[str]:
-    """Hands the memory of the parts `before` to others, or a `copy` if the former run on; returns the keys of the
+    """Hands the memory of the parts `before` to others, or a `copy` if those continue to run. Returns the keys of the
     state slots that continue."""
     heirs = list(_heirs(parts, before))
     new = [part.compiled for part, _ in heirs]
@@ -558,7 +563,8 @@ def _heirs(
 
 
 def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[Compiled]:
-    """The state of other parts, in a form that the backend of a part can adopt; without state that cannot be read."""
+    """The state of other parts, in a form that the backend of a part can adopt. State that cannot be read is left
+    out."""
     found: list[Compiled] = []
     for other in old:
         # On the CPU, all backends of one kind keep their state in the same form.
@@ -567,13 +573,13 @@ def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[
             found.append(other.compiled)
             continue
         with suppress(WeftError):
-            # From another device only the memory can be had.
+            # From another device, only the memory can be read.
             found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
     return found
 
 
 def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
-    """What a tick of a unit sweeps (height, width), given the size (width, height) of the picture."""
+    """The shape (height, width) that a tick of a unit sweeps, given the size (width, height) of the picture."""
     return compiled.size_of(unit, size)[::-1] if _sweeps(unit, compiled) else (1, 1)
 
 
@@ -586,30 +592,31 @@ def _sweeps(unit: Unit, compiled: CompiledProgram) -> bool:
 _PROBATION = 10.0
 
 
-# Of how many patches the state is kept while others play.
+# The number of patches whose state is kept while others play.
 _MOST_SUSPENDED = 8
 
 
 class SuspendedState:
-    """The state of patches that were left for others, by their files: that of the latest eight."""
+    """The state of the last eight patches that were left for others, by their files."""
 
     def __init__(self) -> None:
         self._parts: OrderedDict[str, Sequence[RunningSubgraph]] = OrderedDict()
 
     def suspend(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
-        """Keeps what remembers something of a patch that is left."""
+        """Keeps the parts of a patch that remember something, when the patch is left."""
         self._parts[file] = [part for part in parts if part.unit.kernel.slots]
         self._parts.move_to_end(file)
         while len(self._parts) > _MOST_SUSPENDED:
             self._parts.popitem(last=False)
 
     def resume(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
-        """Hands the state of a patch to its parts, which play again. What cannot be handed over starts from zero."""
+        """Hands the state of a patch to its parts when it plays again. State that cannot be handed over starts from
+        zero."""
         with suppress(Exception):
             hand_over(parts, self._parts.pop(file, ()))
 
     def forget(self, file: str) -> None:
-        """Drops the state of a patch, which plays on as it was."""
+        """Drops the state of a patch, which then plays with the state that it has."""
         self._parts.pop(file, None)
 
 
@@ -628,8 +635,8 @@ class Programs:
         self._suspended = SuspendedState()
 
     def enter(self, loaded: LoadedProgram, fades: bool = False) -> None:
-        """Makes this the program that plays, with the state of the previous one of its file. The one that plays now
-        runs on for a while if it `fades`. Raises any error of that."""
+        """Makes this the program that plays, with the state of the previous program of its file. The one that plays now
+        continues to run for a while if it `fades`. Raises any error of that."""
         file, running = loaded.compiled.file, self.running
         if running is not None and running.compiled.file == file:
             self.loader.take_over(loaded, running, copy=fades)
@@ -643,13 +650,13 @@ class Programs:
         self.running, self._has_drawn, self._entered = loaded, False, self._now()
 
     def drew(self) -> None:
-        """The program has drawn a frame."""
+        """Notes that the program has drawn a frame."""
         self._has_drawn = True
         if self.before is not None and self._now() - self._entered > _PROBATION:
             self.before = None
 
     def withdraw(self) -> bool:
-        """Goes back to the previous program; False if there is none, so that the failed one has to go on."""
+        """Goes back to the previous program; False if there is none, so that the failed one has to continue."""
         if self.before is None:
             return False
         failed, self.running, self.before = self.running, self.before, None
@@ -664,10 +671,12 @@ class Programs:
 
 @dataclass(frozen=True)
 class Setup:
-    """How the texts of a performance are compiled and run, for all its processes. `name` is the file; `asked` is
-    `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch, and `sizes` are those of
-    further pictures, by their targets. `permissions` say what texts may open. `bridges` says whether the CPU draws
-    until a card is ready. `choices` follow from these, once for all processes."""
+    """How the texts of a performance are compiled and run, for all its processes.
+
+    `name` is the file; `asked` is `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch,
+    and `sizes` are those of further pictures, by their targets. `permissions` say what texts may open. `bridges` says
+    whether the CPU draws until a card is ready. `choices` are made from these, once for all processes.
+    """
 
     name: str
     asked: str | None = None
@@ -679,7 +688,7 @@ class Setup:
     bridges: bool = False
 
     def decided(self) -> Setup:
-        """The same with its choices made, so that no other process looks for devices or decides differently. Raises
+        """The setup with its choices made, so that no other process looks for devices or decides differently. Raises
         WeftError for a backend that is not available."""
         if self.choices is not None:
             return self

@@ -1,8 +1,8 @@
-"""Memory that is not finite: noticed while a program plays, and begun again when a save has changed its formula.
+"""Memory that is not finite: it is noticed while a program plays, and begins again when a save has changed its formula.
 
-What a program remembers may grow without end, or be no number for a moment. As each value is made of the one before, it
-stays so for ever, even in a program that would not do it again. A watch looks at the latest values between two ticks,
-a part of them at a time.
+The memory of a program may grow without end, or be no number for a moment. Each value is computed from the one before,
+so it stays like that forever, even in a program that would not cause it again. A watch looks at the latest values
+between two ticks, at a part of them at a time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from weft.codegen.formulas import formula
 from weft.codegen.kernel import Unit
 from weft.runtime.program.coordinator import RunningSubgraph
 
-# Seconds between two looks, and bytes of images that each looks at: about half a millisecond. Another device is asked
-# less often, since it has to be waited for.
+# The seconds between two looks, and the bytes of images that each looks at, which takes about half a millisecond. Other
+# devices are asked less often, since that needs a wait.
 _EVERY, _BYTES = 0.1, 4_000_000
 _SELDOM = 5
 
-# Seconds in which a look finds what a program has left: longer than it takes to look at large pictures.
+# For this many seconds, memory that is not finite may be due to a program that has ended: longer than a full look at
+# large pictures takes.
 _RECENT = 2.0
 
 # Bytes of one value of an image.
@@ -29,8 +30,8 @@ _VALUE = 4
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """Slots, by their keys, that are `lost`: not finite since a time of the performance, as far as that was noticed; or
-    that have begun again."""
+    """Slots, by their keys, that are `lost`, which means that they have not been finite since a time of the
+    performance; or that have begun again."""
 
     keys: tuple[str, ...]
     lost: bool
@@ -50,19 +51,19 @@ class MemoryWatch:
     _file: str = ""
     _units: tuple[Unit, ...] = ()
     _left: deque[tuple[float, tuple[Unit, ...]]] = field(default_factory=deque)
-    """The units of programs that have played lately, and when that ended."""
+    """The units of programs that have played lately, and when each ended."""
     _losses: dict[tuple[str, str], _Loss] = field(default_factory=dict)
-    """What was found, by the file of the program and the key of the slot."""
+    """The lost slots, by the file of the program and the key of the slot."""
     _due: float = 0.0
     _looks: int = 0
     _at: int = 0
-    """The next of the images."""
+    """The number of the next image to look at."""
 
     def follow(
         self, file: str, units: tuple[Unit, ...], parts: Sequence[RunningSubgraph], seconds: float, now: float
     ) -> Iterator[MemoryChange]:
-        """Looks at a program between two ticks, at a time of the performance and a moment `now`, unless it has done so
-        a moment ago. Gives what has become of its slots. Raises DeviceLostError."""
+        """Looks at a program between two ticks, at a time of the performance and a moment `now`, unless it has just
+        done so. Returns what has changed in its slots. Raises DeviceLostError."""
         self._enter(file, units, now)
         if now < self._due:
             return
@@ -80,7 +81,7 @@ class MemoryWatch:
             yield MemoryChange(tuple(new), True, seconds)
 
     def restart(self, parts: Sequence[RunningSubgraph]) -> tuple[str, ...]:
-        """Begins everything again that is not finite, whatever its formula. Raises DeviceLostError."""
+        """Begins all memory again that is not finite, even if its formula is the same. Raises DeviceLostError."""
         found = begin_again(parts)
         for key in found:
             self._losses.pop((self._file, key), None)
@@ -96,7 +97,7 @@ class MemoryWatch:
         self._file, self._units = file, units
 
     def _some(self, parts: Sequence[RunningSubgraph]) -> Iterator[tuple[RunningSubgraph, str]]:
-        """All numbers, and the next images by turns."""
+        """All slots that are numbers, and some of the images in turn."""
         self._looks += 1
         images: list[tuple[RunningSubgraph, str]] = []
         for part, key in _slots(parts):
@@ -117,16 +118,16 @@ class MemoryWatch:
                 break
 
     def _begin_again(self, parts: Sequence[RunningSubgraph], lost: Iterable[str]) -> Iterator[str]:
-        """Begins those of the lost slots again that are made of something else than before."""
+        """Begins those lost slots again whose formula has changed."""
         changed = set(filter(self._has_changed, set(lost)))
         if changed:
-            # Older values of others may not be finite either.
+            # Older values of other slots may not be finite either.
             deep = {key for part, key in _slots(parts) if part.compiled.memory.slots[key].depth > 1}
             changed.update(filter(self._has_changed, deep - changed))
             yield from _begun(parts, changed)
 
     def _has_changed(self, key: str) -> bool:
-        """Whether a slot is made of something else than when it was found lost, or else than some moments ago."""
+        """Whether the formula of a slot has changed: since the slot was found lost, or else within the last moments."""
         now, loss = formula(self._units, key), self._losses.get((self._file, key))
         if loss is not None:
             return loss.formula != now
@@ -141,13 +142,13 @@ def _slots(parts: Iterable[RunningSubgraph]) -> Iterator[tuple[RunningSubgraph, 
 
 
 def _begun(parts: Sequence[RunningSubgraph], keys: set[str]) -> Iterator[str]:
-    """Begins the values of slots again that are not finite; gives the keys of those in which some were."""
+    """Begins the values of slots again that are not finite. Returns the keys of the slots with such values."""
     for part in parts:
         yield from part.backend.begin_again(part.compiled, [key for each, key in _slots([part]) if key in keys])
 
 
 def begin_again(parts: Sequence[RunningSubgraph]) -> list[str]:
-    """Begins the values of parts again that are not finite; gives the keys of their slots."""
+    """Begins the values of parts again that are not finite. Returns the keys of their slots."""
     return list(_begun(parts, {key for _, key in _slots(parts)}))
 
 
@@ -157,7 +158,7 @@ def lost_slots(parts: Sequence[RunningSubgraph]) -> list[str]:
 
 
 def begin_changed_again(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph]) -> None:
-    """Begins the values of new parts again that are not finite, if their formulas are others than before."""
+    """Begins the values of new parts again that are not finite, if their formulas have changed."""
     lost = lost_slots(parts)
     if lost:
         units, olds = ([part.unit for part in each] for each in (parts, before))
