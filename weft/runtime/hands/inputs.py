@@ -26,8 +26,8 @@ class InputState(Mapping[str, float]):
     """All inputs at one moment, and the mapping from the names that kernels read (`mouse@x`, `key@a`) to their values.
 
     `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, positive away from
-    the player. `held_keys` and `held_buttons` are the names of what is down. `others` has the parameters that were set
-    by hand, what was sent, and how often keys and buttons were pressed.
+    the player. `held_keys` and `held_buttons` are the names of those that are down. `others` has the parameters that
+    were set by hand, the values that were sent, and how often keys and buttons were pressed.
     """
 
     x: float = 0.5
@@ -62,14 +62,15 @@ class InputState(Mapping[str, float]):
 
 
 class Controller(Protocol):
-    """Something that receives what others send: MIDI ports, an OSC server."""
+    """Receives what others send: MIDI ports, an OSC server."""
 
     sources: frozenset[str]
     """The sources (see `weft.sources`) whose outputs it knows."""
 
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
-        """The numbers for the next frame; what has not been sent is left out. What came and went since the last call
-        counts as if it were still there, so that a note shorter than a frame is seen. Called once a frame."""
+        """The numbers for the next frame; those that were never sent are left out. A value that came and went since the
+        last call is given as if it were still there, so that a note shorter than a frame is seen. Called once a
+        frame."""
 
     def close(self) -> None:
         """Stops receiving. May be called twice."""
@@ -77,7 +78,7 @@ class Controller(Protocol):
 
 _FIRST_DAY = date(2000, 1, 1).toordinal()
 
-# A difference between two clocks that is taken for their jitter.
+# A difference between two clocks, up to this many seconds, counts as jitter.
 _JITTER = 0.05
 
 
@@ -127,17 +128,17 @@ class Inputs:
         self._lock = threading.Lock()
         self._x = self._y = 0.5
         self._wheel = 0.0
-        # By number, since several keys may have one name, and one of them may be released while the other is held.
+        # By number: several keys may have one name, and one of them may be released while the other is held.
         self._keys_down: dict[int, str] = {}
         self._buttons_down: set[str] = set()
-        # What went down since the last frame, so that a tap shorter than a frame is seen.
+        # The keys and buttons that went down since the last frame, so that a tap shorter than a frame is seen.
         self._tapped_keys: set[str] = set()
         self._tapped_buttons: set[str] = set()
         self._presses: Counter[str] = Counter()
         """How often keys and buttons were pressed, by the names that kernels read."""
 
     def connect(self, controller: Controller) -> None:
-        """Reads what a controller receives from now on, until `close`."""
+        """Reads the values that a controller receives from now on, until `close`."""
         self._controllers.append(controller)
 
     def close(self) -> None:
@@ -181,8 +182,8 @@ class Inputs:
             self._keys_down.pop(number, None)
 
     def frame(self, sent: Iterable[str] = ()) -> InputState:
-        """The state for the next frame, in which the names `sent` are read of what others send. What was pressed since
-        the last call counts as held, even if it is released."""
+        """The state for the next frame, which reads the names in `sent` from what others send. Keys and buttons that
+        were pressed since the last call count as held, even if they were released."""
         wanted = [sent_of(name) for name in sent]
         self._sent = {
             each.name: value

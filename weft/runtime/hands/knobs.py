@@ -1,5 +1,5 @@
-"""Which knob of a MIDI device moves which parameter: learnt from the next knob that is turned, and kept with the
-values of the patch.
+"""The knobs of MIDI devices that move parameters. A parameter learns its knob from the next one that is turned, and the
+knob is kept with the values of the patch.
 
 A knob shows one position while the mouse, a file or another program may set its parameter to another. A parameter never
 jumps to a knob that is turned: the knob takes hold of it when it passes its value, and keeps hold until something else
@@ -15,7 +15,7 @@ from typing import Any
 from weft.runtime.hands.midi_messages import Moved
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 
-# A step of a knob with 7 bits: a value that is no further away counts as met.
+# A step of a knob with 7 bits. A value at most this far away counts as met.
 _STEP = 1 / 127
 
 
@@ -46,11 +46,11 @@ class KnobBindings:
         self._kept: dict[str, dict[str, Knob]] = {}
         """The knobs by patch and parameter."""
         self._held: dict[tuple[str, str], float] = {}
-        """What the parameters of patches were set to by their knobs."""
+        """The values that knobs have set, by patch and parameter."""
         self._positions: dict[Knob, float] = {}
         self._learning: str | None = None
         self.changes = 0
-        """How often a binding was made or forgotten."""
+        """The number of times that a binding was made or forgotten."""
 
     @property
     def learning(self) -> str | None:
@@ -63,12 +63,12 @@ class KnobBindings:
         return self._learning is not None or bool(self._knobs)
 
     def learn(self, name: str | None) -> None:
-        """Binds a parameter to the next knob that is turned; None: to none after all."""
+        """Binds a parameter to the next knob that is turned; None ends the wait for a knob."""
         with self._lock:
             self._learning = name
 
     def forget(self, name: str) -> None:
-        """Frees a parameter from its knob, if it has one."""
+        """Removes the knob of a parameter, if it has one."""
         with self._lock:
             self._learning = None if self._learning == name else self._learning
             if self._knobs.pop(name, None) is not None:
@@ -79,7 +79,8 @@ class KnobBindings:
         return self._knobs.get(name)
 
     def move(self, moved: Moved) -> str | None:
-        """A knob was turned: moves its parameters. Returns the name of the parameter that has just been bound to it."""
+        """Moves the parameters of a knob that was turned. Returns the name of the parameter that has just been bound to
+        it."""
         knob, learnt, bank = Knob.of(moved), None, self._bank
         with self._lock:
             if self._learning is not None:
@@ -93,7 +94,7 @@ class KnobBindings:
                 if spec is None:
                     continue
                 if spec.kind == "button" and before is not None and (before >= 0.5) == (moved.value >= 0.5):
-                    continue  # it is pressed once, however a pad trembles
+                    continue  # it counts as pressed once, even if a pad trembles
                 if name == learnt or self._takes_hold(name, spec, before, moved.value):
                     value = bank.set(name, spec.low + moved.value * (spec.high - spec.low))
                     self._held[bank.file, name] = value
@@ -117,7 +118,7 @@ class KnobBindings:
             return {name: asdict(knob) for name, knob in sorted(self._kept.get(file, {}).items())}
 
     def restore(self, kept: object, file: str = "") -> None:
-        """Takes over what `to_json` gave. Raises ValueError for anything else."""
+        """Takes over the result of `to_json`. Raises ValueError for anything else."""
         if not isinstance(kept, dict):
             raise ValueError("there are no knobs")
         knobs = {}

@@ -12,11 +12,11 @@ from typing import Any
 from weft.errors import error, installs
 from weft.runtime.hands.tempo import Tempo
 
-# The beats of a measure, up to multiples of which the beat agrees with that of the others.
+# The beats of a measure. The beat agrees with that of the others up to whole measures.
 _MEASURE = 4.0
-# Seconds after joining in which nothing is changed: what the others play comes first.
+# For this many seconds after joining, nothing is changed, so that the tempo of the others prevails.
 _LISTENS = 0.5
-# Link counts microseconds: the share by which a tempo may differ from itself.
+# The share by which a tempo may differ when it is read back, since Link counts microseconds.
 _SAME = 1e-4
 
 
@@ -36,7 +36,7 @@ class LinkPeer:
         self._link.enabled = True
         self._joined: float | None = None
         self.peers = 0
-        """The number of others."""
+        """The number of other programs."""
 
     def follow(self, now: float) -> bool:
         """Once a frame, at the time `now` of the performance; returns whether the number of others has changed."""

@@ -1,5 +1,5 @@
-"""What MIDI devices send to a performance (values for the patch, and knobs that move its parameters), and what `midi`
-statements send to them."""
+"""MIDI of a performance: values and knobs that devices send, and the messages that `midi` statements send to
+devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.runtime.hands.midi_messages import Control, MidiMessage, MidiState, Vo
 from weft.runtime.hands.midi_ports import LOOK, NOT_INSTALLED, MidiEvent, MidiInput, MidiOutput, is_installed
 from weft.sources import NEVER
 
-# Seconds after which another device may lead the tempo, and the beats of a measure.
+# The seconds without a message after which another device may lead the tempo, and the beats of a measure.
 _SILENT = 2.0
 _MEASURE = 4.0
 
@@ -26,7 +26,7 @@ _CONTROLS: dict[str, Control] = {"midi_bend": "bend", "midi_pressure": "pressure
 
 
 class MidiController:
-    """Receives MIDI once a program reads it, or a knob matters."""
+    """Receives MIDI as soon as a program reads it, or a knob matters."""
 
     sources = frozenset({"midi_cc", "midi_note", *_CONTROLS})
 
@@ -35,7 +35,7 @@ class MidiController:
         sender: MidiSender | None = None, follows_clock: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tell` is given what the performer should know. The frames of the `sender` end with those of this one. If it
+        """`tell` is given messages for the performer. The frames of the `sender` end with those of this one. If it
         `follows_clock`, the tempo is that of the first device that sends one. `now` gives the moments of events."""
         self._clock = clock
         self._knobs = knobs
@@ -70,7 +70,7 @@ class MidiController:
         self._input.close()
 
     def _start(self, names: Iterable[SentName]) -> None:
-        """Starts to receive, and tells what is missing."""
+        """Starts to receive, and reports what is missing."""
         if not is_installed():
             self._tell_once(f"{NOT_INSTALLED}; until then it is 0")
             return
@@ -92,7 +92,7 @@ class MidiController:
             self._tell(words)
 
     def _follow_restart(self) -> None:
-        """Lets notes be as old as before when the time of the performance is set back."""
+        """Keeps the ages of notes when the time of the performance is set back."""
         now = self._clock.latest.time
         if now < self._time:
             self._state.later(now - self._time)
@@ -112,7 +112,7 @@ class MidiController:
             self._lead(ahead)
 
     def _take(self, event: MidiEvent, ahead: float) -> None:
-        """Takes an event; the time of the performance is `ahead` of the moments of events."""
+        """Takes an event. The time of the performance is `ahead` of the moments of events."""
         if event.message is None:
             self._state.unplugged(event.device)
         elif not event.message.channel:
@@ -136,7 +136,8 @@ class MidiController:
         self._decoder.take(message, moment)
 
     def _lead(self, ahead: float) -> None:
-        """Lets the tempo follow the clock that was received. Where its beat is unknown, the own one is as good."""
+        """Makes the tempo follow the clock that was received. If the position of that clock is not known, the own beat
+        stays."""
         reading, tempo = self._decoder.reading(), self._clock.tempo
         if reading is None:
             return
@@ -203,8 +204,8 @@ def _output(voice: Voice, output: str) -> float:
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 RATE = 100
-"""How often a statement sends a controller, a bend or pressure: messages a second. A cable of MIDI takes some 1000.
-Notes and programs are sent at once."""
+"""The most messages a second with which a statement sends a controller, a bend or pressure. A MIDI cable carries about
+1000. Notes and programs are sent at once."""
 
 
 @dataclass(slots=True)
@@ -217,10 +218,10 @@ class _Statement:
 
 
 class MidiSender:
-    """Sends what `midi` statements compute, when it has changed. It never waits."""
+    """Sends the values of `midi` statements when they have changed. It never waits."""
 
     def __init__(self, tell: Callable[[str], None], output: MidiOutput | None = None) -> None:
-        """`tell` is given what the performer should know."""
+        """`tell` is given messages for the performer."""
         self._tell = tell
         self._output = MidiOutput() if output is None else output
         self._statements: dict[str, _Statement] = {}
@@ -246,7 +247,7 @@ class MidiSender:
                 self._output.send(_target(key), messages)
 
     def end_frame(self) -> None:
-        """Ends the notes of statements that are computed no more."""
+        """Ends the notes of statements that are not computed any more."""
         for key in self._statements.keys() - self._seen:
             note = self._statements.pop(key).note
             if note is not None:
@@ -264,7 +265,7 @@ def _target(key: str) -> str:
 
 
 def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iterator[MidiMessage]:
-    """The messages of a statement with these values, which are noted as `sent`. A value that is no number sends
+    """The messages of a statement with these values, which are noted as `sent`. A value that is not a number sends
     nothing."""
     if not all(map(math.isfinite, values.values())):
         return
@@ -280,8 +281,8 @@ def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iter
 
 
 def _note_messages(values: Mapping[str, float], channel: int, sent: _Statement) -> Iterator[MidiMessage]:
-    """A note lasts as long as `gate` is above 0. If its number changes meanwhile, the new one begins before the old one
-    ends, which ties them. Without a velocity, the gate says how hard it is."""
+    """A note lasts for as long as `gate` is above 0. If its number changes meanwhile, the new one begins before the old
+    one ends, which ties them. Without a velocity, the gate is the velocity."""
     gate, note = values["gate"], None
     if gate > 0:
         velocity = _whole(values.get("velocity", gate) * 127, 1, 127)
@@ -333,9 +334,9 @@ _MOST = 4 * TICKS
 _FEWEST = TICKS // 2
 # Seconds between two ticks after which a clock begins again: 10 beats a minute.
 _GAP = 0.25
-# By how many standard errors, and by which share, the tempo of the last beat may differ from that of all ticks, unless
-# the tempo was changed; for how many ticks it has to differ, since what is late catches up; and by how many errors and
-# which share a tempo may be off before it is corrected.
+# The tempo counts as changed if that of the last beat differs from that of all ticks by more than this many standard
+# errors and this share, for this many ticks, since late ticks catch up. And a tempo is corrected if it is off by more
+# than this many errors and this share.
 _CHANGED_ERRORS, _CHANGED, _LASTING = 5.0, 0.02, TICKS // 2
 _OFF_ERRORS, _OFF = 3.0, 2e-4
 

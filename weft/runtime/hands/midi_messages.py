@@ -1,8 +1,8 @@
-"""MIDI messages, and what a patch reads of them: controllers, and the notes that are held.
+"""MIDI messages, and the values that a patch reads from them: controllers, and the notes that are held.
 
 Everything here is a function of bytes and their times; `weft.runtime.hands.midi_ports` has the ports that they come
-from. The messages are those of the MIDI 1.0 detailed specification (version 4.2); what a reset of all controllers
-changes is in its recommended practice RP-015.
+from. The messages are those of the MIDI 1.0 detailed specification (version 4.2). What a reset of all controllers
+changes is specified in its recommended practice RP-015.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SYSTEM_KINDS: dict[int, Kind] = {0xF2: "position", 0xF8: "clock", 0xFA: "start"
 _SHORT: frozenset[Kind] = frozenset({"program", "pressure"})
 
 CLOCK_KINDS: frozenset[Kind] = frozenset({"position", "clock", "start", "continue", "stop"})
-"""The messages that say where a sequencer is."""
+"""The messages about the position of a sequencer."""
 
 _SUSTAIN, _SOUND_OFF, _RESET, _NOTES_OFF = 64, 120, 121, 123
 _EXPRESSION = 11
-# What a reset sets to 0: modulation, and the pedals.
+# The controllers that a reset sets to 0: modulation and the pedals.
 _RESET_TO_0 = (1, 64, 65, 66, 67)
 # A controller below this is the coarse half of a pair, whose fine half has a number that is this much higher.
 _FINE = 32
@@ -48,7 +48,7 @@ class MidiMessage:
 
 
 def decode(data: bytes) -> MidiMessage | None:
-    """The message of some bytes; None for one that means nothing here, and for bytes that are no message."""
+    """The message in some bytes; None for a message that has no meaning here, and for bytes that are no message."""
     if not data or any(byte > 0x7F for byte in data[1:]):
         return None
     status = data[0]
@@ -102,7 +102,7 @@ _Place: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A controller that was moved: where, and to what, 0…1."""
+    """A controller that was moved: its place, and its new value, 0…1."""
 
     device: str
     channel: int
@@ -131,7 +131,7 @@ class MidiNote:
 
 
 def _moved(message: MidiMessage) -> Control | None:
-    """The controller that a message moves to something else than 0, or the choice of a program."""
+    """The controller that a message moves to a value other than 0, or the choice of a program."""
     match message.kind:
         case "control" if message.value:
             return message.number
@@ -145,23 +145,24 @@ def _moved(message: MidiMessage) -> Control | None:
 
 
 def is_meant(device: str, part: str) -> bool:
-    """Whether the name of a device contains a part, however it is written; the empty part is in all names."""
+    """Whether the name of a device contains a part, in any spelling of letters. The empty part is in all names."""
     return part.casefold() in device.casefold()
 
 
 class MidiState:
-    """What has been sent by all devices so far. Within a frame, call `begin_frame`, then `take` for each message."""
+    """Everything that all devices have sent so far. Within a frame, call `begin_frame`, then `take` for each
+    message."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, int, int], MidiNote] = {}
         """The notes that are held, the newest last."""
         self._count = 0
         self._shown = 0
-        """The notes and changes so far, and how many of them there were before this frame."""
+        """The number of notes and changes so far, and before this frame."""
         self._values: dict[tuple[str, int, Control], tuple[int, float]] = {}
-        """The value of each controller, and when it was set, as a count."""
+        """The value of each controller, and the count at which it was set."""
         self._moves: Counter[tuple[str, int, Control]] = Counter()
-        """How many messages set each controller to something else than 0, or chose a program."""
+        """The number of messages that set each controller to a value other than 0, or chose a program."""
         self._coarse: dict[tuple[str, int, int], int] = {}
         """The coarse halves of the controllers that were sent as pairs."""
         self._last: dict[_Place, tuple[int, int, float]] = {}
@@ -184,7 +185,7 @@ class MidiState:
         self._shown = self._count
 
     def take(self, device: str, message: MidiMessage, moment: float, began: float) -> Moved | None:
-        """Takes a message, which came at a `moment` in seconds, and at the time `began` of the performance; returns the
+        """Takes a message, which came at a `moment` in seconds, and at the time `began` of the performance. Returns the
         controller that it moved."""
         here = device, message.channel
         if (control := _moved(message)) is not None:
@@ -220,8 +221,8 @@ class MidiState:
         self._pedals = {place for place in self._pedals if place[0] != device}
 
     def value(self, control: Control, channel: int, device: str) -> float | None:
-        """The value of a controller that was set last, of those on a channel (0: any) of the devices with this in their
-        names; None if nothing has come."""
+        """The latest value of a controller, on a channel (0: any) of the devices with this in their names; None if
+        nothing has come."""
         found = [
             value
             for (name, its_channel, its_control), value in self._values.items()
@@ -230,7 +231,7 @@ class MidiState:
         return max(found)[1] if found else None
 
     def moves(self, control: Control, channel: int, device: str) -> int:
-        """How many messages came for a controller that did not set it to 0, of those that `value` means."""
+        """The number of messages for a controller that did not set it to 0, from the devices that `value` means."""
         return sum(
             count
             for (name, its_channel, its_control), count in self._moves.items()
@@ -242,12 +243,13 @@ class MidiState:
         return [note for note in self.held.values() if note.is_of(channel, device)]
 
     def struck(self, channel: int, device: str) -> list[list[MidiNote]]:
-        """For each note of these that was struck in this frame, the notes that were held then; it is the last one."""
+        """For each of these notes that was struck in this frame, the notes that were held then. It is the last one of
+        them."""
         meant = (held for note, held in self._struck if note.is_of(channel, device))
         return [[note for note in held if note.is_of(channel, device)] for held in meant]
 
     def later(self, seconds: float) -> None:
-        """Moves the beginnings of notes, since the time of the performance was set back."""
+        """Moves the beginnings of notes, because the time of the performance was set back."""
         self.held = {place: replace(note, began=note.began + seconds) for place, note in self.held.items()}
         self._ending = [self.held[note.place] for note in self._ending if note.place in self.held]
 
@@ -275,7 +277,7 @@ class MidiState:
         return Moved(*here, number, self._values[(*here, number)][1])
 
     def _mode(self, here: _Place, number: int) -> None:
-        """A message to a whole channel: all of them end its notes, but for one that says where notes come from."""
+        """A message to a whole channel. All of them end its notes, except the one about where notes come from."""
         if number == _RESET:
             for control in ("bend", "pressure", *_RESET_TO_0):
                 if (*here, control) in self._values:
@@ -334,14 +336,15 @@ class Voices:
     _last: int = 0
     """The newest note that was given to a steady voice."""
     hits: list[int] = field(default_factory=list)
-    """How many notes each voice has taken when they were struck."""
+    """The number of notes that each voice has taken at the moment when they were struck."""
 
     def frame(self, held: Sequence[MidiNote], count: int, struck: Iterable[Sequence[MidiNote]] = ()) -> list[Voice]:
-        """What the first voices show in the next frame, where these notes are held, the newest last. `struck` has, for
-        each note that was struck since the last frame, the notes that were held then.
+        """The notes of the first voices in the next frame, in which these notes are held, the newest last. `struck`
+        has, for each note that was struck since the last frame, the notes that were held then.
 
         A voice keeps its note when the note ends. When a voice gets a note that was struck after the end of its last
-        one, and both happened between two frames, its gate is 0 for this frame: otherwise no frame would show it."""
+        one, and both happened between two frames, its gate is 0 for this frame: otherwise no frame would show it.
+        """
         self.shown += [Voice()] * (count - len(self.shown))
         self.hits += [0] * (count - len(self.hits))
         for then in struck:
@@ -363,18 +366,18 @@ class Voices:
         return self.shown[:count]
 
     def later(self, seconds: float) -> None:
-        """Moves the beginnings of notes, since the time of the performance was set back."""
+        """Moves the beginnings of notes, because the time of the performance was set back."""
         self.shown = [
             Voice(replace(voice.note, began=voice.note.began + seconds), voice.gate) if voice.note else voice
             for voice in self.shown
         ]
 
     def _chosen(self, held: Sequence[MidiNote]) -> Sequence[MidiNote | None]:
-        """The notes of the voices, where these are held."""
+        """The notes of the voices while these notes are held."""
         return self._steady(held) if self.order == "steady" else _ordered(held, self.order)
 
     def _steady(self, held: Sequence[MidiNote]) -> list[MidiNote | None]:
-        """The notes of steady voices. A new one takes the voice that last had its key if that is free, else the one
+        """The notes of steady voices. A new note takes the voice that last had its key if that is free, else the one
         that has been free for longest, else that of the oldest note."""
         self._slots += [None] * (len(self.shown) - len(self._slots))
         self._given += [None] * (len(self.shown) - len(self._given))

@@ -1,7 +1,7 @@
-"""MIDI ports, which a process of its own opens: looking for devices may block, and a library that meets a device which
-was just unplugged may end its process.
+"""MIDI ports, which a process of its own opens: looking for devices may block, and a library may end its process when
+it meets a device that was just unplugged.
 
-The library is python-rtmidi where it is installed, else rtmidi2. Both wrap RtMidi; there are no wheels of the first for
+The library is python-rtmidi where it is installed, else rtmidi2. Both wrap RtMidi. There are no wheels of the first for
 the newest Pythons, and the second ends the process where the first raises an exception.
 """
 
@@ -35,17 +35,17 @@ LOOK = 2.0
 
 NOT_INSTALLED = f"MIDI needs a library: {installs('hands')}"
 
-# Seconds that a look, or opening a port, may take; that the end of an output may take; that `weft devices` waits.
+# The most seconds for a look or for opening a port; for the end of an output; and for the wait of `weft devices`.
 _PATIENCE = 20.0
 _TO_END = 1.0
 _TO_FLUSH = 0.05
 _TO_LIST = 10.0
-# The most messages that wait for a frame: what comes in 20 seconds from 5 devices that send as fast as MIDI's cable.
+# The most messages that wait for a frame: those of 20 seconds from 5 devices that send at the rate of a MIDI cable.
 _MOST = 100_000
 _ENTRY = "weft.runtime.hands.midi_ports:main"
-# The names of the clients that are opened here, which are no devices.
+# The names of the clients that are opened here. They are not devices.
 _CLIENTS = ("weft-in", "weft-out")
-# What ALSA's names end with; another one each time a device is plugged in.
+# The end of ALSA's names, which changes each time a device is plugged in.
 _CLIENT_NUMBERS = re.compile(r" \d+:\d+$")
 
 
@@ -91,7 +91,7 @@ class _PortProcess:
 
     def __init__(self, *arguments: str) -> None:
         self.notes: deque[str] = deque(maxlen=100)
-        """What the performer should know, until someone takes it."""
+        """Messages for the performer, until they are taken."""
         self._arguments = arguments
         self._child: Child | None = None
         self._closing = threading.Event()
@@ -117,7 +117,7 @@ class _PortProcess:
             except OSError as failure:
                 self.notes.append(f"MIDI cannot be opened: {failure.strerror}")
                 return
-            # A library that damages its memory may also send what cannot be read.
+            # A library that damages its memory may also send bytes that cannot be read.
             with suppress(Exception):
                 self._serve(child)
             self._ended()
@@ -145,7 +145,7 @@ class MidiInput(_PortProcess):
         """Looks for devices every `look` seconds."""
         super().__init__("in", str(look))
         self.events: deque[MidiEvent] = deque(maxlen=_MOST)
-        """What has come, oldest first; the user takes it from there."""
+        """The events that have come, oldest first. The user takes them from here."""
         self.devices: tuple[str, ...] | None = None
         """The names of the inputs that are open; None before the first look."""
 
@@ -178,7 +178,7 @@ class MidiOutput(_PortProcess):
     def __init__(self) -> None:
         super().__init__("out")
         self.waiting: queue.SimpleQueue[tuple[str, Sequence[bytes]] | None] = queue.SimpleQueue()
-        """What is to be sent, with a part of the output's name; None at the end."""
+        """The messages to be sent, with a part of the output's name; None at the end."""
 
     def send(self, part: str, messages: Iterable[MidiMessage]) -> None:
         """Sends messages to the first output with this in its name, in the background."""
@@ -311,7 +311,7 @@ def _suppress_output() -> None:
 
 
 def _named(ports: Iterable[str]) -> dict[str, int]:
-    """The numbers of ports by name, without those of weft itself. Of several with one name, each has its own."""
+    """The numbers of ports by name, without the ports of weft itself. Several ports of one name get different names."""
     found: dict[str, int] = {}
     for index, port in enumerate(ports):
         name = _CLIENT_NUMBERS.sub("", port)
@@ -373,7 +373,7 @@ class MidiReceiver:
 
     def __init__(self, parent: Connection, library: Library) -> None:
         self.received: queue.SimpleQueue[tuple[float, str, bytes]] = queue.SimpleQueue()
-        """What has come and is not passed on yet."""
+        """The events that are not passed on yet."""
         self._parent = parent
         self._library = library
         self._opened: dict[str, Any] = {}
@@ -381,7 +381,7 @@ class MidiReceiver:
         self._told: tuple[str, ...] | None = None
 
     def serve(self, pulse: Pulse, look: float) -> None:
-        """Looks for inputs every `look` seconds, until there is nobody to pass anything on to, which raises EOFError or
+        """Looks for inputs every `look` seconds, until the receiver of the events is gone, which raises EOFError or
         OSError."""
         due = 0.0
         while True:
@@ -411,12 +411,12 @@ class MidiReceiver:
             self._parent.send(("devices", names))
 
     def pass_on(self, patience: float) -> None:
-        """Passes on what was received, and waits for it for so many seconds."""
+        """Passes on messages as they are received, for this many seconds."""
         with suppress(queue.Empty):
             batch = [self.received.get(timeout=patience)]
             while not self.received.empty():
                 batch.append(self.received.get())
-            # The notes of a device end when it is gone. One that began after that would never end.
+            # The notes of a device end when it is gone. A note that began after that would never end.
             if here := [each for each in batch if each[1] in self._opened]:
                 self._parent.send(("messages", here))
 
@@ -426,7 +426,7 @@ class MidiReceiver:
 
 
 class _Speaker:
-    """Sends what the other process wants, and ends the notes that it has begun."""
+    """Sends the messages of the other process, and ends the notes that it has begun."""
 
     def __init__(self, parent: Connection, pulse: Pulse) -> None:
         self._parent = parent
@@ -459,12 +459,12 @@ class _Speaker:
             for channel, key in sounding:
                 with suppress(Exception):
                     self._ports[part].send_message(encode(MidiMessage("note off", channel, key)))
-        # JACK takes messages once a block, and what is waiting then is lost with the process.
+        # JACK takes messages once a block. Messages that still wait are lost with the process.
         time.sleep(_TO_FLUSH)
         return None
 
     def _idle(self) -> None:
-        """Drops what is sent."""
+        """Drops messages."""
         while True:
             self._pulse.beat()
             if self._parent.poll(BEAT) and self._parent.recv() is None:
@@ -491,7 +491,7 @@ class _Speaker:
         if name is not None:
             try:
                 self._ports[part] = library.speak(names[name])
-                # JACK connects it with the next block, and what is sent before that is lost.
+                # JACK connects it with the next block, and messages that are sent before that are lost.
                 time.sleep(_TO_FLUSH)
                 return True
             except Exception as failure:

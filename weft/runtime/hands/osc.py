@@ -1,7 +1,7 @@
-"""Open Sound Control while a patch plays: a server for what others send, and a sender of what `osc_send` computes.
+"""Open Sound Control while a patch plays: a server for what others send, and a sender for `osc_send`.
 
-Whatever arrives, frames do not wait for it. The server has a thread of its own, which uses a limited share of a
-processor; what it cannot keep up with is dropped by the system and counted. Nothing that it keeps grows without bound.
+Frames never wait for incoming messages. The server has a thread of its own, which uses a limited share of a processor.
+The system drops what the thread cannot keep up with, and counts it. Nothing that it keeps grows without bound.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SOURCE = "osc"
 """The source that reads what is received."""
 
 PARAMETERS, COMMANDS = "/param/", "/weft/"
-"""The beginnings of the addresses that set parameters, and that control weft."""
+"""The prefixes of the addresses that set parameters, and of those that control weft."""
 
 COMMAND_NAMES = ("pause", "restart", "screenshot", "record", "tap", "next", "previous", "load", "number")
 """The commands at `/weft/NAME`; `load` takes the name of a patch, `number` a line, a column and a value."""
 
 MOST_ADDRESSES = 4096
-"""The addresses that are remembered, also if no program reads them yet: those that came last."""
+"""The number of last addresses that are remembered, even if no program reads them yet."""
 
 RATE = 60
 """The most messages that one `osc_send` sends in a second."""
@@ -54,7 +54,7 @@ class OscAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, host: str = "127.0.0.1") -> OscAddress | None:
-        """The address that `PORT` or `HOST:PORT` says, with `host` where the text names none; None for another text."""
+        """The address in `PORT` or `HOST:PORT`, with `host` if the text names none; None for another text."""
         found = re.fullmatch(r"(?:(\[[^\[\]]+\]|[^:\[\]]+):)?([0-9]{1,5})", text)
         if found is None or int(found[2]) >= 1 << 16:
             return None
@@ -66,7 +66,7 @@ class OscAddress(NamedTuple):
 
 @dataclass
 class OscReporter:
-    """What a server and a sender report to: `mention` shows a line to the performer, `emit` writes an event. Both are
+    """The reports of a server and a sender: `mention` shows a line to the performer, `emit` writes an event. Both are
     called from any thread. Each line is shown once, and of each kind only the first few."""
 
     mention: Callable[[str], None] = lambda line: None
@@ -87,9 +87,9 @@ _MOST_LINES = 8
 
 
 class _Received:
-    """A number at a place in the messages to one address. A number that came and was 0 again before a frame read it is
-    shown in one frame. `count` says how many came that were not 0, texts included; `has_number` whether any did that
-    is a number."""
+    """A number at a place in the messages to one address. If a number came and was 0 again before a frame read it, it
+    is shown in one frame. `count` is the number of messages that were not 0, texts included; `has_number` says whether
+    one of them was a number."""
 
     __slots__ = ("_passed", "_shown", "count", "has_number", "latest")
 
@@ -119,36 +119,36 @@ class _Received:
         return self._shown
 
 
-# The share of a processor that the thread uses at most, the seconds of it that it may use at once, and after how many
-# messages it looks.
+# The largest share of a processor that the thread uses, the seconds of it that it may use at once, and the number of
+# messages after which it checks.
 _SHARE = 0.25
 _RUSH = 0.005
 _LOOK_AFTER = 32
 
-# Seconds for which it waits at most before it looks whether it should end.
+# The most seconds that it waits before it checks whether it should end.
 _GLANCE = 0.5
 
-# Bytes that the system keeps while they wait to be read, if it allows so many.
+# The bytes that the system keeps while they wait to be read, if it allows this many.
 _BUFFER = 1 << 20
 
 # The largest packet of UDP.
 _DATAGRAM = 1 << 16
 
-# What waits for its time: messages, and bytes of them.
+# The most messages that wait for their time, and the most bytes of them.
 _MOST_WAITING = 4096
 _MOST_BYTES = 1 << 22
 
-# Seconds. A bundle that is due later is applied at its time, but more likely a clock is wrong.
+# Seconds. A bundle that is due later than this is still applied at its time, but probably a clock is wrong.
 _LATE_CLOCK = 60.0
 
-# Seconds for which a frame waits for the thread; then it has the numbers of the last one.
+# The most seconds that a frame waits for the thread. After that it has the numbers of the last frame.
 _NO_LONGER = 0.001
 
 # Seconds between events with figures, and the most new addresses that one of them names.
 _PERIOD = 1.0
 _MOST_NAMED = 32
 
-# Linux counts what it had to drop, and says so beside a packet.
+# Linux counts the packets that it had to drop, and gives the count with each packet.
 _DROPPED = 40 if sys.platform == "linux" else 0
 _ANCILLARY = 64
 
@@ -171,7 +171,7 @@ class OscServer:
         self._reporter = reporter
         self._lock = threading.Lock()
         self._known: dict[str, dict[int, _Received]] = {}
-        """What came, by address, the address that was heard last at the end; and by the place in a message."""
+        """The received numbers, by address, that of the latest message at the end; and by the place in a message."""
         self._wanted: frozenset[str] = frozenset()
         """The addresses that the program reads."""
         self._found: dict[SentName, float] = {}
@@ -191,7 +191,7 @@ class OscServer:
         self._thread = threading.Thread(target=self._receive, name="weft-osc", daemon=True)
 
     def start(self) -> None:
-        """Begins to receive; what has come in the meantime was kept."""
+        """Begins to receive. Messages that came earlier were kept."""
         self._thread.start()
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class OscServer:
         self._socket.close()
 
     def _wake(self) -> None:
-        """Sends an empty packet to itself, for which the thread stops waiting."""
+        """Sends an empty packet to itself, so that the thread stops waiting."""
         host = self._socket.getsockname()[0]
         loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         with suppress(OSError), socket.socket(self._socket.family, socket.SOCK_DGRAM) as other:
@@ -274,7 +274,7 @@ class OscServer:
             self._take(packet, pace)
 
     def _take(self, packet: bytes, pace: _Pace) -> None:
-        """Applies what is due of a packet, and keeps the rest until it is."""
+        """Applies the messages of a packet that are due, and keeps the rest until they are."""
         try:
             for element in elements(packet):
                 if element.due and element.due > time.time():
@@ -343,14 +343,14 @@ class OscServer:
             self._command(address[len(COMMANDS) :], arguments)
 
     def _tell_of_texts(self, address: str, arguments: tuple[Argument, ...]) -> None:
-        """Tells once that arguments of a message have no number."""
+        """Reports once that arguments of a message have no number."""
         for each in arguments:
             if not (isinstance(each, float) and math.isfinite(each)):
                 what = "a text" if isinstance(each, str) else "not a number" if each is None else str(each)
                 self._reporter.tell("that are no numbers", f"{_shown(address)} has {what}, which is left out")
 
     def _keep(self, address: str, numbers: list[float | None], arguments: tuple[Argument, ...]) -> None:
-        """Keeps numbers for those that read them, now or later."""
+        """Keeps numbers for programs that read them, now or later."""
         places = self._known.pop(address, None)
         if places is None:
             places = {}
@@ -365,7 +365,7 @@ class OscServer:
             elif isinstance(argument, str):
                 _place(places, index).count += 1
         if not numbers:
-            # A message that says nothing but that it has come is 1 in one frame.
+            # A message without arguments is 1 in one frame.
             _place(places, 0).take(1.0)
             _place(places, 0).take(0.0)
 
@@ -426,8 +426,8 @@ def _shown(address: str) -> str:
 
 
 class _Pace:
-    """Keeps a thread at a share of a processor, by sleeping. What it did not use lately it may use at once, so that a
-    short rush is read without a pause."""
+    """Keeps a thread at a share of a processor, by sleeping. Time that it did not use lately can be used at once, so
+    that a short rush is read without a pause."""
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -468,8 +468,8 @@ def _bound(address: OscAddress) -> socket.socket:
 
 
 def _looked_up(address: OscAddress, option: str) -> tuple[int, tuple[Any, ...]]:
-    """The family and the place of an address for a socket. Of a name with several, an address of IPv4 is taken: most
-    programs listen there. Raises WeftError (`osc-host`)."""
+    """The family and the address for a socket. If a name has several, one of IPv4 is used, since most programs listen
+    there. Raises WeftError (`osc-host`)."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as failure:
@@ -498,7 +498,7 @@ def _reason(failure: Exception) -> str:
 
 
 class NoOscServer:
-    """Stands in for a server if the command line asks for none."""
+    """Replaces the server if the command line asks for none."""
 
     sources = frozenset({SOURCE})
     address = None
@@ -507,24 +507,24 @@ class NoOscServer:
         self._reporter = reporter
 
     def start(self) -> None:
-        """There is nothing to receive."""
+        """Does nothing."""
 
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
-        """No numbers. If any are wanted, the performer is told how to get them, once."""
+        """No numbers. If a program reads some, the performer learns once how to get them."""
         if any(True for _ in wanted):
             words = "the patch reads osc(…), but nothing listens; weft run with --osc 9000 does, at port 9000"
             self._reporter.tell("about the port", words)
         return {}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-# Seconds after which everything is sent again to a receiver that was not there.
+# After this many seconds, everything is sent again to a receiver that was not there.
 _AGAIN = 1.0
 
 
@@ -537,8 +537,8 @@ class _Sent:
 
 
 class OscSender:
-    """Sends what `osc_send` computes: a message for each statement when one of its numbers has changed, at most `RATE`
-    a second. A change that comes too early is sent as soon as it may. It never waits."""
+    """Sends the values of `osc_send`: a message for each statement when one of its numbers has changed, at most `RATE`
+    a second. A change that comes too early is sent as soon as possible. It never waits."""
 
     def __init__(self, address: OscAddress, reporter: OscReporter) -> None:
         """Looks up the host, which may take a while; the socket is opened when there is something to send. Raises
@@ -549,7 +549,7 @@ class OscSender:
         self._socket: socket.socket | None = None
         self._sent: dict[str, _Sent] = {}
         self._again: float | None = None
-        """When everything is to be sent again, if something was lost."""
+        """When everything is to be sent again, if a message was lost."""
 
     def send(self, values: Mapping[str, float], now: float) -> None:
         """Sends the values of statements by their labels, at a moment in seconds."""
@@ -564,7 +564,7 @@ class OscSender:
     def _send(self, address: str, data: bytes, now: float) -> None:
         sent = self._sent.setdefault(address, _Sent(b""))
         interval = 1 / RATE
-        # On average the rate holds; a frame that comes a little early is not left out.
+        # The rate holds on average. A frame that comes a little early is not left out.
         if data == sent.data or now < sent.due - interval:
             return
         try:
@@ -585,12 +585,12 @@ class OscSender:
         if self._socket is None:
             self._socket = socket.socket(self._family, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
-            # Of a connected socket, the system says when nothing listens at the other end.
+            # For a connected socket, the system reports when nothing listens at the other end.
             self._socket.connect(self._place)
         return self._socket
 
     def _look(self, now: float) -> None:
-        """Takes note of what has become of earlier messages."""
+        """Notes errors that the system reports about earlier messages."""
         if self._socket is not None:
             number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number:

@@ -1,9 +1,9 @@
-"""Parameters (`#slider #toggle #menu #button #xy #color`) while a patch plays: the values they have been set to, and
-the file beside the patch that keeps them.
+"""Parameters (`#slider #toggle #menu #button #xy #color`) while a patch plays: the values that they have been set to,
+and the file next to the patch that keeps them.
 
-The text gives a parameter its range and its start value. A value set by hand survives saves by name, clamped to a new
-range, also while a save leaves the parameter out. If a save changes the start value, the text has been edited since,
-and its value counts.
+The text gives a parameter its range and its start value. A value set by hand is kept over saves by the name of the
+parameter, clamped to a new range, and also while a save leaves the parameter out. If a save changes the start value,
+the text was edited later, and its value counts.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class _ManualValue:
 
 
 class ParameterBank:
-    """The parameters of the program that plays, and what they are set to. Every method may be called from any
-    thread."""
+    """The parameters of the program that plays, and their values. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,17 +87,17 @@ class ParameterBank:
         self._file = ""
         """The patch that plays."""
         self._kept: dict[str, dict[str, _ManualValue]] = {}
-        """What was set by hand, by patch and input."""
+        """The values that were set by hand, by patch and input."""
         self._rewritten = set[str]()
         """Inputs whose start value in the text has changed since the program was compiled."""
         self._values: Mapping[str, float] = {}
         self._pressed: dict[str, float] = {}
-        """The buttons that have been pressed, and whether they are. The text says nothing about them, and no file."""
+        """The buttons that have been pressed, and whether they are down. Neither text nor file has their values."""
         self._presses: Counter[str] = Counter()
         self._tapped: set[str] = set()
         """The buttons that have been pressed since the last frame."""
         self.changes = 0
-        """How often anything has changed."""
+        """The number of changes so far."""
 
     @property
     def specs(self) -> tuple[ParameterSpec, ...]:
@@ -116,8 +115,8 @@ class ParameterBank:
         return self._values
 
     def frame(self) -> dict[str, float]:
-        """The values for the next frame. A button that was pressed since the last call counts as pressed, even if it is
-        released; how often it was is counted."""
+        """The values for the next frame. A button that was pressed since the last call counts as pressed, even if it
+        was released. The number of presses is counted."""
         with self._lock:
             found = {**self._values, **dict.fromkeys(self._tapped, 1.0)}
             self._tapped.clear()
@@ -134,7 +133,7 @@ class ParameterBank:
             return {name: setting.value for name, setting in self._kept.get(file, {}).items()}
 
     def adopt(self, specs: Sequence[ParameterSpec], file: str = "") -> tuple[str, ...]:
-        """Takes over the parameters of another program, of the patch `file`, which has values of its own; returns notes
+        """Takes over the parameters of another program, of the patch `file`, which has values of its own. Returns notes
         on values that its ranges have changed."""
         with self._lock:
             self._file, self._specs = file, tuple(specs)
@@ -174,7 +173,8 @@ class ParameterBank:
             return setting.value
 
     def _press(self, name: str, value: float) -> float:
-        """Presses a button, or lets it go. Whoever presses it again and again, as some sequencers do, is counted."""
+        """Presses or releases a button. A press counts even if the button is already down: some sequencers send nothing
+        else."""
         if value:
             self._presses[name] += 1
             self._tapped.add(name)
@@ -184,7 +184,7 @@ class ParameterBank:
         return value
 
     def reset(self, name: str) -> None:
-        """Sets an input back to what the text says. Raises KeyError for one that the program does not have."""
+        """Sets an input back to its value in the text. Raises KeyError for one that the program does not have."""
         with self._lock:
             spec, start = self._by_input[name]
             if spec.kind == "button":
@@ -196,7 +196,8 @@ class ParameterBank:
                 self._changed()
 
     def rewrite(self, starts: Mapping[str, float]) -> None:
-        """The text gives these inputs other start values now, to which they are set. The program stays the same."""
+        """Notes that the text now gives these inputs other start values, to which they are set. The program stays the
+        same."""
         with self._lock:
             for name, start in starts.items():
                 if name in self._by_input:
@@ -216,7 +217,7 @@ class ParameterBank:
             return {name: {"value": each.value, "start": each.start} for name, each in by_hand}
 
     def restore(self, kept: object, file: str = "") -> None:
-        """Takes over what `to_json` gave. Raises ValueError for anything else."""
+        """Takes over the result of `to_json`. Raises ValueError for anything else."""
         if not isinstance(kept, dict):
             raise ValueError("there are no values")
         settings = {}
@@ -246,7 +247,7 @@ def _shown(name: str) -> str:
 
 
 class KeptSection(Protocol):
-    """What the file of values keeps of a patch. `changes` counts all that ever changed."""
+    """A section of the file of values of a patch. `changes` counts all changes so far."""
 
     @property
     def changes(self) -> int: ...
@@ -254,15 +255,15 @@ class KeptSection(Protocol):
     def to_json(self, file: str = "") -> dict[str, Any]: ...
 
     def restore(self, kept: object, file: str = "") -> None:
-        """Takes over what `to_json` gave. Raises ValueError for anything else."""
+        """Takes over the result of `to_json`. Raises ValueError for anything else."""
 
 
 class ValuesFile:
-    """The file beside a patch that keeps what was set by hand. It is written aside and renamed, only when something has
-    changed, and in a thread of its own, since a disk may take long."""
+    """The file next to a patch that keeps the values set by hand. It is written under another name and renamed, only
+    when something has changed, and in a thread of its own, since a disk may take long."""
 
     def __init__(self, patch: Path, bank: ParameterBank, **others: KeptSection) -> None:
-        """`others` are kept beside the parameters, by the names of their sections."""
+        """`others` are kept with the parameters, by the names of their sections."""
         self.path = patch.with_name(patch.name + ".values")
         self._patch = str(patch)
         self._sections: dict[str, KeptSection] = {"parameters": bank, **others}
@@ -271,11 +272,11 @@ class ValuesFile:
         self._writer: threading.Thread | None = None
         self._problem: str | None = None
         self._told: str | None = None
-        """The problem that was told last, until the file is written."""
+        """The problem that was reported last, until the file is written."""
 
     def read(self) -> str | None:
-        """Restores the values; returns a note about a file that is damaged, which is set aside, or to which a link
-        leads from the folder."""
+        """Restores the values. Returns a note about a file that is damaged, which is renamed, or to which a link leads
+        from the folder."""
         denial = DEFAULT_PERMISSIONS.reach(self._patch).denial_of_file(str(self.path))
         if denial is not None:
             return f"{self.path.name} is not read: {denial.reason}; the values in the text count"
@@ -331,7 +332,7 @@ class ValuesFile:
         self._seen, self._kept, self._told = changes, text, None
 
     def _written(self, text: str) -> OSError | None:
-        """Writes the file; what went wrong, if something did."""
+        """Writes the file. Returns the problem, if there was one."""
         try:
             with replacing(self.path) as aside:
                 aside.write_text(text, encoding="utf-8")

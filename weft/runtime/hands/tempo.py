@@ -14,22 +14,23 @@ from dataclasses import dataclass
 
 from weft.beats import USUAL, Beats
 
-# The share of the tempo by which the beat runs faster or slower to meet another one, and the seconds that this takes at
-# least, during which a player could not tell the difference.
+# The share of the tempo by which the beat runs faster or slower to meet another one, and the least seconds for it. A
+# player does not notice the difference.
 _GLIDE = 0.05
 _SHORTEST = 1.0
 
-# Seconds without a tap after which the next one is a first one, and between two movements of one finger.
+# After this many seconds without a tap, the next tap is a first one. And the least seconds between two movements of one
+# finger.
 _AGAIN = 2.0
 _BOUNCE = 0.12
-# The intervals that are averaged, and the fewest: a single one is too inexact.
+# The most intervals that are averaged, and the fewest, since a single one is too inexact.
 _MOST_INTERVALS = 8
 _FEWEST_INTERVALS = 2
-# How an interval may compare with the mean of those before it; otherwise a tap was missed, or another series begins. A
-# tap counts when a frame begins, so the intervals of slow frames are uneven.
+# The bounds of an interval relative to the mean of those before it. Outside them, a tap was missed, or a new series
+# begins. A tap takes effect when a frame begins, so intervals are uneven if frames are slow.
 _SHORTER, _LONGER = 0.55, 1.7
 
-# The difference to an outside clock that is left alone: a share of the tempo, and seconds of the beat.
+# Differences from an outside clock that are ignored: a share of the tempo, and seconds of the beat.
 _SAME_TEMPO = 5e-4
 _SAME_TIME = 0.004
 
@@ -57,11 +58,11 @@ class Tempo:
         self.beats = Beats.steady(bpm)
         """The beats as a function of time. It never changes: a new one replaces it."""
         self.source = "text"
-        """What has set the tempo."""
+        """The origin of the tempo."""
         self._lock = threading.Lock()
         self._bpm = bpm
         self._goal: _Goal | None = None
-        """What no change is planned for yet."""
+        """The goal for which no change is planned yet."""
         self._planned: deque[tuple[float, float]] = deque()
         """The next changes, each with its time and its tempo."""
         self._taps: deque[float] = deque(maxlen=_MOST_INTERVALS + 1)
@@ -72,24 +73,24 @@ class Tempo:
         return self._bpm
 
     def begin(self, bpm: float, source: str = "text") -> None:
-        """Counts all beats since the start in one tempo: for a performance that begins."""
+        """Counts all beats since the start in one tempo, at the beginning of a performance."""
         with self._lock:
             self._bpm, self.source = bpm, source
             self._forget()
 
     def restart(self) -> None:
-        """Counts from 0, as the time does. The tempo stays, and series of taps end."""
+        """Counts from 0, like the time. The tempo stays, and series of taps end."""
         with self._lock:
             self._forget()
 
     def set(self, bpm: float, source: str = "text") -> None:
-        """Changes the tempo as soon as possible; the beat goes on from where it is."""
+        """Changes the tempo as soon as possible. The beat continues from its place."""
         with self._lock:
             self._aim(_Goal(_within(bpm)), source)
 
     def tap(self, moment: float) -> float | None:
-        """A beat was tapped at this time. From the third tap on, the tempo is the mean of the last taps, and the
-        nearest beat moves to the last one. Returns the tempo; None if there is none yet."""
+        """Notes a beat that was tapped at this time. From the third tap on, the tempo is the mean of the last taps, and
+        the nearest beat moves to the last one. Returns the tempo; None if there is none yet."""
         with self._lock:
             taps = self._taps
             passed = moment - taps[-1] if taps else math.inf
@@ -111,9 +112,9 @@ class Tempo:
             return bpm
 
     def follow(self, bpm: float, beat: float, moment: float, source: str, every: float = 1.0) -> None:
-        """An outside clock has this tempo, and this beat at this time. The own beat moves to the nearest one that
-        agrees with it up to multiples of `every` beats: 1 for the beat, 4 for measures of four. May be called often:
-        small differences are left alone."""
+        """Follows an outside clock, which has this tempo, and this beat at this time. The own beat moves to the nearest
+        one that agrees with it up to multiples of `every` beats: 1 for the beat, 4 for measures of four. May be called
+        often, since small differences are ignored."""
         with self._lock:
             bpm = _within(bpm)
             own = self.beats.at(moment)
@@ -174,7 +175,7 @@ def _within(bpm: float) -> float:
 
 
 class TextTempo:
-    """The tempo of the text that plays, which is that of the performance until something else sets it."""
+    """The tempo of the text that plays. It is the tempo of the performance until something else sets that."""
 
     def __init__(self, tempo: Tempo) -> None:
         """`tempo` is that of the performance."""
@@ -182,13 +183,13 @@ class TextTempo:
         self._file, self._bpm = "", 0.0
 
     def begin(self, file: str, bpm: float) -> None:
-        """Begins to count beats in the tempo of the first program, which is in a file."""
+        """Begins to count beats in the tempo of the first program. `file` is the file of its text."""
         self._file, self._bpm = file, bpm
         self._tempo.begin(bpm)
 
     def follow(self, file: str, bpm: float) -> None:
-        """Takes over the tempo of another program, if a save has changed it there. That of another patch gives way to
-        one that was set by hand or from outside."""
+        """Takes over the tempo of another program, if a save has changed it there. The tempo of another patch does not
+        replace one that was set by hand or from outside."""
         is_same_file, before, self._file, self._bpm = file == self._file, self._bpm, file, bpm
         if bpm != before and (is_same_file or self._tempo.source == "text"):
             self._tempo.set(bpm)

@@ -42,7 +42,8 @@ class Element:
     """One element of a subgraph, with its own memory, tick by tick. `stopped` collects the loops that reach a limit.
 
     Values that are not known here, such as a picture or a strand of another subgraph, are None, and so is everything
-    that depends on them."""
+    that depends on them.
+    """
 
     lowered: Lowered
     allowance: Allowance
@@ -62,7 +63,7 @@ class Element:
     _left: int = 0
     """The number of steps that the nest of loops may still make."""
     _is_cut: bool = False
-    """Whether a loop of this nest was stopped. Those around it stop too and are not recorded."""
+    """Whether a loop of this nest was stopped. The loops around it stop too, and are not recorded."""
 
     def __post_init__(self) -> None:
         self._nodes = [node for node in topological(self.lowered.swept) if not node.free]
@@ -80,7 +81,7 @@ class Element:
         return {output.label: self._values[output.value] for output in self.lowered.outputs}
 
     def value_of(self, node: Expr) -> Value:
-        """What an expression was in the last tick; in a loop, in its last step."""
+        """The value of an expression in the last tick; in a loop, that of its last step."""
         return self._values.get(node)
 
     def remember(self, place: SlotPlane, value: Value) -> None:
@@ -88,13 +89,13 @@ class Element:
         self._past[place] = deque([value], maxlen=max(1, self._slots[place.slot].depth))
 
     def largest(self, slot: StateSlot) -> float:
-        """The largest size of the latest values of a slot, as far as they are known; infinite for NaN."""
+        """The largest size of the latest values of a slot that are known; infinite for NaN."""
         latest = [past[0] for plane in range(slot.planes) if (past := self._past.get(SlotPlane(slot.key, plane)))]
         return max((math.inf if math.isnan(each) else abs(each) for each in latest if each is not None), default=0.0)
 
     def additions(self, spec: ContextSpec) -> float:
-        """About how many additions the values cost that differ between elements, with the steps of the last tick. A
-        level of images has a quarter of the elements of the one before."""
+        """The approximate cost, in additions, of the values that differ between elements, with the steps of the last
+        tick. A level of images has a quarter of the elements of the one before."""
         rates = RateAnalysis(spec, self.lowered.slots).of(self.lowered.nodes)
         roots = {0: [output.value for output in self.lowered.outputs]}
         for update in self.lowered.updates:

@@ -1,7 +1,7 @@
 """The diagnostics of `check`: all errors of a text, and what would be reported as soon as it ran.
 
 Nothing is compiled: expressions are evaluated at a few places and in a few ticks, in plain Python and for a moment at
-most. Problems that appear only elsewhere, or later, are left to the run itself.
+most. Problems that appear only at other places, or later, are left to the run itself.
 """
 
 from __future__ import annotations
@@ -42,17 +42,19 @@ _TICKS = 4
 # Fewer places are not enough to say that an output is not a number anywhere.
 _FEWEST = 25
 _PLACES = [(0.37, 0.61), (0.01, 0.99), (0.99, 0.01), (0.99, 0.99), (0.01, 0.01)]
-# What is larger is on its way to infinity. What is not after these ticks, or operations, is left to the run itself.
+# A larger value is on its way to infinity. If there is none after these ticks, or operations, it is left to the run
+# itself.
 _LARGE = 1e15
 _MOST_GROWING, _MOST_QUIET = 60_000, 1000
 
 ADDITION = 2.5e-11
-"""Seconds of a core for one addition of a pixel, at best. What is estimated with it takes longer on most machines."""
+"""The seconds of a core for one addition of a pixel, at best. On most machines, the real time is longer than the
+estimate."""
 
-# Whether a frame is drawn in time is measured if it takes so much of that by the estimate.
+# If the estimate is more than this share of the time for a frame, the real time is measured.
 _DOUBTFUL = 0.4
 
-# Operations of one pixel that are evaluated to find out what it costs. One of more may cost anything.
+# The most operations of one pixel that are evaluated to find its cost. With more, the cost is unknown.
 _MOST_COSTLY = 25_000
 
 # Seconds between the moments at which a sound is evaluated.
@@ -61,7 +63,7 @@ _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column i
 
 
 Additions: TypeAlias = Callable[[tuple[int, int]], float]
-"""About how many additions a frame of a size (width, height) costs; infinite if these are too many to be counted."""
+"""The approximate cost of a frame of a size (width, height) in additions; infinite if it is too much to be counted."""
 
 Measure: TypeAlias = Callable[[Build, Source, Additions], Sequence[Diagnostic]]
 
@@ -71,7 +73,7 @@ def check(
     measure: Measure | None = None,
 ) -> Sequence[Diagnostic]:  # fmt: skip
     """All errors and warnings about a text; see `weft.runtime.compiling.stages.analyse` for the arguments. If it is
-    doubtful that the pictures keep their rate, `measure` says it; see `weft.runtime.inspect.pace.too_slow`."""
+    doubtful that the pictures keep their rate, `measure` decides; see `weft.runtime.inspect.pace.too_slow`."""
     allowance = Allowance(_MOST)
     pictures: list[Lowered] = []
     try:
@@ -99,14 +101,14 @@ def check(
         return (*warnings, *as_warnings([nothing_to_show(contexts, source)]))
     late: Sequence[Diagnostic] = ()
     if is_doubtful and measure is not None:
-        with suppress(Exception):  # a patch that cannot be measured is told when it plays
+        with suppress(Exception):  # a patch that cannot be measured is reported when it plays
             program = build(source, contexts, probe=probe, permissions=permissions)
             late = measure(program, source, lambda size: _additions(found, pictures, size))
     return (*warnings, *chain.from_iterable(forecasts), *late)
 
 
 def _additions(found: Analysis, pictures: Sequence[Lowered], size: tuple[int, int]) -> float:
-    """About how many additions a frame of a size (width, height) costs."""
+    """The approximate cost of a frame of a size (width, height) in additions."""
     return sum(_additions_of_pixel(found, each, size) for each in pictures) * size[0] * size[1]
 
 
@@ -122,7 +124,7 @@ def _additions_of_pixel(found: Analysis, lowered: Lowered, size: tuple[int, int]
 
 
 def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:
-    """What would be reported about a subgraph."""
+    """The warnings that a run would report about a subgraph."""
     spec = found.contexts[lowered.context]
     has_long_loops = bool(long_loops(topological(lowered.swept), LOOP_STEPS, NEST_STEPS))
     is_heard_or_seen = spec.sweeps_plane or spec.streams
@@ -148,7 +150,7 @@ def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterat
 
 
 def _growth(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:
-    """What would be reported about memory that grows without end, as far as it does so soon."""
+    """The warnings about memory that grows without end, if it does so soon."""
     spec, slots = found.contexts[lowered.context], [slot for slot in lowered.slots if slot.outlives]
     element = Element(lowered, Allowance(min(allowance.left, _MOST_GROWING)))
     large: set[str] = set()
@@ -167,7 +169,7 @@ def _growth(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator
 
 
 def _jerks(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowance) -> Iterator[Diagnostic]:
-    """What would be seen of single precision after a long time."""
+    """The warnings about single precision after a long time."""
     spec, fps = found.contexts[lowered.context], found.patch.settings["fps"]
     if not spec.sweeps_plane:
         return

@@ -330,7 +330,7 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
     rig.improve()
     timing = timed(rig.tick, seconds)
     if spec.streams:
-        # The median of single blocks would be that of blocks that were computed ahead, and cost nothing.
+        # Most blocks were computed ahead and cost nothing, so the median of single blocks would mean nothing.
         several = timed(partial(rig.tick, _BLOCKS), seconds).scaled(1 / _BLOCKS)
         timing = replace(several, first=timing.first)
     way = ExecutorConfig(card.shown, made="shader")
@@ -404,7 +404,7 @@ _SIZE = (64, 36)
 # The side of a picture that is sent to a card.
 _LARGE = 512
 
-# How many numbers a program reads, at how many places it reads a strand, and how many values are read at once.
+# The number of numbers that a program reads, of places at which it reads a strand, and of values that are read at once.
 _NUMBERS, _BOUND, _BATCH = 26, 8, 4096
 
 _FAR = StrandRef("far", "v")

@@ -1,9 +1,9 @@
 """Whether the pictures of a text keep their rate on this machine, before it plays.
 
-What a frame costs is first estimated from the operations of a pixel, which takes no time. Only if there is any doubt
-is it measured: a part of the pixels, by the code that would play a moment after the start, in time of the processor.
-The rest of the machine does not count, so a busy one is no reason. A graphics card is not opened: what it takes follows
-from its costs and those of a core (`weft bench` measures them).
+The cost of a frame is first estimated from the operations of a pixel, which takes no time. Only if there is any doubt
+is it measured: a part of the pixels, by the code that would play a moment after the start, in processor time. Other
+work of the machine does not count, so a busy machine makes no difference. A graphics card is not opened: its time
+follows from its costs and those of a core (`weft bench` measures them).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from weft.runtime.inspect.measure import constant
 from weft.runtime.program.findings import costliest, place_named, slow
 from weft.runtime.program.program import ProgramLoader, Setup
 
-# How many times as long as there is time a frame has to take before anything is said: cores share work worse than is
-# assumed here, and none is as fast in every minute.
+# A frame has to take this many times the available time before there is a warning: cores share work less well than is
+# assumed here, and their speed changes from minute to minute.
 _MARGIN = 1.5
 
 # The context of a backend that runs nothing.
 _ANY = "*"
 
-# Seconds of a core for one frame that is measured, by the estimate, and the least pixels of its longer side.
+# The estimated seconds of a core for one measured frame, and the fewest pixels of its longer side.
 _MEASURED, _LEAST_SIDE = 0.05, 64
 
 
@@ -37,14 +37,15 @@ def too_slow(
     program: Build, source: Source, additions: Additions, loader: ProgramLoader | None = None
 ) -> tuple[Diagnostic, ...]:
     """A warning if the pictures do not keep the rate of the patch, with the statement that takes most of the work.
-    Without a `loader`, they run on what a performance would run on. Raises WeftError for what cannot be loaded."""
+    Without a `loader`, they run on the devices that a performance would use. Raises WeftError for what cannot be
+    loaded."""
     loader = loader or Setup(source.name, environment=os.environ.get("WEFT_BACKEND")).open()[1]
     compiled, fps = program.compiled, program.patch.settings["fps"]
     width, height = compiled.size
     share = min(1.0, _MEASURED / max(additions(compiled.size) * ADDITION, 1e-9))
     side = max(min(_LEAST_SIDE, width, height), math.ceil(max(width, height) * math.sqrt(share)))
     measured = max(1, round(width * side / max(width, height))), max(1, round(height * side / max(width, height)))
-    # A pixel of a larger picture may take more: a blur of a share of the height has more steps.
+    # A pixel of a larger picture may cost more: a blur whose radius is a share of the height has more steps.
     pixels = measured[0] * measured[1]
     more, all_of_it = width * height / pixels, additions(compiled.size)
     if math.isfinite(all_of_it):
@@ -83,7 +84,7 @@ def _card(program: Build, loader: ProgramLoader) -> Choice | None:
 
 
 def _on_cpu(loader: ProgramLoader) -> ProgramLoader:
-    """A loader that runs everything on the CPU, as where there is no card."""
+    """A loader that runs everything on the CPU, as if there was no card."""
     def cpu_of(choice: Choice) -> Choice:
         return next((each for each in (choice, *choice.fallbacks) if each.is_cpu), choice)
 

@@ -1,9 +1,9 @@
-"""What a long performance makes of a picture, found before it is long: phases that move in jerks.
+"""What a long performance does to a picture, found in advance: phases that move in jerks.
 
-Pictures have single precision. The passes keep sums and products of the time exact however long it gets
-(docs/algorithms.md, "Phases"). What they leave, such as `sin(abs(me@x - me@time))`, has fewer digits the longer it
-grows. Here the expressions that they leave are evaluated in a few frames long after the start, once in single and once
-in double precision: where both do not move alike from frame to frame, the picture moves in jerks.
+Pictures have single precision. The passes keep sums and products of the time exact, even after a long time
+(docs/algorithms.md, "Phases"). Expressions that they cannot change, such as `sin(abs(me@x - me@time))`, lose digits as
+they grow. Here these expressions are evaluated in a few frames long after the start, once in single and once in double
+precision. If the two do not move alike from frame to frame, the picture moves in jerks.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from weft.ir.products import time_slots
 from weft.ir.rates import PassContext, Rate, remainder_of
 from weft.runtime.inspect.elements import Allowance, Element, Value
 
-# How long a performance may last, in words and in seconds; the longest comes first.
+# The durations of a performance that are tried, in words and in seconds. The longest comes first.
 _LENGTHS: Final[Mapping[str, float]] = {"a month": 2_592_000, "a week": 604_800, "a day": 86_400, "an hour": 3600}
 _START = 1.0
 
-# Where a phase is off by more turns at one moment than at another, it is seen to move in jerks. In the first seconds it
-# must be off by less: what is coarse from the beginning, such as a hash that is made of a sine, is not so because of
-# the time.
+# If the error of a phase, in turns, differs by more than this between moments, it visibly moves in jerks. In the first
+# seconds, the error must be smaller: a phase that is coarse from the beginning, such as a hash made of a sine, is not
+# coarse because of the time.
 _SEEN, _LESS = 1 / 256, 1 / 4
 
-# A cell of a hash has to be off by half its size: nobody sees when exactly it changes.
+# A cell of a hash has to be off by half its size, because nobody sees exactly when it changes.
 _CELLS = 0.5 / _SEEN
 
-# It has to be seen at so many of these places.
+# It has to be seen at this many of these places.
 _PLACES, _ENOUGH = [(0.37, 0.61), (0.83, 0.29), (0.12, 0.77), (0.56, 0.44), (0.93, 0.91)], 2
 
 # The frames that are looked at.
 _FRAMES = (0, 1, 3, 7, 12, 80)
 
-# What is smaller has enough digits, unless it is so from the beginning.
+# Smaller values have enough digits, unless they lack them from the beginning.
 _SHORT = 256.0
 
 _REDUCING = tuple(takewhile(lambda step: step.name != "waves", PASSES))
@@ -50,7 +50,8 @@ Given: TypeAlias = "Callable[[tuple[float, float], int], tuple[Mapping[str, floa
 
 
 class Jerk(NamedTuple):
-    """What moves in jerks, by its place in the text, and after how long at most. The place is None in a library."""
+    """Something that moves in jerks, by its place in the text, and the longest time after which it does. The place is
+    None in a library."""
 
     place: Span | None
     after: str
@@ -65,8 +66,9 @@ class _Periodic(NamedTuple):
 
 
 def jerks(written: Lowered, context: PassContext, given: Given, fps: float, allowance: Allowance) -> list[Jerk]:
-    """What moves in jerks in a picture after an hour, a day, a week or a month. `written` are its expressions as they
-    were lowered. Nothing is looked at if they are too many for the allowance. Raises AllowanceSpentError."""
+    """Everything that moves in jerks in a picture after an hour, a day, a week or a month. `written` are its
+    expressions as they were lowered. Nothing is looked at if they are too many for the allowance. Raises
+    AllowanceSpentError."""
     if len(written.swept_nodes) * 2 * len(_PLACES) * len(_FRAMES) > allowance.left:
         return []
     lowered = run_passes(written, context, passes=_REDUCING)
@@ -85,7 +87,8 @@ def jerks(written: Lowered, context: PassContext, given: Given, fps: float, allo
 
 
 def _place(node: Expr) -> Span | None:
-    """Where an expression is written, or the nearest one that it is made of if it is in a library."""
+    """The place of an expression in the text. For one in a library, it is the place of the nearest expression outside
+    that it is made of."""
     level, seen = [node], set[Expr]()
     while level:
         for each in level:
@@ -143,7 +146,7 @@ class _JerkSearch:
         return time_slots(self.lowered, images=True).adding
 
     def has_long(self) -> bool:
-        """Whether anything that has single precision is large in the end and was not at the start."""
+        """Whether any value in single precision is large at the end and was not at the start."""
         narrow = [node for node in topological(self._looked_at.swept) if node in self._narrow]
         handed = list(dict.fromkeys(each for node in narrow for each in (node, *node.args)))
         frames = [round(seconds * self.fps) for seconds in (_START, max(_LENGTHS.values()))]
@@ -151,7 +154,7 @@ class _JerkSearch:
         return any(_size(start.value_of(node)) < _SHORT < _size(end.value_of(node)) for node in handed)
 
     def off(self, seconds: float) -> Mapping[Expr, float]:
-        """By how many turns the phases are off at one moment more than at another, at enough places."""
+        """The difference, in turns, between the errors of the phases at two moments, at enough places."""
         spreads: dict[Expr, list[float]] = {phase.node: [] for phase in self.phases}
         first = round(seconds * self.fps)
         for place in _PLACES:
@@ -163,7 +166,7 @@ class _JerkSearch:
         return {node: sorted(found)[-_ENOUGH] for node, found in spreads.items()}
 
     def _errors(self, frame: int, place: tuple[float, float]) -> Mapping[Expr, float]:
-        """By how many turns each phase is off in a frame, but for whole ones; NaN if that is not known."""
+        """The error of each phase in a frame, in turns without whole ones; NaN if it is not known."""
         single, double = (self._element(frame, place, narrow) for narrow in (self._narrow, frozenset[Expr]()))
         return {phase.node: _turns(phase, single) - _turns(phase, double) for phase in self.phases}
 
@@ -178,7 +181,7 @@ class _JerkSearch:
         return element
 
     def _gains(self, place: tuple[float, float]) -> Mapping[SlotPlane, float | None]:
-        """By how much the slots that grow do so from one frame to the next at the start; None if that is not known."""
+        """The growth, from one frame to the next, of the slots that grow, at the start; None if it is not known."""
         if place not in self._known_gains:
             updates = {SlotPlane(each.slot, each.plane): each.value for each in self._looked_at.updates}
             element, ticks = Element(replace(self._looked_at, outputs=()), self.allowance), list[list[Value]]()

@@ -39,7 +39,7 @@ from weft.syntax.includes import load
 _BLOCK = 8192
 
 
-# A list of more names would not help.
+# The most names in a list; a longer one would not help.
 _MOST_LISTED = 12
 
 
@@ -117,7 +117,7 @@ def compile_alone(
     except WeftError as failure:
         if context.streams or not any(each.code in _OF_SOUND for each in failure.diagnostics):
             raise
-        # What remembers belongs to the sound only because that is played.
+        # Strands that remember belong to the sound only because the sound is played.
         built = built_with({word for spec in contexts if spec.streams for word in spec.statements})
     ref = StrandRef(name, "v")
     (only,) = (unit for unit in built.units if unit.subgraph.sinks and unit.subgraph.context == context.name)
@@ -213,8 +213,8 @@ class Evaluation:
         return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
 
     def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
-        """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel: the tick
-        of the evaluation runs for the whole picture, which is then read there."""
+        """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel. The tick
+        of the evaluation runs for the whole picture, which is then read at the place."""
         coords, kernel = _pixels(size), self._unit.kernel
         memory = self._advanced(coords, size, moment, ticks)
         self._executor.load(kernel).planes(memory, self._launch(kernel, memory, coords, size, moment))

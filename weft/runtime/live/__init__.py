@@ -1,4 +1,4 @@
-"""A performance: a loop that draws, takes over what is saved, and never waits for either.
+"""A performance: a loop that draws, takes over saved texts, and never waits for either.
 
 In come saves, set lists and the hands of the performer. Out go frames, sound, events, recordings and pictures for
 other programs, and numbers that are written into the text.

@@ -36,10 +36,10 @@ from weft.syntax.scanner import decode
 
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
-# How many events may wait to be read.
+# The most events that wait to be written.
 _MOST_WAITING = 10_000
 
-# Seconds in which the last events are written at the end.
+# The seconds that writing the last events may take at the end.
 _LEAVE = 1.0
 
 
@@ -85,7 +85,7 @@ class EventLog:
         with self._lock:
             if self._closed:
                 return
-            # Taken under the lock, so that times in the file never go back.
+            # The time is read under the lock, so that times in the file never go back.
             seconds = round(time.monotonic() - self._start, 4)
             line = json.dumps({"t": seconds, "event": event, **plain(fields)})
             try:
@@ -102,7 +102,7 @@ class EventLog:
                     line = line[os.write(descriptor, line) :]
         except OSError as problem:
             self._lose(str(problem.strerror))
-        with suppress(OSError):  # a full network drive may say so only here
+        with suppress(OSError):  # a full network drive may report it only here
             os.close(descriptor)
 
     def _lose(self, reason: str) -> None:
@@ -174,7 +174,7 @@ class FrameStats:
             self._times.append(moment - self._last)
         self._last = moment
         total = math.fsum(self._times)
-        # A little tolerance, or a rounding error would leave a period a frame longer.
+        # With a little tolerance, since otherwise a rounding error could make a period one frame longer.
         if not self._times or total < self._period - 1e-6:
             return None
         ordered, self._times = sorted(self._times), []
@@ -199,7 +199,7 @@ class Notices:
         self.paused = False
         """Whether to show that the clock stands still."""
         self.recording = ""
-        """What to show about the film that is being recorded."""
+        """The words to show about the film that is being recorded."""
         self._now = now
         self._problems: tuple[Diagnostic, ...] = ()
         self._left_out = 0
@@ -224,11 +224,11 @@ class Notices:
         self.set_problems((*shown, problem))
 
     def note(self, words: str) -> None:
-        """Shows for some seconds what happened just now."""
+        """Shows a note about something that has just happened, for some seconds."""
         self._note, self._note_end = words, self._now() + _NOTE
 
     def toggle_errors(self) -> None:
-        """Hides errors and warnings, or shows them again, including warnings whose time was over."""
+        """Hides errors and warnings, or shows them again, including warnings whose time is over."""
         self._errors_wanted = not self.overlay().errors
         if self._errors_wanted:
             self._problems_end = float("inf")
@@ -249,8 +249,8 @@ class Notices:
 
 
 class Screenshots:
-    """Writes pictures in the background, never over an existing file: as NAME-001.png and so on, where `base` is NAME
-    in its folder."""
+    """Writes pictures in the background, never over an existing file. They are named NAME-001.png and so on, where
+    `base` is NAME in its folder."""
 
     def __init__(self, base: Path, reporter: Reporter) -> None:
         self.base = base
@@ -281,21 +281,22 @@ class Screenshots:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether a picture can have a name, which nobody else can take then until it is complete. Raises OSError."""
+    """Whether a picture can have a name. If so, no other program can take the name until the picture is complete.
+    Raises OSError."""
     if path.exists() or not claim(_reservation(path)):
         return False
-    if path.exists():  # by now
+    if path.exists():  # meanwhile
         _reservation(path).unlink(missing_ok=True)
         return False
     return True
 
 
 def _reservation(path: Path) -> Path:
-    """An empty file that holds the name of a picture until it is complete."""
+    """An empty file that reserves the name of a picture until the picture is complete."""
     return path.with_name(f".{path.name}.part")
 
 
-# Frames are late below this share of the intended rate, and that is said after so many seconds, once.
+# Frames are late below this share of the intended rate. That is reported once, after this many seconds.
 _ON_TIME, _LATE_FOR, _NEVER = 0.75, 2, 1 << 60
 
 # The words before the name of a device.
@@ -304,7 +305,7 @@ _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound 
 
 @dataclass
 class Reporter:
-    """Reports by all three ways: events, lines for people, and notes over the picture. `show` prints diagnostics,
+    """Reports in all three ways: events, lines for people, and notes over the picture. `show` prints diagnostics,
     `echo` a line."""
 
     events: EventLog
@@ -319,14 +320,14 @@ class Reporter:
     _watching: frozenset[str] = frozenset()
     _bpm: float = 0.0
     _late: int = 0
-    """For how many seconds frames have been late; below 0 once that was reported."""
+    """The seconds for which frames have been late; below 0 after that was reported."""
     _found_late: tuple[Mapping[str, object], Diagnostic] | None = None
-    """What was found about that, and is to be reported."""
+    """The warning about late frames, until it is reported."""
     _file: str = ""
     """The file of the program that was swapped in last."""
 
     def begin(self) -> None:
-        """A new program begins to play."""
+        """Notes that a new program begins to play."""
         self._reported_loops.clear()
         self._late, self._found_late = 0, None
 
@@ -336,13 +337,13 @@ class Reporter:
         self.notices.note(words)
 
     def _mention_once(self, words: str) -> None:
-        """The same, once: several processes may report the same."""
+        """Prints a line and shows it over the picture, once: several processes may report the same."""
         if words not in self._mentioned:
             self._mentioned.add(words)
             self.mention(words)
 
     def problems(self, text: str, problems: Sequence[Diagnostic], saved: float | None = None) -> None:
-        """Reports the problems of the text with this hash, found because it was `saved` at that moment of
+        """Reports the problems of the text with this hash. They were found because it was `saved` at that moment of
         time.monotonic."""
         self.notices.set_problems(tuple(problems))
         self.show(problems)
@@ -350,12 +351,12 @@ class Reporter:
         self.events.emit("error", hash=text, **latency, **event_fields(problems))
 
     def paused(self, paused: bool) -> None:
-        """Reports that the clock stands still, or goes on."""
+        """Reports that the clock stands still, or runs again."""
         self.notices.paused = paused
         self.mention("paused" if paused else "resumed")
 
     def tempo(self, bpm: float, source: str) -> None:
-        """Reports the tempo, if it is another one than before; the first one is that of the beginning."""
+        """Reports the tempo, if it has changed. The first tempo is not reported."""
         if round(bpm, 1) != self._bpm:
             if self._bpm:
                 self.events.emit("tempo", bpm=round(bpm, 3), source=source)
@@ -390,12 +391,12 @@ class Reporter:
             self.mention(f"{listed(names)} begin{'s' * (len(names) == 1)} again: what it remembered was not finite")
 
     def remark(self, problem: Diagnostic) -> None:
-        """Warns of something about the program that plays."""
+        """Warns about something in the program that plays."""
         self.show([problem])
         self.notices.add_warning(problem)
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Reports what runs elsewhere. The failure of a device is an event too."""
+        """Reports what runs on another device than intended. The failure of a device is an event too."""
         for change in changes:
             self._mention_once(str(change))
             if change.subgraph is None:
@@ -411,14 +412,14 @@ class Reporter:
                 self.mention(f"{name}: {problem or 'it is back'}")
 
     def watching(self, cameras: Sequence[str]) -> None:
-        """Tells the cameras that are open now, each when it was opened."""
+        """Reports the cameras that are open now, each after it was opened."""
         for name in cameras:
             if name not in self._watching:
                 self.mention(f"watching {name}")
         self._watching = frozenset(cameras)
 
     def heard(self, event: SoundEvent) -> None:
-        """Reports what happened to the sound."""
+        """Reports a change in how the sound is played."""
         if event.kind == "placed":
             self._mention_once(event.words)
         elif event.kind == "died":
@@ -439,8 +440,8 @@ class Reporter:
         self.mention(words)
 
     def frames(self, figures: FrameFigures, heard: Figures | None, facts: Iterable[str]) -> None:
-        """Reports figures about the last second of frames, and about the latest block of sound, if there was one.
-        `facts` are about the program, and are shown over the picture."""
+        """Reports figures about the last second of frames, and about the latest block of sound if there was one.
+        `facts` about the program are shown over the picture."""
         self.events.emit("frames", **asdict(figures))
         frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
         self.notices.figures = (frames, *self._stages, *facts)
@@ -456,7 +457,8 @@ class Reporter:
         if self._late == _LATE_FOR and entered is not None:
             self._late = -_NEVER
             text = Source(entered.saved.name, decode(entered.saved.data))
-            # Names of values are not kept while a patch plays: the text is built again, which may take some seconds.
+            # The names of values are not kept while a patch plays, so the text is built again, which may take some
+            # seconds.
             looking = partial(self._look_for_costs, text, loaded, figures.fps, aimed)
             threading.Thread(target=looking, name="weft-costs", daemon=True).start()
         if self._found_late is not None:
@@ -512,14 +514,15 @@ class MemoryReports:
     _watch: MemoryWatch = field(default_factory=MemoryWatch)
 
     def follow(self, loaded: LoadedProgram, seconds: float, entered: LoadResult | None) -> None:
-        """After a frame at this time of the performance; see `MemoryWatch.follow`. `entered` has the text."""
+        """To be called after a frame at this time of the performance; see `MemoryWatch.follow`. `entered` has the
+        text."""
         compiled, parts = loaded.compiled, loaded.runner.all_parts
         with suppress(DeviceLostError):  # the next tick finds it, too
             for change in self._watch.follow(compiled.file, compiled.units, parts, seconds, time.monotonic()):
                 self._report(change.keys, change.lost, change.since, entered)
 
     def restart(self, loaded: LoadedProgram | None, entered: LoadResult | None) -> None:
-        """Begins what is not finite again, with the performance."""
+        """Begins memory that is not finite again, when the performance is restarted."""
         with suppress(DeviceLostError):  # the next tick finds it, too
             if loaded is not None and (begun := self._watch.restart(loaded.runner.all_parts)):
                 self._report(begun, False, 0.0, entered)

@@ -17,7 +17,8 @@ from weft.runtime.live.record import PictureSender
 
 @dataclass(frozen=True)
 class _OutletKey:
-    """What an outlet is opened for: its name, the whole path, width and height of the picture, and frames a second."""
+    """What identifies an open outlet: its name, the whole path, width and height of the picture, and frames a
+    second."""
 
     target: str
     path: str
@@ -35,8 +36,8 @@ class _OpenOutlet:
 
 
 class Outlets:
-    """Hands pictures to other programs, each by a process of its own. For the thread that draws, which does not wait
-    here: a program that reads too slowly does not get every picture."""
+    """Hands pictures to other programs, each in a process of its own. For the thread that draws, which does not wait
+    here: a program that reads too slowly misses pictures."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -44,7 +45,7 @@ class Outlets:
         self._failed: set[_OutletKey] = set()
 
     def retry(self) -> None:
-        """Opens outlets that have failed once more, with their next picture."""
+        """Tries to open outlets that have failed once more, with their next picture."""
         self._failed.clear()
 
     def follow(self, pictures: Mapping[str, Values], folder: Path, fps: float) -> None:

@@ -1,7 +1,8 @@
-"""Recording what is played: where pictures and samples are in a film, the files that it is written to, and its course.
+"""Recording a performance: the places of pictures and samples in a film, the files that it is written to, and its
+course.
 
 The sound leads. A film has the samples that the device is given, one after another, and a picture that was drawn for
-the time t is shown with the sample that was computed for t. Both are counted, so nothing drifts, however the clocks of
+the time t is shown with the sample that was computed for t. Both are counted, so nothing drifts, even if the clocks of
 the sound device and of the computer differ. Without sound, the computer's clock counts.
 """
 
@@ -32,9 +33,9 @@ from weft.runtime.sound.shared import SoundState, SoundTape
 ENDING = ".mp4"
 """The ending of films that have no name of their own."""
 
-# How far a frame may be from its number, in frames, before one is left out or repeated: the loop is not that even.
+# The most frames that a frame may be away from its number before one is left out or repeated, since the loop is uneven.
 _EARLY, _LATE = -0.2, 1.2
-# Seconds between messages about pictures that stand still, or that the encoder is behind.
+# The seconds between messages about pictures that stand still, or about an encoder that is late.
 _STILL = 0.5
 _BEHIND = 1.0
 # Seconds for which sound may still come at the beginning, and the samples that can be read from a tape.
@@ -49,7 +50,7 @@ Samples: TypeAlias = NDArray[np.float32]
 
 
 class FilmTimeline:
-    """Where pictures and samples are in a film, which begins `LEAD` seconds and some half frame before its first
+    """The places of pictures and samples in a film, which begins `LEAD` seconds and about half a frame before its first
     picture."""
 
     def __init__(self, fps: float, rate: int) -> None:
@@ -60,9 +61,9 @@ class FilmTimeline:
         self._origin: float | None = None
         """The moment of the beginning, by the computer's clock."""
         self.heard = 0
-        """How many samples the film has."""
+        """The number of samples in the film."""
         self.count = 0
-        """How many frames the film has."""
+        """The number of frames in the film."""
 
     def place(self, stream: Stream | None, clock: Clock) -> float:
         """The second of the film at which a picture is shown that was just drawn for the clock's latest tick."""
@@ -100,12 +101,12 @@ class FilmTimeline:
         if end <= heard:
             return _silence(0)
         self.heard = end
-        # What is older is overwritten.
+        # Older samples are overwritten.
         first = max(heard, end - _ON_TAPE)
         return np.concatenate([_silence(first - heard), stream.tape.read(first - self._offset, end - self._offset)])
 
     def rest(self) -> Samples:
-        """The silence that the sound lacks at the end of the film."""
+        """The silence that is missing from the sound at the end of the film."""
         return _silence(max(0, round(self.count / self._fps * self._rate) - self.heard))
 
 
@@ -114,16 +115,16 @@ def _silence(count: int) -> Samples:
 
 
 class PictureSender:
-    """Sends pictures to an encoder. A device is asked for its pixels, which it delivers for the next frame."""
+    """Sends pictures to an encoder. The pixels are requested from a device, which delivers them for the next frame."""
 
     def __init__(self, encoder: LiveEncoder) -> None:
         self.encoder = encoder
         self._under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = []
-        """The place, the number, the shape and the copier of each picture that a device was asked for."""
+        """The place, the number, the shape and the copier of each picture that was requested from a device."""
 
     def send(self, picture: Values, number: int) -> bool:
-        """Sends a picture as the frame with this number; False if there is no room, as the encoder is behind. That of a
-        device that is lost is left out."""
+        """Sends a picture as the frame with this number; False if there is no room, because the encoder is late. A
+        picture of a lost device is left out."""
         slot = self.encoder.slot()
         if slot is None:
             return False
@@ -137,7 +138,7 @@ class PictureSender:
         return True
 
     def fetch(self) -> None:
-        """Sends the pictures that devices were asked for a frame ago."""
+        """Sends the pictures that were requested from devices a frame ago."""
         for slot, number, shape, copy in self._under_way:
             try:
                 self.encoder.add(slot, number, shape, copy)
@@ -157,16 +158,16 @@ class _Take:
     wanted: tuple[tuple[int, int], float, int]
     """The size, frames a second and samples a second that it was begun with."""
     dropped: int = 0
-    """Frames that the encoder had no time for."""
+    """Frames that were dropped because the encoder was late."""
     repeated: int = 0
     """Frames that were not drawn, since drawing took too long."""
     picture: Values | None = None
     """The latest picture."""
     is_waiting: bool = False
-    """Whether the film lacks it."""
+    """Whether the film does not have it yet."""
     said_at: float = 0.0
     said: int = 0
-    """When the encoder was reported to be behind, and with how many dropped frames."""
+    """When the encoder was last reported to be late, and the number of dropped frames at that time."""
     stood: float = 0.0
     pictures: PictureSender = field(init=False)
 
@@ -189,7 +190,7 @@ class Recorder:
         """Films are written to `out`, or as NAME-001.mp4 and so on, where `base` is NAME in its folder."""
         self.base = base
         self.written: list[str] = []
-        """What is to be said about films that have ended."""
+        """The lines to report about films that have ended."""
         self._reporter = reporter
         self._sound = sound
         self._out = out
@@ -285,7 +286,7 @@ class Recorder:
         seconds = timeline.place(stream if stream is not None and stream.options.rate == rate else None, clock)
         take.encoder.hear(timeline.samples(seconds))
         if picture is not take.picture:
-            # A buffer that comes again after another one holds another picture.
+            # If a buffer returns after another one was shown, it holds a new picture.
             take.picture, take.is_waiting = picture, True
         number = timeline.number(seconds)
         if number is not None:
@@ -317,11 +318,11 @@ class Recorder:
                 self._reporter.echo(f"the encoder cannot follow: frames are dropped from {take.path.name}")
             take.said, take.said_at = take.dropped, now
             self._reporter.events.emit("recording", state="behind", path=str(take.path), **take.figures)
-        # It changes once a second, as drawing it takes time.
+        # It changes once a second, since drawing it takes time.
         self._reporter.notices.recording = f"{minutes}:{seconds:02}{_dropped(' · ', take.said)}"
 
     def _look_after(self) -> None:
-        """Takes note of what the encoders have done."""
+        """Notes what the encoders have done."""
         take = self._take
         if take is not None:
             take.encoder.poll()
@@ -364,8 +365,8 @@ class Recorder:
     # --- names ----------------------------------------------------------------------------------------------------
 
     def _names(self) -> tuple[Path, Path]:
-        """The name of the next film, and the one that it has until it is complete, which is taken. Nothing that exists
-        is overwritten. Raises OSError."""
+        """The name of the next film, and the temporary name that it has until it is complete, which is taken now.
+        Nothing that exists is overwritten. Raises OSError."""
         for path in self._free_names():
             partial = path.with_name(f"{path.stem}.part{path.suffix}")
             if claim(partial):
@@ -381,7 +382,7 @@ class Recorder:
         yield from (path for path in numbered if not path.exists())
 
     def _named(self, take: _Take) -> Path:
-        """Gives a complete film its name, or the next one if that is taken by now. Raises OSError."""
+        """Gives a complete film its name, or the next one if that is taken meanwhile. Raises OSError."""
         path = take.path
         if path.exists():
             path, taken = self._names()
@@ -390,5 +391,5 @@ class Recorder:
 
 
 def _dropped(separator: str, count: int) -> str:
-    """How many frames were dropped, if there are any."""
+    """The number of dropped frames in words, if there are any."""
     return f"{separator}{count} frame{'s' * (count != 1)} dropped" if count else ""

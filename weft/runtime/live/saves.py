@@ -5,8 +5,8 @@ new file over the old one, write in place, truncate first, or move the old file 
 *when to look*; only what is found counts:
 
 - `closed` and `moved` mean that a writer has finished: look at once. `modified`, `created` and `deleted` mean that a
-  writer is at work, who often writes a deleted file anew: look after a quiet time. Every half second, look at
-  everything, since network drives send no events and a link high up in a path may be pointed elsewhere.
+  writer is at work, who often writes a deleted file again: look after a quiet time. Every half second, look at
+  everything, since network drives send no events and a link high up in a path may change its target.
 - A state has to be found twice, with no event in between, before it is believed: the events of a writer that has just
   begun may still be on their way. A file that is missing or empty gets more time to come back.
 """
@@ -45,8 +45,8 @@ _POLL = 0.5
 
 
 class _Watched:
-    """One watched file. All but `path` is guarded by the watcher's lock. A relative path stays the same file when the
-    current folder is renamed, so it is not made absolute but to compare it with what events name."""
+    """One watched file. All fields except `path` are guarded by the watcher's lock. A relative path remains valid when
+    the current folder is renamed. So it is made absolute only to compare it with the paths of events."""
 
     def __init__(self, path: Path, known: FileState) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class _Watched:
         self.settle = _SETTLE  # seconds for which the next candidate has to stay
 
     def look_at(self, moment: float, settle: float) -> None:
-        """Schedules a look after an event or a poll. What was found before does not count any more."""
+        """Schedules a look after an event or a poll. Earlier looks do not count any more."""
         self.due = moment
         self.settle = settle
         self.candidate = None
@@ -112,8 +112,9 @@ class Watcher:
             self._wake.notify()
 
     def replace(self, new: Mapping[Path, Path], contents: Mapping[Path, bytes]) -> None:
-        """Moves files over others, and does not report the `contents` that watched files have now. Raises OSError."""
-        # Under the lock no look is weighed: one that came too early or too late finds nothing to report.
+        """Moves files over others. The `contents` that watched files have after that are not reported. Raises
+        OSError."""
+        # Under the lock no look is weighed, so none that came too early or too late reports anything.
         with self._wake:
             for aside, target in new.items():
                 os.replace(aside, target)
@@ -165,7 +166,7 @@ class Watcher:
             files = list(self._files.values())
             self._next_poll = time.monotonic() + _POLL
         names = {file: file.names() for file in files}
-        # Not under the lock: watchdog holds a lock of its own here, and while it hands over an event.
+        # Not under the lock: watchdog holds a lock of its own here, and also while it delivers an event.
         self._folders.follow({os.path.dirname(name) for group in names.values() for name in group})
         with self._wake:
             self._by_name = {}
@@ -173,7 +174,7 @@ class Watcher:
                 for name in group:
                     self._by_name.setdefault(name, []).append(file)
                 if file.due is None:
-                    # Without an event, a writer may still be at work: it gets the quiet time.
+                    # Without an event, a writer may still be at work, so it gets the quiet time.
                     file.look_at(time.monotonic(), _QUIET)
 
     def _look(self) -> dict[Path, FileState]:
@@ -195,21 +196,22 @@ class Watcher:
         return changed
 
 
-# Without the events of reading a file, or every look would cause the next.
+# Events of reading a file are left out; otherwise every look would cause the next.
 _EVENTS: list[type[FileSystemEvent]] = [
     FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent
 ]  # fmt: skip
 
 
 class _Folders(FileSystemEventHandler):
-    """The directories whose events watchdog delivers to `notice`. All else is only for the watcher's thread."""
+    """The directories whose events watchdog delivers to `notice`. All other methods are for the watcher's thread
+    only."""
 
     def __init__(self, notice: Callable[[set[str], bool], None]) -> None:
         self._notice = notice
         # By the directory's path, with its inode: a directory may be replaced by another of the same name.
         self._watches: dict[str, tuple[int, ObservedWatch]] = {}
         self._observer: BaseObserver | None = None
-        logging.getLogger("watchdog").setLevel(logging.CRITICAL)  # which tells when a watch ends while it is at work
+        logging.getLogger("watchdog").setLevel(logging.CRITICAL)  # which fails when a watch ends while it is at work
         try:
             observer = Observer()
             observer.start()
@@ -263,7 +265,7 @@ class Saves:
     """Hands the saves of the file that plays to a worker, and watches all files that the text names."""
 
     def __init__(self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool) -> None:
-        """If it `fits`, pictures are made to fit the room."""
+        """With `fits`, pictures are made to fit the room."""
         self.last = Saved(b"", 0.0)
         """The last saved text."""
         self._path = path
@@ -280,8 +282,8 @@ class Saves:
         self._watcher: Watcher | None = None
 
     def begin(self, room: tuple[int, int] | None) -> Saved:
-        """The file as it is now, for a screen with this much room. If it can be read, it is compiled, now and after
-        each save."""
+        """The current state of the file, for a screen with this much room. If it can be read, it is compiled, now and
+        after each save."""
         state, name = read_text(self._path), str(self._path)
         room = room if self._fits else None
         saved = Saved(state.data or b"", time.monotonic(), state.problem, room, is_first=True, name=name)
@@ -303,7 +305,7 @@ class Saves:
         self._watch(self.last, {})
 
     def ahead(self, path: Path) -> Saved | None:
-        """What would be compiled if another file was opened now; None if it cannot be read. For any thread."""
+        """The text that would be compiled if another file was opened now; None if it cannot be read. For any thread."""
         state = read_text(path)
         if state.problem is not None:
             return None
@@ -321,7 +323,7 @@ class Saves:
         return self._accepted.data
 
     def turn(self, text: bytes) -> None:
-        """Compiles the last text that was not refused with other numbers. A save that waits comes first."""
+        """Compiles the last text that was not refused, with other numbers. A save that waits comes first."""
         with self._lock:
             waited, accepted = self._worker.waited_for, self._accepted
             if accepted.name and (waited is None or waited.is_turned):
@@ -354,22 +356,22 @@ class Saves:
             if room == self.last.room:
                 return
             self.last = replace(self.last, moment=now, room=room)
-            # A text that was refused waits for the next save.
+            # A refused text is compiled again only after the next save.
             if self.last.data == self._accepted.data:
                 self._worker.submit(self.last)
 
     def answered(self, outcome: LoadResult) -> None:
         """Watches all files that a compiled text names; also those of a refused text, which may contain its error."""
         if outcome.saved.name != str(self._path) or outcome.saved.is_turned:
-            return  # another patch has been asked for, or it is no text of the file
+            return  # another patch was asked for, or it is not a text of the file
         if outcome.loaded is not None:
             self._accepted = outcome.saved
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
 
     def rewrite(self, texts: Mapping[Path, bytes]) -> None:
-        """Writes these texts over files of the program that plays, which is no save. Raises NotWrittenError, and
-        OSError if only some are written."""
+        """Writes these texts over files of the program that plays. This does not count as a save. Raises
+        NotWrittenError, and OSError if only some are written."""
         assert self._watcher is not None, "a program plays"
         with written_aside(texts) as asides, self._lock:
             self._watcher.replace(asides, texts)

@@ -1,7 +1,7 @@
 """The live session: one loop that draws, takes over saved versions, and never waits for either.
 
 The loop runs in the main thread. A new program takes over between two frames; until then, and as long as the text has
-errors, the last good version goes on.
+errors, the last good version continues.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ from weft.runtime.sound.renderer import SoundEvent
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
-# Sleeping is accurate to about a millisecond; the display waits for the rest.
+# Sleeping is accurate to about a millisecond. The display waits for the rest of the time.
 _SLEEP_SLACK = 0.001
-# Keys are polled at this interval, in seconds, however few frames there are.
+# Keys are polled at least at this interval, in seconds, even if there are fewer frames.
 _GLANCE = 0.05
-# The most seconds that are caught up by faster frames after a late one.
+# After a late frame, faster frames make up for at most this many seconds.
 _MADE_UP = 0.1
 
-# Commands of others that may wait for the next frame.
+# The most commands of other programs that wait for the next frame.
 _MOST_REQUESTS = 64
 
 LONG = 1.0
-"""Seconds of waiting after which the user is told what is waited for."""
+"""After this many seconds of waiting, the user learns what is being waited for."""
 
 NOTHING_YET = "nothing to show yet: fix the file and save it"
 
 
 class Sender(Protocol):
-    """Sends to others what the statements of a context compute."""
+    """Sends the values that the statements of a context compute to other programs."""
 
     def send(self, values: Mapping[str, float], now: float) -> None:
-        """Sends the values of a subgraph in one frame by their labels, at a moment in seconds. It must not wait."""
+        """Sends the values of a subgraph in one frame, by their labels, at a moment in seconds. It must not wait."""
 
     def close(self) -> None:
-        """Sends nothing any more. May be called twice."""
+        """Stops sending. May be called twice."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,13 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of the patches of a set list. If it `fits`, pictures are made to fit the screen. Screenshots and
-    recordings of a patch go to its `folder`, and the first recording to `record`, if that is given. `keeper` gives the
-    file that keeps what the parameters of a patch are set to, if there is one. The text of a patch is changed only if
-    it is `is_writable`. `senders` send the values of contexts, by their names."""
+    """One performance of the patches of a set list.
+
+    With `fits`, pictures are made to fit the screen. Screenshots and recordings of a patch go to its `folder`, and the
+    first recording to `record`, if that is given. `keeper` gives the file that keeps the values of the parameters of a
+    patch, if there is one. The text of a patch is changed only if it `is_writable`. `senders` send the values of
+    contexts, by their names.
+    """
 
     patches: SetList
     compiler: Compiler
@@ -137,7 +140,7 @@ class Session:
         self._previous: LoadResult | None = None
         """The result of the program to go back to."""
         self._afterthought: LateWarnings | None = None
-        """What was found about a program after its trial, until it plays and that is reported."""
+        """The warnings about a program that were found after its trial, until it plays and they are reported."""
         self._is_new = False
         """Whether that program has not drawn a frame yet."""
         self._is_improvable = False
@@ -145,7 +148,7 @@ class Session:
         self._failure: tuple[Diagnostic, ...] = ()
         """The last failure of the program that plays."""
         self._mentioned: Saved | None = None
-        """The text that was reported to take long."""
+        """The last text that was reported to take long."""
         self._compute: list[float] = []
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
@@ -168,9 +171,10 @@ class Session:
             self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
-        """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
-        result, which is given without its program: whoever kept that would keep all that it has open. A save in the
-        meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
+        """Compiles the current state of the file, before anything is shown, for a screen with this much room, and waits
+        for the result. The result is returned without its program, because a caller who kept that would keep everything
+        open that it has opened. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may
+        interrupt it."""
         self.loader.stream_getter = self.sound.getter
         self.loader.listener = self.sound.listen
         self._read_values()
@@ -212,7 +216,7 @@ class Session:
         self._screen = screen
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # The objects that exist now stay: collecting them again and again would delay frames.
+        # The objects that exist now will stay. Checking them in every garbage collection would delay frames.
         gc.collect()
         gc.freeze()
         try:
@@ -227,7 +231,7 @@ class Session:
                 if again is None:
                     raise failure
                 self._screen = again(failure)
-                # All that the last one showed is to be shown again.
+                # Everything that the last screen showed is to be shown again.
                 self._picture, self._overlay = None, Overlay()
                 self._follow_program()
         finally:
@@ -240,8 +244,9 @@ class Session:
         self.reporter.events.emit("stopped", reason=self.stopping or "closed")
 
     def stop(self, reason: str) -> None:
-        """Ends the loop after the current frame. May be called from a signal handler, which must wait for no lock: it
-        may have interrupted whoever holds it. So nothing is woken; the loop looks at this often enough."""
+        """Ends the loop after the current frame. May be called from a signal handler, which must not wait for a lock,
+        since it may have interrupted the holder of that lock. So nothing is woken; the loop checks for this often
+        enough."""
         self.stopping = reason
 
     @property
@@ -251,7 +256,7 @@ class Session:
 
     @property
     def _base(self) -> Path:
-        """What the names of screenshots and recordings begin with."""
+        """The beginning of the names of screenshots and recordings."""
         return self.folder(self.path) / self.path.stem
 
     @property
@@ -279,7 +284,7 @@ class Session:
 
     @property
     def recorded(self) -> list[str]:
-        """What is to be said about films that were recorded, a line for each."""
+        """A line for each film that was recorded."""
         return self._recorder.written
 
     @property
@@ -308,10 +313,10 @@ class Session:
         self._open(self.patches.load(path))
 
     def _load(self, name: str) -> None:
-        """Plays the patch with this name: one of the set list, or a file beside the one that plays."""
+        """Plays the patch with this name: one of the set list, or a file in the folder of the one that plays."""
         listed = next((path for path in self.patches.patches if name in (path.name, path.stem)), None)
         path = listed or self.path.parent / (name if name.endswith(".weft") else f"{name}.weft")
-        # Whoever sends names may be on another machine.
+        # The sender of a name may be on another machine.
         is_beside = listed is not None or Path(name).name == name
         problem = read_text(path).problem if is_beside else "it is not beside the patch that plays"
         if problem is None:
@@ -328,7 +333,7 @@ class Session:
             self._open(path)
 
     def _next_text(self) -> Saved | None:
-        """The next patch of the set list as it is now, if there is one. For any thread."""
+        """The text of the next patch of the set list as it is now, if there is one. For any thread."""
         path = self.patches.neighbour(1)
         return None if path is None else self._saves.ahead(path)
 
@@ -341,7 +346,7 @@ class Session:
         self.reporter.mention(f"{path.name} · {self.patches.place}")
 
     def _read_values(self) -> None:
-        """Restores what the parameters of a patch were set to, when it plays for the first time."""
+        """Restores the values of the parameters of a patch, when it plays for the first time."""
         path = self.path
         values = None if path in self._values else self.keeper(path)
         if values is not None:
@@ -387,8 +392,8 @@ class Session:
         self._add_afterthought()
 
     def _add_afterthought(self) -> None:
-        """Reports what was found about the program that plays after its trial. For a program that waits for its beat,
-        it is said when that plays."""
+        """Reports warnings about the program that plays which were found after its trial. If the program waits for its
+        beat, they are reported when it plays."""
         found, entered = self._afterthought, self._entered
         if found is not None and entered is not None and entered.saved is found.saved:
             self._afterthought = None
@@ -457,7 +462,7 @@ class Session:
         self._failure = ()
         self._outlets.retry()
         self.reporter.begin()
-        # What has waited for its moment does not hide what is wrong with a later save.
+        # A program that has waited for its moment does not hide the errors of a later save.
         latest = max(outcome, self._refused or outcome, key=lambda each: each.saved.moment)
         self.reporter.notices.set_problems(latest.diagnostics)
         self._follow_program()
@@ -477,13 +482,13 @@ class Session:
     # --- the tempo ------------------------------------------------------------------------------------------------
 
     def _begin_tempo(self, loaded: LoadedProgram) -> None:
-        """Begins to count beats: in the tempo of the first program, if no other one was asked for."""
+        """Begins to count beats in the tempo of the first program, if no other one was asked for."""
         self._text_tempo.begin(loaded.compiled.file, loaded.compiled.settings["bpm"])
         if self.bpm is not None:
             self.clock.tempo.begin(self.bpm, "option")
 
     def _follow_tempo(self) -> None:
-        """Lets the tempo change, before a frame, and tells the sound and what waits for a beat."""
+        """Lets the tempo change, before a frame. The sound, and programs that wait for a beat, follow."""
         tempo, now = self.clock.tempo, self.clock.now()
         if self.link is not None and not self.clock.paused and self.link.follow(now):
             count = self.link.peers
@@ -557,7 +562,7 @@ class Session:
 
     def _frame(self) -> None:
         loaded = self.programs.running
-        # A pause stops everything, but a version that is saved in it is shown.
+        # A pause stops everything, but a version that is saved during it is shown.
         stands_still = self.clock.paused and not self._is_new and self._picture is not None
         if loaded is None or stands_still:
             self.sound.follow(self.clock, {}, {})
@@ -601,13 +606,13 @@ class Session:
             self._note_move(self._ticker.moved.pop())
 
     def _note_move(self, loaded: LoadedProgram) -> None:
-        """A program has moved to another device, where its code is to be improved."""
+        """Notes that a program has moved to another device, where its code is to be improved."""
         self._picture = None
         if self._entered is not None and self._entered.loaded is loaded:
             self._is_improvable = True
 
     def _report_changes(self) -> None:
-        """Reports what runs elsewhere from now on, and tells the compile and sound processes."""
+        """Reports what runs on another device from now on, to the user and to the compile and sound processes."""
         changes = self.loader.assignment.changes()
         self.reporter.changed(changes)
         if any(change.subgraph is None for change in changes):
@@ -619,9 +624,9 @@ class Session:
         """Shows the pictures of a frame, by their targets; False if the first one cannot be shown. Raises WeftError
         when the screen is lost."""
         values, self._shown = shown.get(""), shown
-        # These first, since the first window waits for its monitor.
+        # The other pictures come first, since the first window waits for its monitor.
         self._screen.show_others({name: each for name, each in shown.items() if name and not outlet_of(name)})
-        # If no device is left that draws, the last picture stays.
+        # If no device is left that can draw, the last picture stays.
         stays = values is None and (self._picture is None or self.loader.assignment.losses("visual"))
         if stays or (values is not None and values is self._picture):
             self._screen.redraw()
@@ -637,10 +642,10 @@ class Session:
         return True
 
     def _drew(self) -> None:
-        """The program that plays has drawn a frame."""
+        """Notes that the program that plays has drawn a frame."""
         self.programs.drew()
         if self.programs.before is None:
-            # What it has open, such as films, ends with it.
+            # Everything that it has opened, such as films, ends with it.
             self._previous = None
         entered, loaded = self._entered, self._entered.loaded if self._entered is not None else None
         if entered is None or loaded is None:
@@ -653,7 +658,7 @@ class Session:
 
     def _fail(self, problems: tuple[Diagnostic, ...], otherwise: str = "it is tried again with every frame") -> None:
         """Goes back from a program that fails to the previous one. If there is none, the program stays and the failure
-        is reported once, with `otherwise` as what happens instead."""
+        is reported once. `otherwise` says in words what happens then."""
         failed = self._entered.saved if self._entered is not None and self._is_new else self._saves.last
         went_back = self.programs.withdraw()
         if went_back:
@@ -724,7 +729,7 @@ class Session:
                 self.reporter.heard(event)
 
     def _sound_moved(self, event: SoundEvent) -> None:
-        """The device that computed sounds has failed, and the CPU plays on. If another device is preferred to the CPU,
+        """The device that computed sounds has failed, and the CPU continues. If another device is preferred to the CPU,
         that one takes over."""
         self.loader.assignment.lose_named(event.code, event.origin, event.words)
         following = self.loader.assignment.choices.get(event.code)
@@ -732,7 +737,7 @@ class Session:
             self._transitions.restart_sound()
 
     def _sound_failed(self, event: SoundEvent) -> None:
-        """Goes back from a program whose sound fails to the previous one, as for one whose picture fails."""
+        """Goes back from a program whose sound fails to the previous one, as with a program whose picture fails."""
         problems = (Diagnostic.of(event.code, event.words),)
         withdrawn = self._transitions.withdraw(event.number)
         if withdrawn is not None:

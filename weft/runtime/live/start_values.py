@@ -1,5 +1,5 @@
-"""Writing what parameters are set to into the text of a patch, as their new start values. All else in the text stays as
-it is, byte for byte."""
+"""Writing the values of parameters into the text of a patch, as their new start values. Everything else in the text
+stays the same, byte for byte."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from weft.syntax.ast import Parameter
 from weft.syntax.parser import parse
 from weft.syntax.scanner import decode
 
-# A number in the text is this exact, as a share of the range: so many digits can be seen and heard.
+# The precision of a number in the text, as a share of its range. Finer steps can be neither seen nor heard.
 _EXACT = 1 / 2000
 _MOST_DECIMALS = 20
 
 
 class NotWrittenError(InternalError):
-    """Why values cannot be written, in words for the player."""
+    """Values cannot be written. The message is the reason, in words for the player."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A text with new start values, and what they are by the names that kernels read."""
+    """A text with new start values, and these values by the names that kernels read."""
 
     text: str
     starts: Mapping[str, float]
@@ -46,8 +46,8 @@ def short_number(value: float, low: float, high: float) -> str:
 
 
 def with_starts(source: Source, specs: Sequence[ParameterSpec], values: Mapping[str, float]) -> Rewritten:
-    """A text in which parameters start at these values; those that are not among the values, or that the text does not
-    have, are left alone."""
+    """A text in which parameters start at these values. Parameters that are missing from the values or from the text
+    are left alone."""
     wanted = {spec.name: spec for spec in specs}
     starts: dict[str, float] = {}
     edits: list[tuple[int, int, str]] = []
@@ -111,8 +111,9 @@ def texts_of(path: Path, text: bytes, files: Mapping[Path, FileState]) -> dict[P
 
 @contextmanager
 def written_aside(texts: Mapping[Path, bytes]) -> Iterator[dict[Path, Path]]:
-    """New versions of files, each in a file beside the one that it is to replace, with its permissions: the file to be
-    replaced by each new one, without links. What was not moved at the end is deleted. Raises NotWrittenError."""
+    """New versions of files, each written next to the file that it will replace, with the same permissions. For each
+    new file, gives the file to be replaced, with links resolved. Files that were not moved by the end are deleted.
+    Raises NotWrittenError."""
     asides: dict[Path, Path] = {}
     try:
         for path, data in texts.items():

@@ -1,4 +1,4 @@
-"""The ticks of a performance: a program runs with the inputs of each, on another device if its own fails."""
+"""The ticks of a performance: a program runs with the inputs of each. If its device fails, it moves to another one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from weft.runtime.program.fallback import grow, recover, repair
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
 from weft.runtime.sound.player import Sound
 
-# The most seconds for which a picture may have fewer pixels: until a card has its program, and until the second tier is
-# there.
+# The most seconds for which a picture may have fewer pixels: while a card waits for its program, and until the second
+# tier is there.
 _UNTIL_CARD, _UNTIL_FAST = 0.5, 5.0
 
 
 @dataclass
 class Ticker:
-    """Runs programs tick by tick, and hands the sound what it reads. When the device of a program fails, the program
-    moves to another one."""
+    """Runs programs tick by tick, and hands the values to the sound that it reads. When the device of a program fails,
+    the program moves to another one."""
 
     loader: ProgramLoader
     clock: Clock
@@ -32,7 +32,7 @@ class Ticker:
     reporter: Reporter
     threads: int
     moved: list[LoadedProgram] = field(default_factory=list)
-    """The programs that have moved to another device, until the session has taken note of it."""
+    """The programs that have moved to another device, until the session notes it."""
     _last: dict[str, Values] = field(default_factory=dict)
     """The results of the last finished tick, by the names of the subgraphs."""
     _reduced: tuple[LoadedProgram, float] | None = None
@@ -63,7 +63,7 @@ class Ticker:
                 self.recover(loaded, failure, env, done)
 
     def _grow(self, loaded: LoadedProgram, env: Env) -> None:
-        """Ends the drawing with fewer pixels when what is fast is ready, or after a while."""
+        """Ends the drawing with fewer pixels when the faster code is ready, or after a while."""
         reduced = [part for part in loaded.runner.all_parts if part.level]
         if not reduced:
             return
@@ -77,12 +77,12 @@ class Ticker:
                 grow(loaded.runner, part, env)
 
     def repair(self, loaded: LoadedProgram, env: Env) -> None:
-        """Moves a program off devices that were lost after it had been prepared."""
+        """Moves a program away from devices that were lost after it was prepared."""
         if repair(self.loader, loaded, env, {}, self._last):
             self.moved.append(loaded)
 
     def recover(self, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values]) -> None:
-        """Moves a program off the device that failed. Raises the failure if it cannot move."""
+        """Moves a program away from the device that failed. Raises the failure if it cannot move."""
         if not recover(self.loader, loaded, failure, env, done, self._last):
             raise failure
         self.moved.append(loaded)

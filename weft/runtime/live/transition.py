@@ -26,10 +26,10 @@ from weft.runtime.sound.player import Sound
 # Seconds in which sounds cross-fade by default: long enough that no click is heard.
 _FADE = 0.03
 
-# Seconds after a beat in which it still counts as met: the delay is not heard.
+# For this many seconds after a beat, the beat still counts as met, since the delay is not heard.
 _ON_TIME = 0.005
 
-# Seconds by which a moment may differ from itself because it was computed in another way.
+# The most seconds by which a moment may differ when it is computed in two ways.
 _SAME = 1e-6
 
 
@@ -59,15 +59,15 @@ Pixels = npt.NDArray[Any]
 
 
 class PictureFade:
-    """Fades out the pictures of the previous program within `seconds`, while both programs go on. What they have in
-    common is computed once."""
+    """Fades out the pictures of the previous program within `seconds`, while both programs run. Subgraphs that both
+    have are computed once."""
 
     def __init__(
         self, leaving: LoadedProgram | Mapping[str, Pixels], began: float, seconds: float,
         given: Callable[[str], Mapping[str, float]] = lambda file: {},
     ) -> None:
-        """What leaves is a program, or stills by their windows if another fade was interrupted. `began` is a time of
-        the performance; `given` has the parameters that were set in a patch."""
+        """What leaves is a program, or still pictures by their windows if another fade was interrupted. `began` is a
+        time of the performance; `given` has the parameters that were set in a patch."""
         self._given = given
         self._leaving: LoadedProgram | Mapping[str, Pixels] | None = leaving
         self._began = began
@@ -79,8 +79,8 @@ class PictureFade:
         return self._leaving is None or not 0 <= now - self._began < self._seconds
 
     def pictures(self, env: Env, done: Mapping[int, Values]) -> Mapping[str, Pixels]:
-        """The leaving pictures at this tick, by their windows; none if they cannot be drawn any more. `done` is what
-        the program that plays has computed."""
+        """The leaving pictures at this tick, by their windows; none if they cannot be drawn any more. `done` has the
+        results of the program that plays."""
         leaving = self._leaving
         if not isinstance(leaving, LoadedProgram):
             return leaving or {}
@@ -94,7 +94,7 @@ class PictureFade:
 
     def mixed(self, before: Pixels, after: Pixels, now: float, window: str = "") -> Pixels:
         """Both pictures [height, width, 4] of a window, mixed by their shares at this moment. If their sizes differ,
-        only the latter."""
+        only the new one."""
         if before.shape != after.shape:
             return after
         known = self._mixes.get(window)
@@ -102,7 +102,7 @@ class PictureFade:
         return mix.of(before, after, round(256 * (now - self._began) / self._seconds))
 
 
-# Bytes that are mixed at once: few enough for the cache, and enough to outweigh the calls.
+# The bytes that are mixed at once: few enough for the cache, and so many that the calls take little of the time.
 _BAND = 1 << 18
 
 
@@ -116,7 +116,7 @@ class _Mix:
         self._sums = np.empty((2, min(self._rows, shape[0]), *shape[1:]), np.uint16)
 
     def of(self, before: Pixels, after: Pixels, share: int) -> Pixels:
-        """The mix with `share` of 256 parts of the latter."""
+        """The mix, with `share` of 256 parts of the second picture."""
         self._out, self._last = self._last, self._out
         for start in range(0, self.shape[0], self._rows):
             band = slice(start, start + self._rows)
@@ -136,8 +136,8 @@ _HELD = 1.5
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A program that has been ready since one time of the performance, and takes over `at` another: on a `beat`, if it
-    waits for one."""
+    """A program that has been ready since one time of the performance, and takes over `at` another. If it waits for a
+    beat, that is `beat`."""
 
     outcome: LoadResult
     beat: float | None
@@ -159,7 +159,7 @@ class TransitionScheduler:
         self._inputs = inputs
         self._sound = sound
         self._opening: tuple[LoadResult, float] | None = None
-        """A program whose sound is being prepared, and the time of the performance since when."""
+        """A program whose sound is being prepared, and since what time of the performance."""
         self._waiting: _Waiting | None = None
         self._sounding = 0
         """The number of the sound of the program that plays."""
@@ -167,22 +167,22 @@ class TransitionScheduler:
         """The time of `time.monotonic` until which the clock waits for the sound."""
         self._fading: PictureFade | None = None
         self.waited_ms = 0.0
-        """How long the program that plays has waited for its beat."""
+        """The time that the program that plays has waited for its beat."""
 
     def begin(self, loaded: LoadedProgram) -> None:
-        """Begins the sound of the first program without a fade, which would soften a drum on the first beat. The clock
-        waits at 0 until there is sound, but not for long."""
+        """Begins the sound of the first program without a fade, since a fade would soften a drum on the first beat. The
+        clock waits at 0 until there is sound, but not for long."""
         self._sounding = self._sound.enter(loaded.compiled, 0.0, self._given(loaded))
         if self._sound.is_starting:
-            # Paused first: otherwise it would advance between the two calls.
+            # The clock is paused first, since otherwise it would advance between the two calls.
             self._clock.pause()
             self._clock.restart()
             self._held_until = time.monotonic() + _HELD
 
     def offer(self, outcome: LoadResult) -> None:
-        """Schedules a program that is ready, in place of one that still waits. Its sound learns the moment in advance;
-        if it needs another stream, the program first waits for that. Raises WeftError for a sound that there is no
-        room for."""
+        """Schedules a program that is ready, in place of one that still waits. Its sound learns the moment in advance.
+        If it needs another stream, the program first waits for that. Raises WeftError for a sound for which there is no
+        room."""
         if outcome.loaded is None:
             return
         self._opening = None
@@ -209,7 +209,7 @@ class TransitionScheduler:
             self._waiting = replace(waiting, at=at, sound=self._sounds(waiting.outcome.loaded, at))
 
     def due(self) -> LoadResult | None:
-        """The result whose program takes over now, if one does; without a `loaded` program if its sound failed. A
+        """The result whose program takes over now, if there is one. If its sound failed, it has no `loaded` program. A
         paused performance does not wait for a beat."""
         self._release()
         if self._opening is not None:
@@ -238,21 +238,21 @@ class TransitionScheduler:
         """Makes this the program that plays; `shown` are the visible pictures, by their windows. Raises any error of
         that."""
         before = self._programs.running
-        # In a pause a fade would stand still with the rest, and what is saved is to be seen.
+        # In a pause a fade would stand still like everything else, but a saved version is to be seen.
         fade = None if self._clock.paused else self._policy.requested_fade(loaded.compiled)
         if not fade or before is None or not shown:
             self._programs.enter(loaded)
             self._fading = None
             return
         self._programs.enter(loaded, fades=True)
-        # A program that is still fading in leaves as stills of the mixed pictures.
+        # If a program is still fading in, the mixed pictures leave as stills.
         stills = {window: as_array(values).copy() for window, values in shown.items()} if self._fading else {}
         leaving = stills or before
         self._fading = PictureFade(leaving, self._clock.now(), fade, self._inputs.parameters.given)
 
     def restart_sound(self) -> None:
-        """Prepares the sound of the program that plays again and fades it in: its sound is not the one that was
-        announced last, or another device is to play it."""
+        """Prepares the sound of the program that plays again and fades it in. This is needed if its sound is not the
+        one that was announced last, or if another device is to play it."""
         if self._programs.running is not None:
             self._sounding = self._sounds(self._programs.running, again=True)
         waiting = self._waiting
@@ -274,7 +274,7 @@ class TransitionScheduler:
 
     def visible(self, shown: Mapping[str, TickResult], env: Env, done: Mapping[int, Values]) -> dict[str, Values]:
         """The visible pictures by their windows: those of the program that plays, mixed with the previous ones during a
-        fade. `done` is what the former has computed in this tick."""
+        fade. `done` has the results of the program that plays in this tick."""
         fading = self._fading = None if self._fading is None or self._fading.is_over(env.abstime) else self._fading
         leaving = fading.pictures(env, done) if fading is not None and shown else {}
         return {
@@ -284,8 +284,8 @@ class TransitionScheduler:
         }
 
     def toggle_pause(self) -> bool:
-        """Pauses the performance or lets it go on; whether it is paused now. One that waits for its sound has begun
-        as far as its player can tell."""
+        """Pauses the performance, or ends the pause. Returns whether it is paused now. A performance that waits for its
+        sound counts as running."""
         if self._held_until is not None:
             self._held_until = None
         elif self._clock.paused:
@@ -295,7 +295,7 @@ class TransitionScheduler:
         return self._clock.paused
 
     def _release(self) -> None:
-        """Lets the clock go on when there is sound."""
+        """Starts the clock when there is sound."""
         if self._held_until is None:
             return
         if self._sound.is_starting and time.monotonic() < self._held_until:

@@ -1,5 +1,5 @@
-"""What hands have set, beside the text: numbers of it that another program has turned without a save, over which a save
-wins; and how they and the values of parameters are written into the text."""
+"""Values that were set by hand and are not in the text: numbers that another program has turned without a save; a save
+replaces them. And how these numbers and the values of parameters are written into the text."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from weft.syntax.scanner import NUMBER, UnreadableError, decode, scan
 Place = tuple[int, int]
 """Line and column of a number in the text of a file, both from 1."""
 
-# How many digits a number has in the text.
+# The number of digits that a number has in the text.
 _DIGITS = 7
 
-# How many characters before a number say which one it is.
+# The number of characters before a number that identify it.
 _BEFORE = 9
 
-# What separates the statements of a text.
+# The separators of statements in a text.
 _BOUNDS = frozenset(";{}")
 
 
@@ -55,8 +55,8 @@ def numbers_of(text: bytes) -> dict[Place, tuple[int, int]]:
 
 
 def last_edited(text: bytes, before: bytes) -> list[Place]:
-    """The numbers of the statement of a text that differs first from the text before; of the first statement that has
-    any if nothing differs."""
+    """The numbers in the first statement of a text that differs from the text before. If no statement differs, those in
+    the first statement that has any."""
     now, then = decode(text), decode(before)
     pairs = enumerate(zip(now, then, strict=False))
     at = next((at for at, (one, other) in pairs if one != other), min(len(now), len(then)))
@@ -89,15 +89,15 @@ class TurnedNumbers:
     values: dict[Place, float] = field(default_factory=dict)
     _numbers: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
     _accepted: dict[Place, float] = field(default_factory=dict)
-    """The values with which a program plays or has played."""
+    """The values with which a program plays, or has played."""
     _has_changed: bool = False
     _before: bytes = b""
-    """The text before the last one that was saved."""
+    """The saved text before the last one."""
     _last: bytes = b""
-    """The last one."""
+    """The last saved text."""
     _offered: dict[Place, ParameterSpec] = field(default_factory=dict)
     _seen: int = 0
-    """The changes of the sliders that were taken over."""
+    """The number of changes of the sliders that were taken over."""
 
     def offer(self, path: str) -> None:
         """Offers the numbers of the statement that was edited last, of the file at this path. Raises NotTurnedError if
@@ -182,8 +182,8 @@ class TurnedNumbers:
         self.values = dict(self._accepted)
 
     def follow(self, text: bytes) -> None:
-        """Notes that a text plays as it was saved. If it is the same, the numbers are turned again; else they are
-        those of the text."""
+        """Notes that a text plays as it was saved. If the text is the same, the numbers are turned again; else they
+        have the values of the text."""
         if text != self._last:
             self._before, self._last = self._last or text, text
         if text == self.text and self.values:
@@ -223,7 +223,7 @@ class NumbersInHand:
 
     @contextmanager
     def following(self, panel: ControlPanel, path: Path) -> Iterator[None]:
-        """Shows those of another text afterwards, if those of the last one are shown."""
+        """If the numbers of the last text are shown, shows those of another text."""
         before = self.turned.sliders
         were_shown = panel.shows(before)
         yield
@@ -244,7 +244,7 @@ class NumbersInHand:
 
 @dataclass(frozen=True)
 class TextWriter:
-    """Writes what was set into the files of the program that plays. `is_writable` says into which."""
+    """Writes values that were set into the files of the program that plays. `is_writable` says into which."""
 
     saves: Saves
     parameters: ParameterBank
@@ -253,7 +253,8 @@ class TextWriter:
     is_writable: Callable[[Path], bool]
 
     def write(self, entered: LoadResult | None) -> LoadResult | None:
-        """Writes what was set since the last time; gives what plays, with the texts that its files have now."""
+        """Writes the values that were set since the last time. Returns the result that plays, with the new texts of its
+        files."""
         if entered is None or entered.loaded is None:
             self.reporter.mention("nothing is written: nothing plays yet")
             return entered
