@@ -1,8 +1,8 @@
-"""Checkpoints: what a program remembers before a frame, found without drawing the frames that come before.
+"""Checkpoints: what a program remembers before a frame, found without drawing the frames before it.
 
-If a program remembers only numbers, the code that advances them is the same whatever the size of the picture: it is
-computed once a frame, before any pixel. So a copy of the program that draws a single pixel remembers the same numbers,
-to the bit. Programs that remember pictures have no checkpoints: advancing these costs as much as drawing.
+If a program remembers only numbers, the code that advances them does not depend on the size of the picture: it runs
+once a frame, before any pixel. So a copy of the program that draws a single pixel remembers the same numbers, to the
+bit. Programs that remember pictures have no checkpoints, since advancing these costs as much as drawing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _AdvancingEnv(Env):
 
 
 def has_checkpoints(program: LoadedProgram) -> bool:
-    """Whether what a program remembers from frame to frame are numbers that do not depend on any image of it. It must
-    not read sounds."""
+    """Whether a program remembers only numbers from frame to frame that do not depend on any of its images. It must not
+    read sounds."""
     return all(map(_remembers_numbers, (part.unit for part in program.runner.all_parts)))
 
 
@@ -54,7 +54,7 @@ def _reads_images(kernel: Kernel) -> bool:
 
 
 def _advances_numbers(kernel: Kernel) -> bool:
-    """Whether all slots that outlive a tick are numbers, and are found without images."""
+    """Whether all slots that outlive a tick are numbers, and are computed without images."""
     if any(slot.image and slot.outlives for slot in kernel.slots):
         return False
     prologues = (kernel.section(rate) for rate in Rate if rate <= Rate.FRAME)
@@ -65,9 +65,9 @@ def checkpoints(
     program: LoadedProgram, env: Env, fps: float, wanted: Iterable[int],
     passed: Callable[[float], object] = lambda share: None,
 ) -> Iterator[tuple[int, bytes]]:
-    """What a program of the size ONE_PIXEL remembers before each of the wanted frames, as bytes for `restore`, with
-    the number of the frame. It begins with frame 0. `env` is that of the whole picture. `passed` is called with the
-    share that is done."""
+    """The state of a program of the size ONE_PIXEL before each of the wanted frames, as bytes for `restore`, with the
+    number of the frame. It begins with frame 0. `env` is that of the whole picture. `passed` is called with the share
+    that is done."""
     given = {each.name: getattr(env, each.name) for each in fields(env)} | {"width": 1, "height": 1}
     numbers = sorted(set(wanted))
     at = 0

@@ -1,10 +1,9 @@
-"""Rendering by the workers of a Dask cluster: tasks go to them, and what they write comes back as bytes.
+"""Rendering by the workers of a Dask cluster: tasks go to them, and the files that they write come back as bytes.
 
-Each worker has the job in a plugin of Dask, which starts child processes, as `--workers` does on one machine. A task
-that is lost with its worker is given to another one by Dask. The scheduler needs no weft: what it reads itself are
-names and bytes.
+Each worker has the job in a plugin of Dask, which starts child processes, as `--workers` does on one machine. If a task
+is lost with its worker, Dask gives it to another one. The scheduler needs no weft, since it reads only names and bytes.
 
-Media are known by their content: a worker that has not got a file is sent it, and keeps it until the job is done. The
+Media are identified by their content. A worker without a file is sent the file, and keeps it until the job is done. The
 names of files in a program are relative to the folder in which it was compiled, and each worker has a folder in which
 these names lead to the same contents.
 """
@@ -44,17 +43,17 @@ from weft.runtime.films.workers import PictureTask, RenderJob, RenderPool, Rende
 
 T = TypeVar("T")
 
-# The packages that decide what is drawn and how it is written.
+# The packages that determine what is drawn and how it is written.
 _PACKAGES = ("weft", "numpy", "llvmlite", "av", "pillow")
-# How long to wait for the scheduler, for a first worker, and for a worker after all are gone, in seconds.
+# The seconds to wait for the scheduler, for a first worker, and for a worker after all are gone.
 _CONNECTION, _FIRST_WORKER, _NO_WORKERS = 10.0, 10.0, 30.0
-# The longest time that an answer is under way, in seconds.
+# The most seconds that an answer travels.
 _ANSWER = 30.0
-# The time between two looks at whether there are workers, in seconds.
+# The seconds between two checks for workers.
 _GLANCE = 1.0
-# How long a task that is ended may take to notice it, in seconds.
+# The most seconds until a task that is ended notices it.
 _ENDING = 5.0
-# How often a file is sent to a worker that does not have it then.
+# The most times that a file is sent to a worker that does not have it afterwards.
 _MOST_ATTEMPTS = 3
 # The bytes of media that are sent at once.
 _PIECE = 1 << 24
@@ -62,13 +61,13 @@ _PIECE = 1 << 24
 
 @dataclass(frozen=True)
 class _Written:
-    """What a worker answers: the contents of the files of a task in their order, or why there are none."""
+    """The answer of a worker: the contents of the files of a task in their order, or the reason why there are none."""
 
     files: tuple[bytes, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
     changes: tuple[str, ...] = ()
     lacking: tuple[str, str] | None = None
-    """The address of the worker, and the first file that it has not got."""
+    """The address of the worker, and the first file that it lacks."""
     problem: str | tuple[Diagnostic, ...] | None = None
 
 
@@ -83,7 +82,7 @@ class ClusterPool(RenderPool):
         self._address = address
         self._media = {name: hash_of(Path(name)) for name in job.build.media}
         self._sent = Counter[tuple[str, str]]()
-        """How often each worker was sent each file."""
+        """The number of times that each worker was sent each file."""
         self._name = f"weft-{uuid.uuid4().hex}"
         self._client = _connected(address)
         try:
@@ -105,7 +104,7 @@ class ClusterPool(RenderPool):
             self.close()
             raise WorkerError(f"the workers of {address} refuse: {type(problem).__name__}: {problem}") from problem
         self.workers = len(workers)
-        """How many there are."""
+        """The number of them."""
         self.count = sum(worker["nthreads"] for worker in workers.values())
 
     @property
@@ -114,7 +113,7 @@ class ClusterPool(RenderPool):
         return str(self._client.dashboard_link)
 
     def close(self) -> None:
-        """Ends the connection, and what the workers have started."""
+        """Ends the connection, and everything that the workers have started."""
         for end in (lambda: self._client.unregister_worker_plugin(self._name), self._client.close):
             with suppress(Exception):  # of a cluster that is gone
                 _in_time(end, _ENDING)
@@ -141,7 +140,7 @@ class ClusterPool(RenderPool):
                 _in_time(lambda: self._client.cancel(list(waiting)), _ENDING)
 
     def _submit(self, task: RenderTask) -> Any:
-        """Has the task done by some worker."""
+        """Gives the task to some worker."""
         frames = task.frames
         name = f"frames-{frames[0]}-to-{frames[-1]}" if frames else "sound"
         # A function within a function is sent as its code: the scheduler, which unpacks it, may have no weft.
@@ -149,7 +148,7 @@ class ClusterPool(RenderPool):
         return self._client.submit(draw, pickle.dumps(task), key=f"{name}-{uuid.uuid4().hex}", pure=False)
 
     def _next(self, waiting: Mapping[Any, RenderTask]) -> list[Any]:
-        """Waits for tasks that have ended. Raises WorkerError if there is nothing left to do them."""
+        """Waits for tasks that have ended. Raises WorkerError if no worker is left."""
         patience = time.monotonic() + _NO_WORKERS
         while True:
             try:
@@ -166,7 +165,7 @@ class ClusterPool(RenderPool):
                 raise WorkerError(f"all workers of {self._address} have gone")
 
     def _result(self, future: Any, task: RenderTask) -> _Written | None:
-        """What a worker has answered; None if it was lost on its way, and another worker will answer."""
+        """The answer of a worker; None if it was lost on the way, and another worker will answer."""
         if future.status == "pending":
             return None
         if future.status == "finished":
@@ -204,7 +203,7 @@ class ClusterPool(RenderPool):
                 raise WorkerError(problem.strerror) from problem
 
     def _first_workers(self) -> Mapping[str, Any]:
-        """The workers that there are, once there is one."""
+        """The workers, once there is one."""
         with suppress(TimeoutError, distributed.TimeoutError):
             self._ask(lambda: self._client.wait_for_workers(1, timeout=_FIRST_WORKER))
         workers = self._workers()
@@ -242,13 +241,13 @@ class ClusterPool(RenderPool):
     def _workers(self) -> Mapping[str, Any]:
         """The workers that there are now."""
         found = self._ask(lambda: self._client.scheduler_info(n_workers=-1))
-        if "workers" not in found:  # Dask has given the connection up, or is about to
+        if "workers" not in found:  # Dask has given up the connection, or is about to
             raise self._gone
         workers: Mapping[str, Any] = found["workers"]
         return workers
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """What the cluster answers. Raises WorkerError if it takes too long."""
+        """The answer of the cluster. Raises WorkerError if it takes too long."""
         try:
             return _in_time(question, _ANSWER)
         except _NoAnswerError as problem:
@@ -259,7 +258,7 @@ class ClusterPool(RenderPool):
 
 def _connected(address: str) -> Client:
     """A connection to a scheduler. Raises WorkerError."""
-    for name in "distributed", "distributed.client":  # what they say is said here in other words
+    for name in "distributed", "distributed.client":  # their messages are replaced by plainer ones here
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module=r"distributed\b")
     try:
@@ -273,9 +272,9 @@ class _NoAnswerError(InternalError):
 
 
 def _in_time(call: Callable[[], T], seconds: float) -> T:
-    """What a call returns or raises. Raises _NoAnswerError if it takes longer than some seconds: Dask waits for ever if
-    the other side keeps the connection open and says nothing. The call then goes on in a thread for which nothing
-    waits."""
+    """The result of a call. Raises what the call raises, and _NoAnswerError if it takes longer than some seconds: Dask
+    waits forever if the other side keeps the connection open and sends nothing. The call then continues in a thread for
+    which nothing waits."""
     done = SimpleQueue[tuple[T | None, BaseException | None]]()
 
     def run() -> None:
@@ -295,7 +294,7 @@ def _in_time(call: Callable[[], T], seconds: float) -> T:
 
 
 def _files_of(task: RenderTask) -> list[Path]:
-    """What a task writes."""
+    """The files that a task writes."""
     return list(task.paths.values()) if isinstance(task, PictureTask) else [task.path]
 
 
@@ -313,7 +312,7 @@ def _versions(found: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def processor() -> str:
-    """The processor of this machine, as far as it decides how numbers are rounded."""
+    """The processor of this machine, described as far as it affects how numbers are rounded."""
     host = None if llvm.problem() else llvm.host()
     if host is None:
         return "one without machine code"
@@ -326,7 +325,7 @@ _STEPS = range(1, 2000)
 
 
 def c_library() -> str:
-    """The C library of this machine, as far as its functions decide how numbers are rounded."""
+    """The C library of this machine, described as far as its functions affect how numbers are rounded."""
     values = repr([function(step / 97) for function in _FUNCTIONS for step in _STEPS])
     name = " ".join(filter(None, platform.libc_ver())) or platform.system()
     return f"{name} ({hashlib.sha256(values.encode()).hexdigest()[:6]})"
@@ -336,10 +335,10 @@ def c_library() -> str:
 
 
 class RenderPlugin(WorkerPlugin):  # type: ignore[misc]
-    """What a worker of Dask has of a job: processes that draw, and media."""
+    """The part of a job that a worker of Dask has: processes that draw, and media."""
 
     def __init__(self, job: bytes, media: Mapping[str, str]) -> None:
-        """`media` are the names of files with the hashes of what is in them."""
+        """`media` are the names of files with the hashes of their contents."""
         self._job = job
         self._media = media
 
@@ -367,7 +366,7 @@ class RenderPlugin(WorkerPlugin):  # type: ignore[misc]
         self._folder.cleanup()
 
     def draw(self, task: bytes) -> bytes:
-        """Does a task, a `RenderTask`; gives `_Written`."""
+        """Does a `RenderTask`, and returns `_Written`."""
         return pickle.dumps(self._draw(pickle.loads(task)))
 
     def _draw(self, task: RenderTask) -> _Written:
@@ -409,7 +408,7 @@ class RenderPlugin(WorkerPlugin):  # type: ignore[misc]
 
 
 def _root_for(names: Iterable[str], folder: Path) -> Path:
-    """The folder within `folder` from which all relative names stay within it."""
+    """The folder within `folder` such that all names relative to it stay within `folder`."""
     relative = (os.path.normpath(name).split(os.sep) for name in names if not os.path.isabs(name))
     depth = max((parts.count("..") for parts in relative), default=0)
     return folder.joinpath(*["up"] * depth, "media")

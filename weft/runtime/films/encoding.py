@@ -1,4 +1,4 @@
-"""Writing films: which codecs a file may have, and the process that encodes frames beside the one that draws them.
+"""Writing films: the codecs that a file may have, and the process that encodes frames while another one draws them.
 
 A film is encoded in segments, each a file of packets that begins with a key frame. At the end they are joined in one
 file, together with the sound, and are not encoded again. PyAV is imported in the process that encodes.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[np.uint8]
 
-# Frames that may wait for the encoder.
+# The most frames that wait for the encoder.
 _SLOTS = 4
 # Encoders divide their work by the number of their threads, and so their result: it must not depend on the machine.
 _THREADS = "4"
@@ -76,7 +76,7 @@ class FilmCodec:
     is_exact: bool = True
     """Whether it encodes alike on all processors."""
     tag: str | None = None
-    """What players expect the codec to be called in mp4 and mov."""
+    """The name by which players know the codec in mp4 and mov."""
     live: Mapping[str, str] = field(default_factory=dict)
     """Options for frames that are encoded as they are played: fast, at the expense of the size of the file."""
 
@@ -109,7 +109,7 @@ CODECS: Mapping[str, FilmCodec] = {
     "prores": FilmCodec("prores_ks", "yuva444p10le", {"profile": "4444", "vendor": "apl0"}),
     "ffv1": FilmCodec("ffv1", "bgra", {"level": "3", "slices": "4", "slicecrc": "1"}),
     "png": FilmCodec("png", "rgba"),
-    # Both are written from lossless frames when all are there: a palette is chosen for the whole film.
+    # Both are written from lossless frames after all are there, since a palette is chosen for the whole film.
     "gif": FilmCodec("png", "rgb24", {"compression_level": "1"}),
     "apng": FilmCodec("png", "rgb24", {"compression_level": "1"}),
 }  # fmt: skip
@@ -122,7 +122,7 @@ FORMATS: Mapping[str, FilmFormat] = {
     ".mov": FilmFormat("mov", {"prores": "pcm_s24le", "png": "pcm_s24le", "h264": "aac", "h265": "aac"}, _FAST_START),
     # Matroska does not say where AAC ends within its last packet; Opus does.
     ".mkv": FilmFormat("matroska", {"h264": "libopus", "h265": "libopus", "vp9": "libopus", "ffv1": "flac"}),
-    # Its times are in hundredths of a second, and players slow down what is shown for one of them.
+    # Its times are in hundredths of a second, and players slow down a frame that lasts only one of them.
     ".gif": FilmFormat("gif", {"gif": None}, {"loop": "0"}, highest_rate=50),
     ".apng": FilmFormat("apng", {"apng": None}, {"plays": "0"}),
 }
@@ -130,7 +130,7 @@ FORMATS: Mapping[str, FilmFormat] = {
 MAX_CHANNELS = 2
 """The most channels of the sound of a film."""
 
-# What FFmpeg's encoder for AAC puts before the first sample, in samples.
+# The number of samples that FFmpeg's encoder for AAC puts before the first one.
 _AAC_LEAD = 1024
 
 _RATES = {
@@ -188,7 +188,8 @@ def codec_of(ending: str, codec: str | None, quality: int | None) -> str:
 
 
 def film_spec(ending: str, codec: str, quality: int | None, size: tuple[int, int], fps: float) -> FilmSpec:
-    """What encodes a film. Raises EncodingError for a size or a rate that the codec or the format cannot have."""
+    """The settings for encoding a film. Raises EncodingError for a size or a rate that the codec or the format cannot
+    have."""
     width, height = size
     form, found = FORMATS[ending], CODECS[codec]
     if found.is_even and (width % 2 or height % 2):
@@ -206,12 +207,12 @@ def film_spec(ending: str, codec: str, quality: int | None, size: tuple[int, int
 
 
 def _fraction(fps: float) -> Fraction:
-    """The rate of a patch, which is a float: 29.97002997 stands for 30000/1001."""
+    """The rate of a patch as a fraction. The rate is a float: 29.97002997 means 30000/1001."""
     return Fraction(fps).limit_denominator(10_000)
 
 
 def missing_encoder() -> str | None:
-    """Why films cannot be written here, with a remedy; None if nothing is known to prevent it."""
+    """The reason why films cannot be written here, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("av") is None:
         return f"writing films needs PyAV ({installs('media')})"
     return None
@@ -221,7 +222,7 @@ def missing_encoder() -> str | None:
 
 
 Y4M_FRAME = b"FRAME\n"
-"""What each frame of a y4m begins with."""
+"""The beginning of each frame of a y4m."""
 
 
 def y4m_header(size: tuple[int, int], fps: float, chroma: str = "444") -> bytes:
@@ -234,7 +235,7 @@ def y4m_header(size: tuple[int, int], fps: float, chroma: str = "444") -> bytes:
 def y4m_frame(pixels: Pixels) -> bytes:
     """Pixels [height, width, RGBA] as a frame of a y4m: Y, Cb and Cr in full resolution, BT.709 with limited range."""
     red, green, blue = (pixels[..., channel].astype(np.float32) for channel in range(3))
-    # Not as a product of matrices, which is rounded in another way on another processor.
+    # Not as a product of matrices, whose rounding differs from processor to processor.
     planes = (red * r + green * g + blue * b + offset for (r, g, b), offset in zip(_BT709, _OFFSETS, strict=True))
     return Y4M_FRAME + b"".join(np.rint(plane).astype(np.uint8).tobytes() for plane in planes)
 
@@ -268,7 +269,7 @@ class FilmEncoder:
     def __init__(self, spec: FilmSpec) -> None:
         """Raises EncodingError."""
         self.finished = 0
-        """How many segments are complete."""
+        """The number of complete segments."""
         self._shape = (_SLOTS, spec.height, spec.width, 4)
         size = int(np.prod(self._shape))
         try:
@@ -291,7 +292,7 @@ class FilmEncoder:
         self._send("begin", str(path))
 
     def add(self, pixels: Pixels) -> None:
-        """Adds a frame [height, width, RGBA]. Waits if the encoder is behind. Raises EncodingError."""
+        """Adds a frame [height, width, RGBA]. Waits if the encoder is late. Raises EncodingError."""
         while not self._free or self._child.connection.poll():
             self._receive()
         slot = self._free.pop()
@@ -318,7 +319,7 @@ class FilmEncoder:
             self._child.connection.send(message)
         except OSError:
             while True:
-                self._receive()  # until it raises why the process has ended
+                self._receive()  # until it raises the reason why the process has ended
 
     def _receive(self) -> str:
         """Waits for a message."""
@@ -341,10 +342,10 @@ class FilmEncoder:
 
 
 class FilmParts:
-    """The segments of a film, in a hidden folder beside it until all are there."""
+    """The segments of a film, in a hidden folder next to it until all are there."""
 
     def __init__(self, out: Path, spec: FilmSpec, numbers: range, origin: str) -> None:
-        """`numbers` are those of its frames; `origin` is a hash of all that they depend on."""
+        """`numbers` are those of its frames; `origin` is a hash of everything that they depend on."""
         self._folder = out.with_name(f".{out.name}.parts")
         self._numbers = numbers
         self._length = spec.segment
@@ -357,14 +358,15 @@ class FilmParts:
         self.sound = self._folder / "sound"
 
     def open(self, anew: bool) -> int:
-        """Makes the folder, or finds it. Returns how many segments of another origin were there; these are deleted, and
-        with `anew` all. So is what is no whole segment. Raises EncodingError, and OSError."""
+        """Makes the folder, or finds it. Deletes segments of another origin, or all segments with `anew`, and files
+        that are not whole segments. Returns the number of segments of another origin. Raises EncodingError, and
+        OSError."""
         note = self._folder / "origin"
         is_there = os.path.lexists(self._folder)
         if is_there and not (_is_folder(self._folder) and (note.exists() or not any(self._folder.iterdir()))):
             raise EncodingError(f"{self._folder} is in the way", "parts of the film would be kept there")
         self._folder.mkdir(exist_ok=True)
-        # Where somebody else has put a link, nothing is written to what it leads to.
+        # If another user has put a link there, nothing is written to its target.
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._lock = os.fdopen(os.open(note, flags, 0o666), "a+")
         try:
@@ -415,7 +417,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
-    """Encodes frames from shared memory, as it is told, until the other end of the socket is closed."""
+    """Encodes frames from shared memory, as requested, until the other end of the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     film = FilmSpec(**json.loads(spec))
@@ -447,7 +449,7 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
 
 
 def reason_of(spec: FilmSpec, failure: Exception) -> str:
-    """Why encoding has failed."""
+    """The reason why encoding has failed."""
     words = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
     if getattr(failure, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS):
         return str(words)
@@ -503,7 +505,7 @@ def write_segment(spec: FilmSpec, path: Path, frames: Iterable[Pixels]) -> None:
 
 @contextmanager
 def _as_encoding_error(spec: FilmSpec) -> Iterator[None]:
-    """Turns what FFmpeg raises, which is of many kinds, into the reason why encoding has failed."""
+    """Turns the exceptions of FFmpeg, of which there are many kinds, into the reason why encoding has failed."""
     try:
         yield
     except Exception as failure:
@@ -521,7 +523,7 @@ def configure(context: Any, spec: FilmSpec, is_live: bool = False) -> None:
     context.framerate = spec.fps
     context.sample_aspect_ratio = Fraction(1)
     context.gop_size = spec.segment
-    # Headers are in the container, and nothing says which version has encoded it.
+    # Headers are in the container, and the file does not contain the encoder's version.
     context.flags |= Flags.global_header | Flags.bitexact
     is_yuv = codec.pixels.startswith("yuv")
     context.color_primaries, context.color_trc = 1, 1
@@ -533,10 +535,10 @@ def configure(context: Any, spec: FilmSpec, is_live: bool = False) -> None:
 
 
 class PixelFormat:
-    """Converts pixels to what an encoder reads: for YUV, in BT.709 with limited range."""
+    """Converts pixels to the format of an encoder: for YUV, BT.709 with limited range."""
 
     def __init__(self, spec: FilmSpec, is_live: bool = False) -> None:
-        """What is encoded as it is played is converted fast, and may be off by a step of 255."""
+        """Frames that are encoded as they are played are converted fast, and may be off by a step of 255."""
         import av.filter
 
         pixels = CODECS[spec.codec].pixels
@@ -617,7 +619,7 @@ class SoundEncoder:
         rate = sampled if sampled in rates else next((each for each in rates if each > sampled), rates[-1])
         self._container, self._sampled, self._at = container, sampled, 0
         self.lead = -(-_AAC_LEAD * sampled // rate) if name == "aac" else 0
-        """How many samples longer the sound becomes at its beginning."""
+        """The number of samples that are added at the beginning of the sound."""
         self._stream = container.add_stream(name, rate=rate, layout=self._layout)
         context = self._stream.codec_context
         context.flags |= av.codec.context.Flags.bitexact
@@ -652,7 +654,7 @@ class SoundEncoder:
         self._encode(self._resampler.resample(frame))
 
     def end(self) -> None:
-        """Writes what the encoder still holds."""
+        """Writes the samples that the encoder still holds."""
         self._encode([*self._resampler.resample(None), None])
 
     def _encode(self, frames: Iterable[Any]) -> None:

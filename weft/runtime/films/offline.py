@@ -52,7 +52,7 @@ Samples = npt.NDArray[np.float32]
 _SLACK = 1e-6
 _SAMPLE_SLACK = 1e-3
 
-# How many dark frames are examined more closely.
+# The number of dark frames that are examined more closely.
 _MOST_LOOKS = 3
 
 # A sound that is louder than this before it is infinite has grown.
@@ -108,7 +108,7 @@ def _has_dark_channel(pixels: Pixels) -> bool:
 
 
 class FilmFrames(NamedTuple):
-    """Frames that are computed when they are asked for, each with its number, and how many they are. A picture is only
+    """Frames that are computed when they are asked for, each with its number, and the number of all. A picture is only
     valid until the next."""
 
     total: int
@@ -116,16 +116,18 @@ class FilmFrames(NamedTuple):
 
 
 class Decimator:
-    """Keeps one of `factor` samples, after a low-pass filter has taken out what would be heard as other tones then.
+    """Keeps one of `factor` samples, after a low-pass filter has removed the frequencies that would be heard as other
+    tones.
 
     The filter is a sinc in a Kaiser window (J. F. Kaiser and R. W. Schafer, 1980) and symmetric: sample n of the result
-    is at the moment of sample n · factor. Tones up to 0.47 of the new rate keep their level within 0.0001 dB; what is
-    above half of it falls by more than 110 dB. With a factor of 1, samples stay as they are."""
+    is at the moment of sample n · factor. Tones up to 0.47 of the new rate keep their level within 0.0001 dB; tones
+    above half of it fall by more than 110 dB. With a factor of 1, samples stay the same.
+    """
 
-    # Samples of the result: so many before and after each one that the filter reaches, and so many that are computed at
-    # once, whatever the blocks that come, so that the result does not depend on them.
+    # In samples of the result: how far the filter reaches before and after each one, and how many are computed
+    # together. The latter does not depend on the blocks that come, so neither does the result.
     _REACH, _PIECE = 128, 1024
-    # The share of the new band at which the level is halved. At its end the filter has fallen all the way.
+    # The share of the new band at which the level is halved. At the end of the band, the filter has fallen completely.
     _CUTOFF = 0.97
     _BETA = 12.0
 
@@ -141,11 +143,11 @@ class Decimator:
         self._response = np.fft.rfft(taps / taps.sum(), self._length)[:, np.newaxis]
 
     def needed(self, stop: int) -> int:
-        """How many samples have to come for those before number `stop` of the result."""
+        """The number of samples that have to come for those before number `stop` of the result."""
         return stop if self._factor == 1 else -(-stop // self._PIECE) * self._step + self._reach
 
     def take(self, block: Samples) -> Iterator[Samples]:
-        """What can be computed with the next samples, [samples, channels]."""
+        """The result that can be computed with the next samples, [samples, channels]."""
         if self._factor == 1:
             yield block
             return
@@ -155,7 +157,7 @@ class Decimator:
             self._waiting = self._waiting[self._step :]
 
     def _piece(self, samples: Samples) -> Samples:
-        """A piece of the result. What is not finite counts as 0 for its neighbours, and is NaN itself."""
+        """A piece of the result. A sample that is not finite counts as 0 for its neighbours, and is NaN itself."""
         lost = ~np.isfinite(samples)
         spectrum = np.fft.rfft(np.where(lost, 0.0, samples), axis=0) * self._response
         # The first samples are those around the end of the circle.
@@ -165,12 +167,13 @@ class Decimator:
 
 
 class _WantedSamples:
-    """Of the samples that are computed, from the first one on, those from `first` to before `stop` of a decimator."""
+    """The samples from `first` to before `stop` of a decimator, selected from all that are computed."""
 
     def __init__(
         self, decimator: Decimator, first: int, stop: int, levels: Levels | None, clips: bool, at: int
     ) -> None:
-        """Adds what is wanted to `levels`, and clips it after that. The first sample that comes has the number `at`."""
+        """Adds the wanted samples to `levels`, and clips them after that. The first sample that comes has the number
+        `at`."""
         self._decimator = decimator
         self._first, self._stop = first, stop
         self._levels = levels
@@ -178,7 +181,7 @@ class _WantedSamples:
         self._at = at
 
     def take(self, block: Samples) -> Iterator[Samples]:
-        """What is wanted of the next samples, [samples, channels]."""
+        """The wanted samples among the next ones, [samples, channels]."""
         for piece in self._decimator.take(block):
             wanted = piece[max(0, self._first - self._at) : max(0, self._stop - self._at)]
             if self._levels is not None:
@@ -224,20 +227,20 @@ class Offline:
         self._loops = loops = dict[str, None]()
         """The kernels with a loop that reached its limit."""
         self._memory, self._lost = MemoryWatch(), list[MemoryChange]()
-        """What is remembered and was found not finite."""
+        """Memory that was found not to be finite."""
         self._dark: dict[str, float] = {}
         """The outputs of pictures that are not a number anywhere, with the time since when."""
         self._planes: dict[str, tuple[int, int, float]] = {}
-        """For outputs of raw pictures: how many values they had, how many of them were not numbers, and the time of the
-        first such value."""
+        """For outputs of raw pictures: the number of values, the number of those that were not numbers, and the time of
+        the first of these."""
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
-        """Of the samples that are kept."""
+        """The levels of the samples that are kept."""
         self.ahead: Callable[[str, float], object] = lambda what, share: None
-        """Is called again and again while it computes what comes before the wanted time, with words for what that is
-        and the share that is done."""
+        """Called repeatedly while it computes the part before the wanted time, with words for that part and the share
+        that is done."""
         self._recorder: Callable[[Samples], object] = lambda block: None
-        """Gets each block of the sound that is computed for the frames."""
+        """Called with each block of the sound that is computed for the frames."""
         self._env = Env(
             *size, dt=1 / self._fps, inputs=inputs, pictures=self._program.pictures, threads=threads,
             loop_stopped=lambda kernel: loops.update({kernel: None}),
@@ -245,7 +248,7 @@ class Offline:
 
     @property
     def cameras(self) -> list[str]:
-        """What it watches, by what messages call it."""
+        """The cameras that it watches, by their names in messages."""
         return watching(self._program.live)
 
     def findings(self) -> list[Diagnostic]:
@@ -289,13 +292,13 @@ class Offline:
             yield clipped(share, levels.peak, levels.first_too_loud / self.rate, place)
 
     def changes(self) -> list[Change]:
-        """What runs elsewhere than intended, since the last call."""
+        """What runs on another device than intended, since the last call."""
         return self._loader.assignment.changes()
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the frames depend on: kernels, settings, parameters, the pictures that are read, and the
-        backend of each subgraph. Equal fingerprints mean equal frames."""
+        """A hash of everything that the frames depend on: kernels, settings, parameters, the pictures that are read,
+        and the backend of each subgraph. Equal fingerprints mean equal frames."""
         compiled = self._program.compiled
         parts = (*self._program.runner.parts, *self._program.runner.feeding)
         names = {context: choice.name for context, choice in self._loader.assignment.choices.items()}
@@ -360,7 +363,7 @@ class Offline:
         program = self._program
         units = [part.unit for part in program.runner.parts]
         if self._reads_sound and program.runner.feeds_streams:
-            # What is heard, or remembered, in the sound depends on earlier frames.
+            # Analyses and memory of the sound depend on earlier frames.
             units = list(program.compiled.units)
             if program.compiled.heard:
                 return True
@@ -368,7 +371,8 @@ class Offline:
 
     @property
     def undivided(self) -> str | None:
-        """Why one process has to draw all frames, in words that follow "frames"; None if several can share them."""
+        """The reason why one process has to draw all frames, in words that follow "frames"; None if several can share
+        them."""
         if self._reads_sound or self._program.runner.feeds_streams:
             return "depend on the sound, or it on them"
         if self.remembers and not self._has_checkpoints:
@@ -381,7 +385,7 @@ class Offline:
         return not (self._reads_sound or self._program.runner.feeds_streams) and has_checkpoints(self._program)
 
     def checkpoints(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """What is remembered before each of these frames, for `play`. Raises WeftError."""
+        """The state before each of these frames, for `play`. Raises WeftError."""
         advancing = self._here.prepare(self._program.compiled, ONE_PIXEL)
         passed = partial(self.ahead, "what it remembers")
         return checkpoints(advancing, self._env, self._fps, numbers, passed)
@@ -412,7 +416,7 @@ class Offline:
             yield number, self._tick(number, number / self._fps)
 
     def _begin(self, steps: range | list[int]) -> None:
-        """Makes the program remember what it does before the first of these frames."""
+        """Brings the program to the state that it has before the first of these frames."""
         if steps and steps[0] > 0 and self.remembers:
             ((_, found),) = self.checkpoints(steps[:1])
             restore(self._program, found)
@@ -431,7 +435,7 @@ class Offline:
         WeftError if there is none."""
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
-        # Blocks are cut where they would be cut from the beginning on.
+        # Blocks are cut where they would be cut if the sound began at 0.
         begin = round(start * self.rate) // BLOCK * BLOCK if self._begins_anywhere else 0
         wanted, end_of_all = self._wanted(start, end, begin)
         first = round(start * self._sound.rate)
@@ -446,13 +450,13 @@ class Offline:
         compiled = self._program.compiled
         if self._sound is None or self._reads_sound or self._program.runner.feeds_streams or compiled.heard:
             return False
-        on_cpu = all(isinstance(part.backend, CpuBackend) for part in self._sound.parts)  # a card cuts blocks anew
+        on_cpu = all(isinstance(part.backend, CpuBackend) for part in self._sound.parts)  # cards cut blocks differently
         remembers = any(unit.kernel.remembers for unit in compiled.streaming.units)
         return self.oversample == 1 and on_cpu and not remembers
 
     def _wanted(self, start: float, end: float, begin: int) -> tuple[_WantedSamples, int]:
-        """What picks the samples from `start` to `end` seconds out of those from number `begin` on, and the number at
-        which these may end. Their levels are collected."""
+        """The selection of the samples from `start` to `end` seconds out of those from number `begin` on, and the
+        number at which these may end. Their levels are collected."""
         assert self._sound is not None
         first, stop = (round(seconds * self.rate) for seconds in (start, end))
         self._sound.skip_to(begin)
@@ -463,8 +467,8 @@ class Offline:
         return _WantedSamples(decimator, first, stop, kept, self._clips and is_filtered, begin), decimator.needed(stop)
 
     def film(self, wanted: Iterable[int], numbers: range, record: Callable[[Samples], object]) -> FilmFrames:
-        """The wanted frames out of a film of the frames `numbers`, as for `play`. Meanwhile, `record` gets the sound of
-        the whole film, [samples, channels], block by block. It is the same whichever frames are wanted."""
+        """The wanted frames of a film of the frames `numbers`, as for `play`. Meanwhile, `record` gets the sound of the
+        whole film, [samples, channels], block by block. The sound does not depend on which frames are wanted."""
         steps = self.steps(wanted)
         if self._sound is None or not self.sounds:
             return FilmFrames(len(steps), self.play(steps))
@@ -478,7 +482,7 @@ class Offline:
         self, steps: range | list[int], numbers: range, record: Callable[[Samples], object]
     ) -> Iterator[tuple[int, Pixels]]:
         assert self._sound is not None
-        # How the sound is cut into blocks does not depend on which frames are wanted.
+        # The blocks of the sound do not depend on which frames are wanted.
         heard = numbers.start if self._begins_anywhere else 0
         begin = self._sample_after((heard - 1) / self._fps) if heard else 0
         wanted, end_of_all = self._wanted(numbers.start / self._fps, numbers.stop / self._fps, begin)
@@ -504,7 +508,7 @@ class Offline:
         self._recorder = lambda block: None
 
     def _hear_until(self, number: int) -> None:
-        """Computes the sound that comes before a frame."""
+        """Computes the sound before a frame."""
         assert self._sound is not None
         if number == 0 and self._program.runner.feeds_streams:
             return  # the first frame comes before the first sample
@@ -534,13 +538,13 @@ class Offline:
 
     @property
     def _ahead(self) -> int:
-        """How many more samples make the next row of all analyses complete, between which and the last one a frame
-        reads. A sound that reads the frame cannot come first."""
+        """The number of further samples that complete the next row of all analyses. A frame reads between that row and
+        the last one. A sound that reads the frame cannot be ahead of it."""
         compiled = self._program.compiled
         return hop_length(compiled.settings["rate"]) if compiled.heard and not self._program.runner.feeds_streams else 0
 
     def _run(self, number: int, time: float) -> list[TickResult]:
-        """Runs one frame of all but the sound, and hands the sound what it reads from there."""
+        """Runs one frame of everything except the sound, and hands the values to the sound that it reads."""
         pictures = self._program.pictures_at(time, exactly=True)
         env = replace(self._env, tick=number, abstime=time, pictures=pictures)
         runner, compiled = self._program.runner, self._program.compiled
@@ -565,7 +569,7 @@ class Offline:
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
 
     def _look(self, shown: TickResult, number: int, time: float) -> None:
-        """Records which outputs of a picture are not numbers."""
+        """Notes which outputs of a picture are not numbers."""
         picture = shown.array
         if picture.dtype != np.uint8:
             for label, plane in zip(shown.labels, picture, strict=False):
@@ -573,7 +577,7 @@ class Offline:
                 more = int(np.isnan(plane).sum())
                 self._planes[label] = count + plane.size, missing + more, first if missing else time
         elif self._looks and not self._dark and _has_dark_channel(picture):
-            # NaN is shown as 0: only raw values tell it from a picture that is meant to be dark.
+            # NaN is shown as 0. Only raw values distinguish it from a picture that is meant to be dark.
             self._looks -= 1
             moment = Moment(number, time, 1 / self._fps, self._env.inputs)
             with suppress(WeftError):

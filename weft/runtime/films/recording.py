@@ -1,4 +1,4 @@
-"""Films of what is played, and pictures for other programs: the process that encodes frames and sound as they come, and
+"""Films of a performance, and pictures for other programs: the process that encodes frames and sound as they come, and
 the memory that it shares.
 
 The file can be read at any time up to the last second: MP4 and QuickTime are written in fragments, and become an
@@ -37,12 +37,12 @@ from weft.runtime.films.encoding import (
 )
 
 LEAD = 0.05
-"""Seconds of a film before its first picture, at least. Encoders need some of them to begin with the sound."""
+"""The least seconds of a film before its first picture. Encoders need some of them to begin with the sound."""
 
 LIVE_CODECS: Mapping[str, str] = {".mp4": "h264", ".mkv": "h264", ".mov": "h264", ".webm": "vp9"}
-"""The endings of films of what is played, each with its codec for pictures: a fast one."""
+"""The endings of films of a performance, each with its codec for pictures, which is a fast one."""
 
-# Frames that may wait for the encoder, and samples of sound.
+# The most frames, and the most samples of sound, that wait for the encoder.
 _SLOTS = 8
 _SAMPLES = 524_288
 
@@ -56,7 +56,7 @@ _MUXING: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class RecordingSpec:
-    """What a film of what is played looks like, and where it is written."""
+    """The format of a film of a performance, and where it is written."""
 
     film: FilmSpec
     rate: int
@@ -81,7 +81,7 @@ def outlet_spec(outlet: str, size: tuple[int, int], fps: float) -> RecordingSpec
 
 
 class _RecordingMemory:
-    """What both processes map: how many samples were written, the latest samples, and frames."""
+    """The memory that both processes map: the number of written samples, the latest samples, and frames."""
 
     def __init__(self, descriptor: int, film: FilmSpec) -> None:
         shape = (_SLOTS, film.height, film.width, 4)
@@ -96,7 +96,7 @@ class _RecordingMemory:
 
 
 class LiveEncoder:
-    """A process that encodes what is played. Nothing here waits for it, except `close`; for the thread that draws."""
+    """A process that encodes a performance. Nothing here waits for it, except `close`. For the thread that draws."""
 
     def __init__(self, spec: RecordingSpec) -> None:
         """Raises EncodingError."""
@@ -104,7 +104,7 @@ class LiveEncoder:
         self.is_done = False
         """Whether the file is complete, or will never be."""
         self.failure: str | None = None
-        """Why it has failed."""
+        """The reason why it has failed."""
         self._has_begun = False
         self._free = list(range(_SLOTS))
         try:
@@ -121,7 +121,7 @@ class LiveEncoder:
                 os.close(descriptor)
         except OSError as problem:
             raise EncodingError(f"the encoder cannot be started: {problem.strerror}") from None
-        # The first use of a page takes time, which the thread that draws does not have.
+        # The first use of a page takes time, for which the thread that draws should not wait.
         self._touching = threading.Thread(target=self._memory.frames.fill, args=(0,), name="weft-record", daemon=True)
         self._touching.start()
 
@@ -131,11 +131,11 @@ class LiveEncoder:
         return self._has_begun and not self._touching.is_alive()
 
     def slot(self) -> int | None:
-        """A place for a frame; None if all are taken, as the encoder is behind."""
+        """A place for a frame; None if all are taken, because the encoder is late."""
         return self._free.pop() if self._free else None
 
     def give_back(self, slot: int) -> None:
-        """A place is not filled after all."""
+        """Returns a place that will not be filled."""
         self._free.append(slot)
 
     def add(self, slot: int, number: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
@@ -167,7 +167,7 @@ class LiveEncoder:
         self._send("end", count)
 
     def poll(self, timeout: float = 0.0) -> None:
-        """Takes note of what the process has done; waits for that for at most `timeout` seconds."""
+        """Notes what the process has done. Waits for that for at most `timeout` seconds."""
         try:
             while not self.is_done and self._child.connection.poll(timeout):
                 kind, value = self._child.connection.recv()
@@ -198,7 +198,8 @@ class LiveEncoder:
 
 
 def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
-    """Encodes what comes, until the end of the film, or until the other end of the socket is closed."""
+    """Encodes frames and sound as they come, until the end of the film, or until the other end of the socket is
+    closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     said = json.loads(spec)
@@ -248,7 +249,7 @@ class _FilmWriter:
         )  # fmt: skip
         stream: Any = self._container.add_stream(CODECS[film.codec].encoder, rate=film.fps)
         configure(stream.codec_context, film, is_live=True)
-        # What is lost when the process is killed.
+        # This much is lost when the process is killed.
         stream.codec_context.gop_size = max(1, round(film.fps))
         self._stream = stream
         self._pixels = PixelFormat(film, is_live=True)
@@ -256,7 +257,7 @@ class _FilmWriter:
         self._next = 0
         self._sound = SoundEncoder(self._container, film, spec.rate, MAX_CHANNELS)
         self._sound.begin()
-        # In a fragment, nothing can say that the sound begins before the film.
+        # A fragment cannot express that the sound begins before the film.
         self._heard = self._sound.lead
         self._sound.skip(self._heard)
 
@@ -279,7 +280,8 @@ class _FilmWriter:
             self.hear()
 
     def hear(self) -> None:
-        """Encodes the sound that has come, as far as there are frames. What was overwritten before is silence."""
+        """Encodes the sound that has come, up to the last frame. Samples that were overwritten before this are
+        silent."""
         written = min(int(self._memory.written[0]), int(self._next * self._rate / self._fps))
         lost = max(0, min(written, int(self._memory.written[0]) - _SAMPLES) - self._heard)
         if lost:
@@ -301,12 +303,12 @@ class _FilmWriter:
 
     def _mux(self, frame: Any) -> None:
         for packet in self._stream.encode(frame):
-            packet.duration = 1  # the last one of a fragment has no successor that would tell
+            packet.duration = 1  # the last one of a fragment has no successor that would show it
             self._container.mux(packet)
 
 
 def _writer(spec: RecordingSpec, shared: _RecordingMemory, pulse: Pulse) -> _FilmWriter | _OutletWriter:
-    """What writes the frames. Raises EncodingError, and any error of FFmpeg."""
+    """The writer of the frames. Raises EncodingError, and any error of FFmpeg."""
     match outlet_of(spec.path):
         case "pipe", path:
             return _PipeWriter(spec, shared, path, pulse)
@@ -338,7 +340,7 @@ class _OutletWriter(ABC):
 
     @abstractmethod
     def end(self, count: int) -> None:
-        """Gives nothing any more."""
+        """Does nothing."""
 
 
 class _PipeWriter(_OutletWriter):
@@ -370,13 +372,13 @@ class _PipeWriter(_OutletWriter):
                 parts.insert(0, self._header)
             self._send(self._pipe, b"".join(parts))
         except OSError as problem:
-            # Nobody reads it yet, or any more.
+            # No program reads it yet, or any more.
             if problem.errno not in (errno.ENXIO, errno.EPIPE):
                 raise EncodingError(f"{self._path} cannot be written: {problem.strerror}") from None
             self.end(0)
 
     def _send(self, pipe: int, data: bytes) -> None:
-        """Waits for the reader as long as it takes."""
+        """Waits for the reader for as long as it takes."""
         rest = memoryview(data)
         while rest:
             self._pulse.beat()

@@ -1,7 +1,7 @@
-"""Rendering by several processes: frames are divided into tasks, and each process draws those that it is given.
+"""Rendering by several processes: the frames are divided into tasks, and each process draws those of its tasks.
 
-Tasks are independent of each other, and what a task writes does not depend on which process does it, or when. A process
-that ends in the middle of its task therefore costs this task only: another process does it again.
+Tasks are independent of each other, and the output of a task does not depend on which process does it, or when. If a
+process ends in the middle of its task, only this task is lost, and another process does it again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from weft.runtime.compiling.stages import Build
 from weft.runtime.films.encoding import EncodingError, FilmParts, FilmSpec, SoundTrack, write_segment
 from weft.runtime.films.offline import Offline, Pixels
 
-# A task that has ended this many processes would end the next one as well.
+# A task that has ended this many processes would probably end the next one as well.
 _MOST_ATTEMPTS = 3
-# A process that dies takes a task along; with this many tasks for each process, that is a small part of the work.
+# A process that dies loses a task. With this many tasks for each process, that is a small part of the work.
 _TASKS_EACH = 4
 # The answer of a process of a cluster, which holds all pictures of a task, should stay small.
 _MOST_FRAMES = 32
-# How long a frame may wait for a device without using the processor, in seconds.
+# The most seconds that a frame may wait for a device without using the processor.
 _PATIENCE = 60.0
 
 
@@ -44,8 +44,8 @@ class WorkerError(InternalError):
 
 @dataclass(frozen=True)
 class RenderJob:
-    """What all processes have to know: the program, `--backend` and the variable WEFT_BACKEND, how many threads each
-    has, `window` and `oversample` as for `Offline`, and the fingerprint that they must agree on."""
+    """What all processes have to know: the program, `--backend` and the variable WEFT_BACKEND, the number of threads of
+    each, `window` and `oversample` as for `Offline`, and the fingerprint that they must agree on."""
 
     build: Build
     backend: str | None
@@ -67,7 +67,7 @@ class RenderJob:
 
 @dataclass(frozen=True)
 class PictureTask:
-    """Frames to draw, each to a file of its own. The checkpoint is that of the first one, if they need one."""
+    """Frames to draw, each to a file of its own. The checkpoint belongs to the first one, if they need one."""
 
     paths: Mapping[int, Path]
     checkpoint: bytes | None = None
@@ -80,7 +80,7 @@ class PictureTask:
     def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
         """Draws them. `drawn` is called after each. Raises OSError, and WeftError."""
         frames = self.frames
-        # What is remembered goes on through the frames that are there already.
+        # Memory also advances through the frames that are there already.
         steps = frames if self.checkpoint is None else range(frames[0], frames[-1] + 1)
         for number, picture in offline.play(steps, self.checkpoint):
             if number in self.paths:
@@ -90,7 +90,7 @@ class PictureTask:
 
 @dataclass(frozen=True)
 class SegmentTask:
-    """Frames to draw and to encode, as one segment of a film. The checkpoint is that of the first one, if they need
+    """Frames to draw and to encode, as one segment of a film. The checkpoint belongs to the first one, if they need
     one."""
 
     spec: FilmSpec
@@ -145,8 +145,7 @@ def film_tasks(spec: FilmSpec, parts: FilmParts, numbers: range, track: SoundTra
 
 
 def with_checkpoints(tasks: Iterable[RenderTask], offline: Offline) -> list[RenderTask]:
-    """The same tasks, each with what the program remembers before its first frame, if it remembers. Raises
-    WeftError."""
+    """The same tasks, each with the state of the program before its first frame, if it remembers. Raises WeftError."""
     if not offline.remembers:
         return list(tasks)
     known = dict(offline.checkpoints(task.frames[0] for task in tasks if task.frames))
@@ -154,21 +153,21 @@ def with_checkpoints(tasks: Iterable[RenderTask], offline: Offline) -> list[Rend
 
 
 class RenderPool(Protocol):
-    """What draws frames in other processes."""
+    """Draws frames in other processes."""
 
     count: int
-    """How many frames are drawn at the same time."""
+    """The number of frames that are drawn at the same time."""
     findings: dict[Diagnostic, None]
-    """Warnings about what was drawn."""
+    """Warnings about the frames."""
     changes: dict[str, None]
-    """What ran elsewhere than intended."""
+    """What ran on another device than intended."""
 
     def run(self, tasks: Iterable[RenderTask]) -> Iterator[int]:
-        """Does all tasks, and gives the number of each frame once it is drawn, in any order. Raises WorkerError, and
+        """Does all tasks, and yields the number of each frame once it is drawn, in any order. Raises WorkerError, and
         WeftError."""
 
     def close(self) -> None:
-        """Ends what it has started; it draws nothing after that. May be called twice."""
+        """Ends everything that it has started; it draws nothing after that. May be called twice."""
 
 
 class WorkerPool(RenderPool):
@@ -235,7 +234,7 @@ class WorkerPool(RenderPool):
         for child in started:
             used = Counter(self._backend_of.values())
             self._backend_of[child] = least = min(self._backends, key=used.__getitem__)
-            with suppress(OSError):  # its end is noticed where messages are read
+            with suppress(OSError):  # its end is noticed when messages are read
                 child.connection.send(replace(self._job, backend=least))
 
     def _hand_out(self, waiting: deque[RenderTask]) -> None:
@@ -247,12 +246,12 @@ class WorkerPool(RenderPool):
                     child.connection.send(self._tasks[child])
 
     def _ready(self) -> list[Child]:
-        """Waits until processes have said something, or have ended."""
+        """Waits until processes have sent something, or have ended."""
         by_connection = {child.connection: child for child in self._tasks}
         return [by_connection[found] for found in wait(list(by_connection)) if isinstance(found, Connection)]
 
     def _lost(self, child: Child, attempts: Counter[int]) -> RenderTask | None:
-        """Starts another process in the place of one that has ended. Returns the task that it leaves."""
+        """Starts another process in place of one that has ended. Returns the task that this one was doing."""
         task = self._tasks.pop(child)
         del self._backend_of[child]
         child.end()
@@ -265,7 +264,7 @@ class WorkerPool(RenderPool):
         return task
 
     def _take(self, child: Child, message: tuple[str, Any]) -> int | None:
-        """Takes what a process says. Returns the number of the frame that it has drawn, if it says that."""
+        """Takes a message of a process. Returns the number of the frame that it has drawn, if that is the message."""
         match message:
             case "drawn", int(number):
                 return number
@@ -292,7 +291,7 @@ def main(descriptor: str, lifeline: str) -> None:
 
 
 def _work(parent: Connection, pulse: Pulse) -> tuple[str, object]:
-    """Does tasks until one fails; says why."""
+    """Does tasks until one fails, and sends the reason."""
     try:
         # Opening a device may wait for a driver, or for a process that tries one.
         pulse.allow(_PATIENCE)

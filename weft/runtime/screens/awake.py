@@ -1,7 +1,7 @@
-"""The screen stays on while a patch plays: no screen saver begins, and no screen is switched off to save power.
+"""Keeps the screen on while a patch plays: no screen saver begins, and no screen is switched off to save power.
 
 Desktops are asked over D-Bus, and macOS by its own program: wakepy knows them. The X server is asked as well, for
-sessions without a desktop. Whoever was asked forgets it when this process ends, however it ends.
+sessions without a desktop. All of them end the request with this process, even if it is killed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-# The most seconds that the end waits for a desktop that does not answer.
+# The most seconds that the end of a performance waits for a desktop that does not answer.
 _LEAVE = 1.0
 
 
 @contextmanager
 def kept_awake() -> Iterator[None]:
-    """Keeps the screen on within this context, as far as the system lets it. Never raises."""
+    """Keeps the screen on within this context, if the system allows it. Never raises."""
     over = threading.Event()
     # Importing and asking take a moment, during which frames are drawn.
     thread = threading.Thread(target=_keep_awake, args=(over,), name="weft-awake", daemon=True)
@@ -34,7 +34,7 @@ def kept_awake() -> Iterator[None]:
 def _keep_awake(over: threading.Event) -> None:
     with ExitStack() as stack:
         for wish in (_by_x11, _by_desktop):
-            # Libraries and desktops fail in many ways, none of which is worth a show.
+            # Libraries and desktops fail in many ways, none of which may end a performance.
             with suppress(Exception):
                 wish(stack)
         over.wait()
@@ -54,7 +54,7 @@ def _by_x11(stack: ExitStack) -> None:
     display = ctypes.c_void_p(x11.XOpenDisplay(None))
     if not display:
         return
-    # The server forgets the wish with the connection. Xlib would end the process if the server had gone by then.
+    # The server ends the request with the connection. Xlib would end the process if the server was gone by then.
     stack.callback(os.close, x11.XConnectionNumber(display))
     event, failure = ctypes.c_int(), ctypes.c_int()
     if saver.XScreenSaverQueryExtension(display, ctypes.byref(event), ctypes.byref(failure)):

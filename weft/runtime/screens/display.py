@@ -64,8 +64,8 @@ _Exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Connections:
-    """Notes that a connection to an X server has ended, as by `xkill`, which ends that of all windows of a process.
-    Xlib would end the process as well."""
+    """Notes the end of a connection to an X server. `xkill`, for example, ends that of all windows of a process. Xlib
+    would end the process as well."""
 
     def __init__(self) -> None:
         self.ended: set[int] = set()
@@ -79,7 +79,7 @@ class _Connections:
         return 0
 
     def follow(self, address: int) -> None:
-        """Notes the end of this connection. Does nothing where Xlib cannot go on after that (before 1.7)."""
+        """Notes the end of this connection. Does nothing if Xlib cannot continue after that (before 1.7)."""
         self.ended.discard(address)
         with suppress(OSError, AttributeError):
             xlib = ctypes.CDLL("libX11.so.6")
@@ -118,7 +118,7 @@ class Display:
         return self._connection in _connections.ended
 
     def take_error(self) -> str | None:
-        """GLFW's last message about a failed call since this was called; None if there is none."""
+        """GLFW's last message about a failed call since this was last called; None if there is none."""
         last = self._errors[-1] if self._errors else None
         self._errors.clear()
         return last
@@ -157,7 +157,7 @@ class Display:
 
     @property
     def shared(self) -> Graphics | None:
-        """The graphics of backends, if they have any: what they draw can be shown in every window."""
+        """The graphics of backends, if they have any. Their pictures can be shown in every window."""
         return self._drawer[1] if self._drawer is not None else None
 
     def create(self, width: int, height: int, title: str, shared: Any = None) -> Any:
@@ -214,13 +214,13 @@ def _text(words: bytes | str | None) -> str:
 
 # --- gamepads; all of it is for the main thread ---
 
-# Sticks that are let go do not come to rest exactly in the middle.
+# A released stick does not return exactly to the middle.
 _REST = 0.08
 
 
 def pad_values(axes: Sequence[float], buttons: Sequence[int]) -> dict[str, float]:
     """The outputs of `pad`, from the axes (−1…1) and buttons of a gamepad in GLFW's order. Sticks are 0 near the middle
-    and go on from there without a step; triggers are 0 when they are let go."""
+    and grow from there without a step; triggers are 0 when they are released."""
     sticks = {name: _off_rest(value) for name, value in zip(PAD_AXES[:4], axes[:4], strict=True)}
     triggers = {name: (value + 1) / 2 for name, value in zip(PAD_AXES[4:], axes[4:], strict=True)}
     held = {name: float(bool(value)) for name, value in zip(PAD_BUTTONS, buttons, strict=True)}
@@ -241,10 +241,10 @@ class Gamepads:
         self._held: list[frozenset[str]] = []
         """The buttons that were held in the last frame, of each gamepad."""
         self._presses: Counter[tuple[int, str]] = Counter()
-        """How often each button was pressed, by the number of its gamepad."""
+        """The number of presses of each button, by the number of its gamepad."""
 
     def values(self, wanted: Iterable[SentName]) -> Mapping[SentName, float]:
-        """See `Controller.values`. What is read of a gamepad that is not there is left out."""
+        """See `Controller.values`. Outputs of a gamepad that is not connected are left out."""
         names = list(wanted)
         # GLFW looks for devices when it is first asked, which takes a moment.
         numbers = range(glfw.JOYSTICK_LAST + 1) if names else ()

@@ -21,7 +21,7 @@ from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
 
-# The most frames under way. Uploaded pictures take turns in one more buffer than that, so that none is written to while
+# The most frames in progress. Uploaded pictures use one more buffer than that in turn, so that none is written to while
 # it is read.
 _UNDER_WAY = 2
 
@@ -144,7 +144,7 @@ class MetalSurface:
         return memory
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
-        """See `GlSurface.present`. Waits if two frames are under way, of which one may have failed."""
+        """See `GlSurface.present`. Waits if two frames are in progress, of which one may have failed."""
         with self._drawing():
             # The layer of a covered window gives no drawable, or only after a second.
             if not self._window.occlusionState() & self._device.own.appkit.NSWindowOcclusionStateVisible:

@@ -23,7 +23,7 @@ Ink = Literal["text", "dim", "hint", "error", "warning"]
 
 # Longer lines are hard to read even in a wide frame.
 _MOST_COLUMNS = 96
-# In a large frame errors leave this share of the height to the picture, but they may always take a few rows.
+# In a large frame, errors leave this share of the height free, but they may always take a few rows.
 _PICTURE_SHARE = 1 / 3
 _FEWEST_ROWS = 12
 _TAB = 4
@@ -114,8 +114,8 @@ def face_size(frame: tuple[int, int], scale: float) -> int:
 
 
 def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel, ...]:
-    """The panels for a frame of this width and height, without overlaps. What does not fit is left out: first the
-    figures, then the note, last errors."""
+    """The panels for a frame of this width and height, without overlaps. If there is no room for all, the figures are
+    left out first, then the note, and errors last."""
     columns = min(_MOST_COLUMNS, (frame[0] - 2 * grid.margin - 2 * grid.pad_x) // grid.column)
     room = frame[1] - 2 * grid.margin
     if columns < 3 or room < grid.row + 2 * grid.pad_y:
@@ -151,7 +151,7 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
 
 
 def recording_runs(overlay: Overlay, columns: int) -> tuple[TextRun, ...]:
-    """A red dot, and what is said about the recording."""
+    """A red dot, and the words about the recording."""
     return TextRun("● ", "error"), TextRun(_shortened(overlay.recording, max(1, columns - 2)))
 
 

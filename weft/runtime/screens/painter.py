@@ -33,7 +33,7 @@ _RING = 3
 def upload_for(renderer: str) -> Upload:
     """The faster way for a renderer with this name.
 
-    A graphics card fetches a picture from a pixel buffer by itself, while the processor goes on. If the processor
+    A graphics card fetches a picture from a pixel buffer by itself, while the processor continues. If the processor
     renders, the buffer is one more copy: with llvmpipe, at 1280×720 and 1920×1080, the upload through a buffer takes 3
     to 7 times as long, upload and drawing together 1.3 to 1.5 times.
     """
@@ -103,7 +103,7 @@ class GlSurface:
             self._buffers = [GL.glGenBuffers(1) for _ in range(_RING)] if self.uploading == "buffers" else []
             # Draws an invisible label. A driver may finish a program only at its first use, which takes llvmpipe some
             # 30 ms: better while the window opens than when an error has to be shown.
-            side = 3  # for llvmpipe a power of two would be another program
+            side = 3  # for llvmpipe, a power of two would be another program
             self._annotate([Label(Rect(0, 0, side, side), np.zeros((side, side, 4), np.uint8))])
             self._paint((side, side))
             self._annotate(())
@@ -148,7 +148,8 @@ class GlSurface:
             glfw.swap_buffers(self._handle)
 
     def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
-        """Draws the same aside and returns it: after a swap, a window's own buffers are undefined."""
+        """Draws the same into another buffer and returns it, since a window's own buffers are undefined after a
+        swap."""
         width, height = frame
         pixels = np.zeros((height, width, 4), np.uint8)
         if not pixels.size:
@@ -168,7 +169,7 @@ class GlSurface:
         return np.ascontiguousarray(pixels[::-1])
 
     def close(self) -> None:
-        """Gives the graphics of the display back to it, if they were lent."""
+        """Returns the graphics to the display, if they were lent."""
         if self._leads:
             self._display.lend(None)
 
@@ -188,7 +189,7 @@ class GlSurface:
             raise lost(reason)
 
     def _drawn(self, graphics: Graphics) -> Any:
-        """What tells, in another context, that what was drawn so far is finished."""
+        """A fence that shows, in another context, that everything drawn so far is finished."""
         try:
             with graphics.drawing():
                 fence = GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0)
@@ -203,7 +204,7 @@ class GlSurface:
         self._buffers.append(self._buffers.pop(0))
         GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, self._buffers[-1])
         try:
-            # New memory each time: what the card still reads is not changed, and need not be waited for.
+            # New memory each time. Memory that the card still reads is not changed, so there is no wait for it.
             GL.glBufferData(GL.GL_PIXEL_UNPACK_BUFFER, picture.size, None, GL.GL_STREAM_DRAW)
             address = GL.glMapBufferRange(GL.GL_PIXEL_UNPACK_BUFFER, 0, picture.size, _MAPPING)
             if not address:

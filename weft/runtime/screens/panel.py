@@ -1,5 +1,5 @@
-"""The panel over the picture, with a control for each parameter of the patch: where everything is, how it looks, and
-what mouse and keys change. Nothing is drawn here.
+"""The panel over the picture, with a control for each parameter of the patch: the places of its parts, how they look,
+and what mouse and keys change. Nothing is drawn here.
 
 All lengths are cells of a monospaced face, as in a terminal, so that windows and terminals draw one layout. Positions
 may have fractions. The panel is a column of bands: a slider, a toggle or a pad takes one, a colour takes four.
@@ -19,7 +19,7 @@ from weft.errors import visible
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 
 Part: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color", "hue", "saturation", "brightness"]
-"""What a band is. A band "color" shows a colour; the three bars below it change it."""
+"""The kind of a band. A band "color" shows a colour; the three bars below it change it."""
 
 Colour: TypeAlias = tuple[float, float, float]
 """Red, green and blue, 0…1."""
@@ -37,7 +37,7 @@ _VALUE = 7
 _PAD_ROWS = range(3, 8)
 _SCROLLED_PAD = 5
 _FEWEST_ROWS = 2
-# The pointer need not be exactly on a track: this many columns beside it will do.
+# The pointer may miss a track by this many columns.
 _NEAR = 1.0
 
 
@@ -51,7 +51,7 @@ class Control:
 
     @property
     def key(self) -> tuple[str, Part]:
-        """What a save leaves alone."""
+        """What identifies a control from save to save."""
         return self.spec.name, self.part
 
 
@@ -151,8 +151,8 @@ def _pad_rows(specs: Sequence[ParameterSpec], room: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What is at a place of the panel. `x` and `y` are the place on the control, 0…1 from end to end of its track, or
-    beyond; `is_near` says whether it is on the track or close to it."""
+    """The control at a place of the panel. `x` and `y` are the place on the control, 0…1 from end to end of its track,
+    or beyond. `is_near` says whether it is on the track or close to it."""
 
     control: Control
     x: float
@@ -183,8 +183,8 @@ def along(layout: PanelLayout, control: Control, top: int, column: float, row: f
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A control as it looks now. `at` is the place of its knob, 0…1 on each axis. `colours` are those of a bar, evenly
-    spaced from left to right, or the only colour of a band "color". One that `is_asking` shows what it waits for in
+    """How a control looks now. `at` is the place of its knob, 0…1 on each axis. `colours` are those of a bar, evenly
+    spaced from left to right, or the only colour of a band "color". A band that `is_asking` shows what it waits for in
     place of its value: a number that is typed, or a knob."""
 
     part: Part
@@ -199,7 +199,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class PanelView:
-    """The panel as it looks now: its visible bands, and the row of text below them."""
+    """How the panel looks now: its visible bands, and the row of text below them."""
 
     layout: PanelLayout
     bands: tuple[Band, ...]
@@ -256,22 +256,23 @@ _FOR_KEYS = "arrows · Shift fine · digits · Del resets"
 
 
 class KnobLearner(Protocol):
-    """What binds parameters to knobs of a device, by the names that kernels read."""
+    """Binds parameters to knobs of a device, by the names that kernels read."""
 
     @property
     def learning(self) -> str | None:
         """The input that the next knob is to move."""
 
     def learn(self, name: str | None) -> None:
-        """Binds an input to the next knob that is turned; None: to none after all."""
+        """Binds an input to the next knob that is turned; None ends the wait for a knob."""
 
     def forget(self, name: str) -> None:
-        """Frees an input from its knob, if it has one."""
+        """Removes the knob of an input, if it has one."""
 
 
 @dataclass(slots=True)
 class _Drag:
-    """A control that the mouse holds: where the mouse was last, and where the knob would be without ends."""
+    """A control that the mouse holds: the last place of the mouse, and where the knob would be if its track had no
+    ends."""
 
     control: Control
     top: int
@@ -281,10 +282,10 @@ class _Drag:
 
 
 class ControlPanel:
-    """The panel of a screen: whether it is shown, what is chosen, and what is dragged or typed. It sets the parameters
-    of a bank. All of it is for the main thread; `now` gives seconds.
+    """The panel of a screen: whether it is shown, which control is chosen, and which is dragged or typed. It sets the
+    parameters of a bank. All of it is for the main thread; `now` gives seconds.
 
-    Methods that pass on input return whether the panel takes it. What it takes must not reach the patch.
+    Methods that pass on input return whether the panel takes it. Input that it takes must not reach the patch.
     """
 
     def __init__(
@@ -309,7 +310,7 @@ class ControlPanel:
         self._held_outside = set[str]()
         self._last_press: tuple[float, tuple[str, Part] | None] = (-1.0, None)
         self._hsv: dict[str, Colour] = {}
-        """Colours as they were set, since a grey has no hue and black has neither hue nor saturation."""
+        """Colours as they were set: a grey has no hue, and black has neither hue nor saturation."""
         self._message = ""
         self._message_end = 0.0
         self._version = 0
@@ -324,7 +325,7 @@ class ControlPanel:
         return self.is_open and (self._drag is not None or bool(self._typed) or self._now() - self._active < REST)
 
     def toggle(self) -> None:
-        """Shows the parameters if they are not to be seen, otherwise closes it."""
+        """Shows the parameters if they are not visible, otherwise closes the panel."""
         if self.is_shown and self._bank is self._parameters:
             self.close()
         else:
@@ -341,7 +342,7 @@ class ControlPanel:
         self._wake()
 
     def shows(self, bank: ParameterBank) -> bool:
-        """Whether the parameters of a bank are to be seen."""
+        """Whether the parameters of a bank are visible."""
         return self.is_shown and self._bank is bank
 
     def close(self) -> None:
@@ -356,8 +357,8 @@ class ControlPanel:
         self._wake()
 
     def view(self, columns: int, rows: int) -> PanelView | None:
-        """How it looks in a screen with this much room; None if it is not to be seen. The same object as long as
-        nothing has changed."""
+        """How it looks in a screen with this much room; None if it is not visible. The same object as long as nothing
+        has changed."""
         if not self.is_shown:
             self._stamp, self._view = (), None
             return None
@@ -444,7 +445,7 @@ class ControlPanel:
         return tuple((self._bank.value(name) - spec.low) / span for name in spec.inputs)
 
     def _put(self, control: Control, at: Sequence[float]) -> None:
-        """Moves a control's knob. A parameter that the program has lost is left alone."""
+        """Moves a control's knob. A parameter that the program no longer has is left alone."""
         spec, inside = control.spec, [min(max(each, 0.0), 1.0) for each in at]
         values = [spec.low + each * (spec.high - spec.low) for each in inside]
         with suppress(KeyError):
@@ -461,7 +462,7 @@ class ControlPanel:
         if control.part == "toggle":
             self._put(control, (float(x + y > 0),))
         elif control.part == "menu":
-            # Small steps of a wheel add up to nothing.
+            # Small steps of a wheel would add up to nothing.
             step = 0 if abs(x + y) < _STEP / 2 else math.copysign(1, x + y)
             self._put(control, (self._at(control)[0] + step / control.spec.high,))
         elif control.part == "button":
@@ -479,7 +480,8 @@ class ControlPanel:
     # --- the mouse ------------------------------------------------------------------------------------------------
 
     def covers(self, column: float, row: float) -> bool:
-        """Whether the mouse at this place belongs to the panel. What was pressed outside of it goes on there."""
+        """Whether the mouse at this place belongs to the panel. A button that was pressed outside of the panel keeps
+        its effect there."""
         if self._drag is not None or self._held:
             return True
         layout = self._layout
@@ -549,8 +551,8 @@ class ControlPanel:
         return layout.tops[layout.shown.index(control)] if layout is not None and control in layout.shown else 0
 
     def _learn(self, spec: ParameterSpec, forgets: bool) -> None:
-        """Binds the first input of a parameter to the next knob that is turned. If it waits for that already, the next
-        input has its turn, and after the last one none."""
+        """Binds the first input of a parameter to the next knob that is turned. If the panel waits for that knob
+        already, it waits for the next input, and after the last input for none."""
         knobs, inputs, label = self._knobs, spec.inputs, visible(spec.label)
         if knobs is None:
             self.tell("there are no knobs to learn from")
@@ -577,7 +579,7 @@ class ControlPanel:
         return True
 
     def _let_go(self) -> None:
-        """Lets the button go that is pressed by the mouse."""
+        """Releases the button that the mouse holds."""
         if self._button is not None:
             self._put(self._button, (0.0,))
             self._button = None
@@ -632,7 +634,7 @@ class ControlPanel:
             self._put(control, ((round(self._at(control)[0] * control.spec.high) + 1) % len(control.spec.options)
                                 / control.spec.high,))  # fmt: skip
         elif name == "space" and control.part == "button":
-            self._put(control, (1.0,))  # a frame sees it; nobody tells when the key goes up
+            self._put(control, (1.0,))  # a frame sees it; nothing reports when the key goes up
             self._put(control, (0.0,))
         elif name in ("delete", "backspace"):
             self._reset(control)
@@ -643,7 +645,7 @@ class ControlPanel:
         return True
 
     def _type(self, name: str, control: Control) -> bool:
-        """A key goes to the number that is being typed."""
+        """Passes a key to the number that is being typed."""
         if name in _TYPED:
             self._typed = (self._typed + _TYPED[name])[:_MOST_TYPED]
         elif name == "backspace":
@@ -659,7 +661,7 @@ class ControlPanel:
         return True
 
     def _enter(self, control: Control) -> None:
-        """Takes over the number that was typed: of a pad x, or x and y with a comma between them."""
+        """Takes over the typed number. For a pad, it is x, or x and y with a comma between them."""
         typed, self._typed = self._typed, ""
         spec, part = control.spec, control.part
         low, high = (0.0, 360.0) if part == "hue" else (0.0, 100.0) if part in _BARS else (spec.low, spec.high)
@@ -688,7 +690,7 @@ class ControlPanel:
         self._chosen = control.key
 
     def _choose_next(self, step: int) -> None:
-        """Chooses the next control that keys can change, from the last on the first, and scrolls to it."""
+        """Chooses the next control that keys can change, and after the last one the first, and scrolls to it."""
         layout = self._layout
         stops = [c for c in layout.controls if c.part != "color"] if layout is not None else []
         if layout is None or not stops:

@@ -1,5 +1,5 @@
 """The panel of parameters as pixels for a window. Each band is a label of its own, so that a change draws and sends one
-band and leaves the others alone."""
+band only."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _USUAL = "".join(map(chr, range(32, 127))) + "…·°▏"
 
 
 def panel_face_size(frame: tuple[int, int], scale: float) -> int:
-    """The em in pixels for a frame (width, height) on a monitor with this content scale: larger than that of notes, so
-    that a player reads it standing, but small enough for a few controls."""
+    """The em in pixels for a frame (width, height) on a monitor with this content scale. It is larger than that of
+    notes, so that a standing player can read it, but leaves room for a few controls."""
     width, height = frame
     return round(max(9.0, min(max(height / 42, 14 * scale), height / 12, width / 18)))
 
@@ -108,7 +108,7 @@ class PanelPainter:
         strips.append((Rect(place.left, lower.top - cells.row, width, cells.row), view.footer))
         strips.append((lower, "lower"))
         for number, strip in enumerate(strips):
-            # Two strips may look the same, as the band of a slider and a footer never do.
+            # Two strips may look the same; the band of a slider and a footer never do.
             known = kept.get(strip)
             self._labels[strip] = known or Label(strip[0], self._draw(strip[0], strip[1], number, len(strips), layout))
         self._drawn, self._shown = (view, place), tuple(self._labels.values())
@@ -163,7 +163,7 @@ class _PanelPixels:
         if x0 >= x1 or y0 >= y1:
             return
         radius = min(radius, (right - left) / 2, (bottom - top) / 2)
-        # How far the middles of the pixels are from a box that is smaller by the radius: I. Quilez, "2D distance
+        # The distances of the pixel centres from a box that is smaller by the radius: I. Quilez, "2D distance
         # functions", rounded box.
         across = np.abs(np.arange(x0, x1, dtype=np.float32) + 0.5 - (left + right) / 2) - ((right - left) / 2 - radius)
         down = np.abs(np.arange(y0, y1, dtype=np.float32) + 0.5 - (top + bottom) / 2) - ((bottom - top) / 2 - radius)

@@ -102,7 +102,7 @@ def _track(band: Band, row: int, width: int) -> list[PanelCell]:
             cells = [PanelCell(" ", ground=_between(band.colours, column / (width - 1))) for column in range(width)]
             if knob >= 0:
                 ground = cells[knob].ground
-                # Rec. 709 weighs green most; half of white is where black and white letters are as easy to read.
+                # Rec. 709 weighs green most. At half of white, black and white letters are equally easy to read.
                 is_light = 0.2126 * ground[0] + 0.7152 * ground[1] + 0.0722 * ground[2] > 127
                 cells[knob] = replace(cells[knob], text="●", ink=(0, 0, 0) if is_light else (255, 255, 255))
             return cells

@@ -1,4 +1,4 @@
-"""What a window, a terminal and no screen at all have in common: commands, overlays, and places."""
+"""The common parts of a window, a terminal and no screen: commands, overlays, and places."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Shown: TypeAlias = "Picture | PictureHandle"
 class Overlay:
     """Text over the picture, or below it in a terminal.
 
-    `errors` are the errors and warnings of the text, `note` is one line about what happened just now, `figures` are
-    short lines about how well it runs. `left_out` counts further errors and warnings. `recording` is said with a red
-    dot while what is played is recorded.
+    `errors` are the errors and warnings of the text, `note` is one line about something that has just happened,
+    `figures` are short lines about how well it runs. `left_out` counts further errors and warnings. `recording` is
+    shown with a red dot during a recording.
     """
 
     errors: tuple[Diagnostic, ...] = ()
@@ -44,7 +44,7 @@ class Overlay:
 
 
 class Screen:
-    """Shows pictures, and passes on keys and the mouse: a window or a terminal. This one shows nothing. All of it is
+    """Shows pictures, and passes on keys and the mouse: a window or a terminal. This class shows nothing. All of it is
     for the main thread."""
 
     _closed = False
@@ -69,8 +69,9 @@ class Screen:
         return None
 
     def present(self, picture: Shown) -> None:
-        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing is under it. An array may
-        change afterwards; a handle must stay valid until the next but one. Does nothing after `close`."""
+        """Shows a picture [height, width, RGBA], row 0 on top. Alpha is not shown, since nothing is under the picture.
+        An array may change afterwards; a handle must stay valid until the second picture after it. Does nothing after
+        `close`."""
 
     def show_others(self, pictures: Mapping[str, Shown]) -> None:
         """Shows the pictures of further windows, by their names, if it has windows; otherwise they are not shown. The
@@ -90,7 +91,7 @@ class Screen:
         """Processes the input since the last call, then executes commands, which may close this screen."""
 
     def set_patch_keys(self, names: frozenset[str]) -> None:
-        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
+        """Gives these keys to the patch from now on, so that they control weft only together with Ctrl."""
         self._patch_keys = names
 
     def _command_of(self, key: str, control: bool) -> str | None:
@@ -102,10 +103,10 @@ class Screen:
         """Fills the monitor, or leaves full screen, if it can."""
 
     def keep_size(self) -> None:
-        """Does not follow the size of its pictures from now on, if it has a size of its own."""
+        """Keeps its size from now on, even if the size of its pictures changes."""
 
     def close(self) -> None:
-        """Gives everything back. May be called twice."""
+        """Releases everything. May be called twice."""
         self._closed = True
         self._resources.close()
 
@@ -162,7 +163,8 @@ def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:
 
 
 def enlarged(picture: tuple[int, int], least: tuple[int, int]) -> tuple[int, int]:
-    """Width and height of a window for a picture: at least these; small pictures are enlarged by a whole factor."""
+    """Width and height of a window for a picture: at least the given ones. Small pictures are enlarged by a whole
+    factor."""
     factor = max(1, math.ceil(min(least[0] / picture[0], least[1] / picture[1])))
     return max(picture[0] * factor, least[0]), max(picture[1] * factor, least[1])
 

@@ -49,8 +49,8 @@ def cells_of(picture: Picture | None, place: Rect, rows: int, columns: int) -> C
 def scaled(picture: Picture, width: int, height: int) -> Picture:
     """The red, green and blue of a picture in another size [height, width, 3].
 
-    Along an axis that shrinks, a new pixel is the mean over the area that it covers; along one that grows, it is the
-    pixel under its middle. Alpha is left out, as nothing is under the picture.
+    Along an axis that shrinks, a new pixel is the mean over the area that it covers. Along one that grows, it is the
+    pixel under its centre. Alpha is left out, since nothing is under the picture.
     """
     resized: NDArray[Any] = picture
     for axis, size in enumerate((height, width)):
@@ -98,7 +98,7 @@ def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
     apart[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1] + 1)
     drawn = cells[row, column]
     code = _true_colour if colours == "true" else _table_colour
-    # What a cell does not need is left out: a text times False is NUL.
+    # Codes that a cell does not need are left out: a text times False is NUL.
     position = apart[:, np.newaxis] * _joined(b"\x1b[", _number(row + 1, 4), b";", _number(column + 1, 4), b"H")
     upper = _differs(drawn[:, :3]) * code(b"\x1b[38;", drawn[:, :3])
     lower = _differs(drawn[:, 3:]) * code(b"\x1b[48;", drawn[:, 3:])
@@ -170,7 +170,7 @@ def nearest_in_table(colour: NDArray[np.uint8]) -> NDArray[np.uint8]:
 # --- the text below the picture -----------------------------------------------------------------------------------
 
 # Errors, and a line with the note and the figures. Text is laid out in the columns of the terminal, where a character
-# may take two columns or none. None of it can act as a command on the terminal.
+# may take two columns or none. No text can act as a command on the terminal.
 
 Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
 
@@ -220,7 +220,7 @@ def painted(row: Row, colourful: bool) -> bytes:
 
 
 def columns_of(text: str, ink: Ink = "text") -> Row:
-    """The columns that a text takes from the left edge. Invisible characters are shown as escapes."""
+    """The columns of a text, from the left edge on. Invisible characters are shown as escapes."""
     return [Column(shown, ink) for shown in columns(text, _TAB)]
 
 
@@ -301,7 +301,7 @@ def room_of(size: tuple[int, int]) -> tuple[int, int]:
 class Terminal(Screen):
     """A screen in the terminal of stdout. The commands of `Space`, `S` and the like go to `on_command`.
 
-    Until it is closed, other output to the terminal is held back. However the process ends, the terminal gets its
+    Until it is closed, other output to the terminal is held back. Whichever way the process ends, the terminal gets its
     previous state back.
     """
 
@@ -318,7 +318,7 @@ class Terminal(Screen):
         """The columns and rows of the panel."""
         self._due = True
         self._signals = set[int]()
-        """Those that came and are not handled yet."""
+        """The events that are not handled yet."""
         self._colours = colours_of(os.environ)
         self._colourful = not os.environ.get("NO_COLOR")
         with ExitStack() as stack:
@@ -355,8 +355,8 @@ class Terminal(Screen):
         return room_of(self._size)
 
     def present(self, picture: Shown) -> None:
-        """See `Screen.present`. While the terminal has not accepted the last picture completely, this one is only kept;
-        it is sent if it is still the latest when the terminal is ready."""
+        """See `Screen.present`. While the terminal has not accepted the last picture completely, this one is only kept.
+        It is sent if it is still the latest when the terminal is ready."""
         self._picture = as_array(picture).copy()
         self.redraw()
 
@@ -393,8 +393,8 @@ class Terminal(Screen):
             self._device.send(SYNCHRONIZED[0] + b"".join(parts) + SYNCHRONIZED[1])
 
     def _panel_lines(self, rows: int, columns: int) -> list[bytes]:
-        """The lines of the panel, at the right edge of a picture with this many cells. If its place changes, all is
-        drawn again."""
+        """The lines of the panel, at the right edge of a picture with this many cells. If its place changes, everything
+        is drawn again."""
         view = self.panel.view(columns, rows)
         lines = panel_rows(view) if view is not None else []
         width = view.layout.columns if view is not None else 0
@@ -412,7 +412,7 @@ class Terminal(Screen):
         return code(b"\x1b[48;" if is_ground else b"\x1b[38;", wanted).tobytes().translate(None, b"\0")
 
     def _forget(self) -> None:
-        """Forgets what the terminal shows, so that all is drawn again."""
+        """Forgets what the terminal shows, so that everything is drawn again."""
         self._cells, self._lines, self._due = None, {}, True
 
     # --- input ----------------------------------------------------------------------------------------------------

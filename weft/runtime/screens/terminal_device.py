@@ -1,6 +1,6 @@
 """The terminal as a device: its modes, its output, and the decoding of its input.
 
-Nothing here waits long for the terminal: output that it does not accept is kept. However this process ends, the
+Nothing here waits long for the terminal: output that it does not accept is kept. Whichever way this process ends, the
 terminal gets its previous state back: from this process, or else from a guard that outlives it.
 """
 
@@ -52,9 +52,9 @@ class Mouse:
 
 Event = Key | Mouse
 
-# The Escape key sends the byte with which the sequences of all special keys begin: seconds of waiting for the rest.
+# The Escape key sends the byte with which the sequences of all special keys begin. The seconds to wait for the rest.
 _ALONE = 0.1
-# A slow network may split a sequence; one that is not complete after this many seconds is dropped.
+# A slow network may split a sequence. One that is not complete after this many seconds is dropped.
 _BROKEN_OFF = 1.0
 
 _SEQUENCE = re.compile(rb"\x1b\[([<-?]?)([0-9;:]*)[ -/]*([@-~])")
@@ -88,7 +88,8 @@ class Decoder:
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> list[Event]:
-        """The events of these bytes. To be called without bytes too, since time tells what an Escape meant."""
+        """The events of these bytes. It has to be called without bytes too, since only time shows what an Escape
+        meant."""
         if data:
             self._waiting += data
             self._since = now
@@ -169,8 +170,8 @@ def _mouse(code: int, column: int, row: int, down: bool) -> Iterator[Mouse]:
         yield Mouse("press" if down else "release", column, row, _BUTTONS[which], is_shifted=shift)
 
 
-# Seconds for which a key counts as held: after it was pressed, until keyboards begin to repeat it, and after each
-# repetition, of which a few may get lost.
+# The seconds for which a key counts as held: after it was pressed, until keyboards begin to repeat it; and after each
+# repetition, since a few of these may get lost.
 _BEFORE_REPEAT = 0.5
 _BETWEEN_REPEATS = 0.15
 
@@ -211,7 +212,7 @@ _PROGRESS_SECONDS = 0.02
 # The longest time for which one picture delays the session. After that, the terminal gets the rest while later pictures
 # are left out.
 _PICTURE_SECONDS = 0.1
-# At the end there is more time, as nothing else is left to do.
+# At the end there is more time, since nothing else is left to do.
 _LEAVING_SECONDS = 1.0
 _MOST_INPUT = 1 << 16
 _MOST_CAUGHT = 1 << 14
@@ -301,7 +302,7 @@ class Device:
             self._modes = stack.pop_all()
 
     def enter_again(self) -> None:
-        """Does so once more, as another program may have changed the state."""
+        """Enters the state for pictures again, since another program may have changed it."""
         with suppress(OSError, termios.error):
             self._set_raw()
         self.send(_ENTER)
@@ -314,7 +315,8 @@ class Device:
         self._unsent = memoryview(bytes(self._unsent) + _LEAVE)
         try:
             if not self.flush(_LEAVING_SECONDS, _LEAVING_SECONDS):
-                # Nothing reads. The pictures that wait there are dropped, so that what matters comes first later.
+                # The terminal reads nothing. The pictures that wait are dropped, so that the restored state comes first
+                # later.
                 with suppress(OSError, termios.error):
                     termios.tcflush(self._number, termios.TCOFLUSH)
                 self._unsent = memoryview(_LEAVE)
@@ -335,7 +337,8 @@ class Device:
                 self._number = -1
 
     def _set_raw(self) -> None:
-        """Keys come at once and are not echoed; Ctrl-C and Ctrl-Z are signals; Ctrl-S is a key."""
+        """Sets the mode of the input: keys come at once and are not echoed; Ctrl-C and Ctrl-Z are signals; Ctrl-S is a
+        key."""
         settings: list[Any] = list(self._before)
         settings[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
         settings[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
@@ -357,12 +360,12 @@ class Device:
         return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
-        """Sends data after all previous output. What the terminal does not accept soon is left to `flush`."""
+        """Sends data after all previous output. Data that the terminal does not accept soon is left to `flush`."""
         self._unsent = memoryview(bytes(self._unsent) + data)
         self.flush(_PROGRESS_SECONDS, _PICTURE_SECONDS)
 
     def flush(self, progress: float, whole: float) -> bool:
-        """Sends what is left, for at most `whole` seconds, and while the terminal accepts more within `progress`
+        """Sends the remaining data, for at most `whole` seconds, and while the terminal accepts more within `progress`
         seconds. True if all is sent."""
         deadline = time.monotonic() + whole
         while self._unsent and not self.gone:
@@ -439,8 +442,8 @@ def _flush_streams() -> None:
                 stream.flush()
 
 
-# Waits for a word, which means that all is well, or for the death of its owner. By then, a shell may have set up the
-# terminal for itself, and must not be disturbed.
+# Waits for a word, which means that the terminal is restored, or for the death of its owner. By then, a shell may have
+# set up the terminal for itself, and must not be disturbed.
 _GUARD = """
 read -r word && exit
 exec 3<&1
@@ -461,18 +464,18 @@ class _Guard:
         """To be made when the terminal has the settings of this process; `before` are the previous ones."""
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError, subprocess.SubprocessError), ExitStack() as stack:
-            # This descriptor may block: a restored terminal is worth the wait.
+            # This descriptor may block, since a restored terminal is worth the wait.
             output = os.open(_name_of(terminal), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             stack.callback(os.close, output)
             words = _settings_in_words(terminal), before, _LEAVE.decode(), str(caught)
-            # A session of its own, as Ctrl-C is not for it.
+            # It has a session of its own, so that it gets no Ctrl-C.
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _GUARD, "weft-guard", *words], stdin=subprocess.PIPE, stdout=output,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
     def dismiss(self) -> None:
-        """Ends the guard: the terminal is restored."""
+        """Ends the guard, because the terminal is restored."""
         if self._process is not None:
             with suppress(OSError, subprocess.TimeoutExpired):
                 self._process.communicate(b"well\n", _LEAVING_SECONDS)

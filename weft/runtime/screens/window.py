@@ -30,7 +30,7 @@ from weft.runtime.stderr import suppress_stderr
 LEAST = (480, 270)
 """The least width and height in which errors and the panel can be read."""
 
-# The pointer is hidden after so many seconds without use.
+# The pointer is hidden after this many seconds without use.
 _REST = 2.0
 
 
@@ -78,9 +78,10 @@ class Window(Screen):
         size: tuple[int, int] | None = None, least: tuple[int, int] = (1, 1),
         warn: Callable[[Diagnostic], None] = lambda problem: None,
     ) -> None:
-        """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. With a `size`, it has that
-        instead, and keeps it; otherwise small pictures are enlarged, so that it has at least the `least` size.
-        `monitor` counts from 0. If it is not there, `warn` gets a warning, and the window goes there when it is.
+        """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. With a `size`, the window
+        has that size instead, and keeps it. Otherwise small pictures are enlarged, so that it has at least the `least`
+        size. `monitor` counts from 0. If the monitor is missing, `warn` gets a warning, and the window moves there when
+        the monitor is connected.
 
         `filtering` is how pictures are scaled. Of several windows, gamepads and the backends that draw belong to the
         one that `leads`. Raises `WeftError` (`no-display`) if no window can be opened.
@@ -113,7 +114,7 @@ class Window(Screen):
             self.display = display
             self._monitor_number = monitor
             self._awaits = (problem := self._missing_monitor(monitor)) is not None
-            """Whether it goes to its monitor as soon as that is there."""
+            """Whether it moves to its monitor as soon as that is connected."""
             self._fills_awaited = fullscreen
             self._warn = warn
             if problem is not None:
@@ -153,7 +154,7 @@ class Window(Screen):
     @property
     def _monitor(self) -> Any:
         """The monitor given at the start; None if none was, or if it was unplugged."""
-        # Looked up each time, since GLFW's pointer to an unplugged monitor is invalid.
+        # It is looked up each time, since GLFW's pointer to an unplugged monitor is invalid.
         number, monitors = self._monitor_number, glfw.get_monitors()
         return monitors[number] if number is not None and number < len(monitors) else None
 
@@ -228,7 +229,7 @@ class Window(Screen):
         return (*self._panel_painter.labels(view, self._panel_place), *notes)
 
     def read_back(self) -> Picture:
-        """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and the
+        """The content of the window, [height, width, RGBA] with row 0 on top: the picture, the black around it, and the
         overlay."""
         frame = self.frame_size
         return self._surface.read_back(frame, self._labels(frame))
@@ -257,7 +258,7 @@ class Window(Screen):
 
     def set_title(self, title: str) -> None:
         """Gives the window another title."""
-        # The display takes a moment to change it, even into the same.
+        # The display takes a moment to change the title, even to the same one.
         if title != self._title:
             glfw.set_window_title(self._handle, title)
             self._title = title
@@ -288,8 +289,9 @@ class Window(Screen):
         self._surface.keep_pace(self._vsync)  # as above
 
     def follow_monitors(self) -> None:
-        """To be called when monitors have come or gone. A window whose monitor is gone moves to the first one; one that
-        filled it does so again as soon as it is back. One whose monitor was not there goes there."""
+        """To be called when monitors were connected or unplugged. A window whose monitor is gone moves to the first
+        one. One that filled it does so again as soon as the monitor is back. One whose monitor was missing moves
+        there."""
         if self.fullscreen:
             return
         if self._awaits and (monitor := self._monitor) is not None:
@@ -316,7 +318,7 @@ class Window(Screen):
 
     @property
     def _place(self) -> Rect:
-        """Where it is on the desktop."""
+        """Its place on the desktop."""
         return Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
 
     def _follow_picture(self) -> None:
@@ -416,13 +418,13 @@ class Window(Screen):
 
 
 class Windows(Window):
-    """The first window of a performance, and beside it one for each further picture, which shows nothing else. Keys and
-    the mouse work in all of them, and F fills the monitor with the one that has the focus.
+    """The first window of a performance, and one for each further picture, which shows nothing else. Keys and the mouse
+    work in all of them, and F fills the monitor with the one that has the focus.
 
     A further window opens with its first picture, and closes when its picture is gone. If the player closes a window,
-    the others go on, and it stays closed until its picture is gone; when all are closed, the performance ends. What is
-    written over pictures is in the first window, or in another one if that is closed. Only the first one waits for its
-    monitor: otherwise several waits would follow each other in a frame.
+    the others stay, and it stays closed until its picture is gone. When all are closed, the performance ends. Text over
+    pictures is in the first window, or in another one if that is closed. Only the first one waits for its monitor:
+    otherwise several waits would follow each other in a frame.
     """
 
     def __init__(
@@ -430,7 +432,7 @@ class Windows(Window):
         on_change: Callable[[str, str, str], None] = lambda name, state, reason: None, **options: Any,
     ) -> None:
         """`further` says how windows open, by their names. `on_change` gets a name, `opened`, `closed` or `failed`, and
-        in the last case the reason. All other arguments are those of `Window`, with the errors; warnings may be about a
+        in the last case the reason. All other arguments are those of `Window`, and the errors. Warnings may be about a
         further window."""
         self._options = further
         self._on_change = on_change
@@ -501,7 +503,7 @@ class Windows(Window):
 
     @property
     def _leading(self) -> Window | None:
-        """The further window over whose picture something is written; None if that is in the first one."""
+        """The further window over whose picture text is written; None if that is in the first one."""
         return next(iter(self._further.values()), None) if self._is_hidden else None
 
     def redraw(self) -> None:
@@ -563,7 +565,7 @@ class Windows(Window):
 
 
 def _centred(size: tuple[int, int], area: Rect) -> tuple[int, int]:
-    """Where a window of a size stands in the middle of an area, with its title in it."""
+    """The place of a window of a size in the middle of an area, including its title."""
     left, top = area.left + (area.width - size[0]) // 2, area.top + (area.height - size[1]) // 2
     return max(left, area.left), max(top, area.top)
 

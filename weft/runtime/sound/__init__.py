@@ -3,6 +3,6 @@
 In come programs, as messages, and the clock and inputs, through shared memory. Out go blocks of samples to a device,
 rings that pictures read, and a tape that is recorded.
 
-Begin with `weft.runtime.sound.player.Sound`, the player's side; `server` is the process, `mixer` what it plays,
-`device` the stream.
+Begin with `weft.runtime.sound.player.Sound`, the player's side; `server` is the process, `mixer` sums what it plays,
+`device` has the stream.
 """

@@ -49,7 +49,7 @@ class SoundDevice:
 
 
 def problem() -> str | None:
-    """Why this machine cannot have sound, with a remedy; None if nothing is known to prevent it."""
+    """The reason why this machine cannot have sound, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("pyaudio") is None:
         return f"pyaudio is not installed: {_remedy()}"
     try:
@@ -69,8 +69,8 @@ def _remedy() -> str:
 
 
 class Devices:
-    """PortAudio from now until `close`, with the current devices. New devices are only found by another one, made while
-    none is open in this process. Raises WeftError (`no-sound-device`)."""
+    """PortAudio from now until `close`, with the current devices. To find new devices, another object has to be made
+    while none is open in this process. Raises WeftError (`no-sound-device`)."""
 
     def __init__(self) -> None:
         reason = problem()
@@ -151,8 +151,9 @@ def _translating_errors(what: str) -> Iterator[None]:
 
 
 Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool, float], None]
-"""Fills a block [frames, channels] that is heard after a number of seconds; true means that samples were missing before
-it. The last number says how many seconds ago the device asked for it: the thread may have waited for Python's lock."""
+"""Fills a block [frames, channels] that is heard after a number of seconds. True means that samples were missing before
+it. The last number is the number of seconds since the device asked for it: the thread may have waited for Python's
+lock."""
 
 
 def folded(fill: Fill, channels: int, fewer: int) -> Fill:

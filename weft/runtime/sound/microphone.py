@@ -1,8 +1,8 @@
 """Microphones: what they hear, for the blocks that are played at the same time.
 
-Streams to and from a device run on one clock, but each has its own thread, and calls at its own moments. What comes in
-waits in a ring until the sound asks for it. A margin of one block makes up for the difference: with the block that is
-being played, a sound is at most two blocks late, besides what the devices take themselves.
+Streams to and from a device run on one clock, but each has its own thread, and calls at its own moments. Samples that
+come in wait in a ring until the sound asks for them. A margin of one block makes up for the difference. With the block
+that is being played, a sound is at most two blocks late, in addition to the delay of the devices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.runtime.sound.device import Devices, InputStream, chosen
 MOST_CHANNELS = 8
 
 _RING = 1 << 15
-# The most samples over which it goes from one place of a sound to another, or to silence.
+# The most samples of a cross-fade from one place of a sound to another, or to silence.
 _FADE = 256
 # Seconds after which an unused microphone is closed, and between tries to open one.
 _UNUSED = 3.0
@@ -31,10 +31,10 @@ Samples = NDArray[np.float32]
 
 
 class Intake:
-    """What one microphone has heard. One thread writes, another one takes."""
+    """The samples that one microphone has heard. One thread writes, another one takes."""
 
     def __init__(self, margin: int) -> None:
-        """`margin` is the number of samples that wait besides those that are taken."""
+        """`margin` is the number of samples that wait in addition to those that are taken."""
         self._margin = margin
         self._ring = np.zeros((MOST_CHANNELS, _RING), np.float32)
         self._written = 0
@@ -42,7 +42,7 @@ class Intake:
         self._has_begun = False
         self._section: tuple[int, Samples] = (-1, np.zeros((MOST_CHANNELS, 0), np.float32))
         self.used = time.monotonic()
-        """When anything was last taken."""
+        """The time at which samples were last taken."""
 
     def write(self, samples: Samples) -> None:
         """Adds samples, [samples, channels]. A microphone with one channel is heard in both of the first two."""
@@ -67,14 +67,14 @@ class Intake:
         self.used = time.monotonic()
         written, wanted, before = self._written, samples + self._margin, self._taken
         start = before
-        # At the start, after a gap, and where too much is waiting, it goes on with the newest.
+        # At the start, after a gap, and when too much is waiting, it continues with the newest samples.
         if before is None or written - before > wanted + self._margin:
             start = written - wanted if written >= wanted else None
         elif written - before < samples:
             start = None
         found = self._part(start, samples, written)
         if start != before and self._has_begun:
-            # What has come of the sound so far, and then its last value, fades out.
+            # The rest of the sound, and then its last value, fades out.
             length = min(samples, _FADE)
             fade = np.linspace(1, 0, length, dtype=np.float32)
             found[:, :length] += (self._part(before, length, written) - found[:, :length]) * fade
@@ -83,7 +83,7 @@ class Intake:
         return found
 
     def _part(self, start: int | None, samples: int, written: int) -> Samples:
-        """Samples from a place on; after the newest one it goes on, and None is silent."""
+        """Samples from a place on. After the newest one, its value is repeated; None is silent."""
         if start is None:
             return np.zeros((MOST_CHANNELS, samples), np.float32)
         return self._ring[:, np.minimum(start + np.arange(samples), written - 1) % _RING]
@@ -91,7 +91,7 @@ class Intake:
 
 class Microphones:
     """The microphones that programs listen to, opened when they are first wanted. `sample` is for the thread that
-    renders, all else for the main thread."""
+    renders, all other methods are for the main thread."""
 
     def __init__(self, rate: int, frames: int, is_muted: bool = False) -> None:
         self._rate = rate
@@ -104,7 +104,8 @@ class Microphones:
         self._told: dict[str, str | None] = {}
 
     def sample(self, name: str, first: int, samples: int) -> Samples:
-        """What the channel of a microphone with this name heard, for samples from number `first` of the performance."""
+        """The samples that a microphone with this name heard in a channel, from number `first` of the performance
+        on."""
         device, channel = microphone_of(name)
         intake = self._intakes.get(device)
         if intake is None:
@@ -113,8 +114,8 @@ class Microphones:
         return found
 
     def look_after(self, opening: Callable[[], Devices]) -> list[str]:
-        """Opens what is wanted, and closes what is not used any more. `opening` gives devices. Returns what is to be
-        told, once until it changes."""
+        """Opens microphones that are wanted, and closes those that are not used any more. `opening` gives devices.
+        Returns messages, each once until it changes."""
         if self._is_muted:
             return []
         now = time.monotonic()

@@ -1,6 +1,6 @@
 """The mixer: sums the sound of the program that plays and of previous ones that fade out.
 
-Here are also its parts: rings of recent samples, cross-fades, the smoothing of controls, and fallbacks for devices that
+Its parts are also here: rings of recent samples, cross-fades, the smoothing of controls, and fallbacks for devices that
 fail. The same code plays live and renders to files.
 """
 
@@ -92,7 +92,7 @@ def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floa
 # is measured during the fade and compensated. What leaves is everything that was audible when the fade began, at the
 # gains of that moment, including voices that are wanted again.
 
-# The samples after which an earlier measurement of two sounds counts half.
+# The samples after which an earlier measurement of two sounds has half of its weight.
 _HALF_LIFE = 2048
 
 
@@ -112,8 +112,8 @@ class Correlation(NamedTuple):
         return Correlation(*(kept * before + more for before, more in zip(self, sums, strict=True)))
 
     def compensation(self, cosine: Floats, sine: Floats) -> Floats:
-        """The factor that keeps the total power from rising where one sound has this cosine as its gain and the other
-        this sine. Sounds that cancel each other are not made louder: they would swell when they stop doing so."""
+        """The factor that keeps the total power from rising if one sound has this cosine as its gain and the other this
+        sine. Sounds that cancel each other are not made louder, since they would swell when they stop doing so."""
         apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
         common = 2 * max(self.common, 0.0) * cosine * sine
         return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=apart > 0))
@@ -126,7 +126,7 @@ class VoiceFade:
         self, samples: int, gains: Mapping[Hashable, float], wanted: Iterable[Hashable], ending: Iterable[Hashable] = ()
     ) -> None:
         """A fade of `samples` samples from voices with these gains, which may be those of an unfinished fade, to the
-        `wanted` ones. The `ending` ones have no time for that: they are gone after one section."""
+        `wanted` ones. The `ending` voices have no time for that: they end after one section."""
         self._samples = samples
         self._done = 0
         self._wanted = frozenset(wanted)
@@ -144,7 +144,7 @@ class VoiceFade:
         return self._wanted if self.is_over else frozenset(self._start)
 
     def now(self) -> dict[Hashable, float]:
-        """The gains at this moment, with which another fade may begin."""
+        """The gains at this moment, from which another fade may begin."""
         if self.is_over:
             return dict.fromkeys(self._wanted, 1.0)
         cosine, sine = _circle(np.array([self._done / self._samples]))
@@ -174,12 +174,12 @@ class VoiceFade:
     def _gains(self, voice: Hashable, cosine: Floats, sine: Floats, compensation: Floats) -> Floats | float:
         if self._stands_still(voice):
             return 1.0
-        # A voice that was fading out and comes back is part of both sides.
+        # A voice that was fading out and returns is part of both sides.
         gains: Floats = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
         return gains * _ending(len(gains)) if voice in self._ending else np.minimum(gains, 1.0)
 
     def _compensation(self, moving: Mapping[Hashable, Floats], cosine: Floats, sine: Floats) -> Floats:
-        """Measures a section of the voices that come and go. Returns their compensation, which moves from the value
+        """Measures a section of the voices that enter and leave. Returns their compensation, which moves from the value
         for the previous correlation to that for the new one, so that it does not jump."""
         shape = next(iter(moving.values())).shape
         leaving, entering = np.zeros(shape), np.zeros(shape)
@@ -246,16 +246,16 @@ class ControlSmoother:
     def smoothed(
         self, names: Iterable[str], samples: int, left: int, raw: Container[str] = frozenset()
     ) -> dict[str, Floats]:
-        """The next samples of each control, where `left` samples remain of the block. Those that are `raw` jump."""
+        """The next samples of each control; `left` samples remain of the block. Those that are `raw` jump."""
         self._ramps = {name: self._ramp(name, left, name in raw) for name in names}
         return {name: ramp.advance(samples) for name, ramp in self._ramps.items()}
 
     def now(self, name: str) -> float | None:
-        """Where a control is; None if it is not read."""
+        """The current value of a control; None if it is not read."""
         return self._ramps[name].now if name in self._ramps else None
 
     def forget(self, names: Iterable[str]) -> None:
-        """Begins these again, at their next values."""
+        """Begins these controls again, at their next values."""
         for name in names:
             self._ramps.pop(name, None)
 
@@ -263,7 +263,7 @@ class ControlSmoother:
         """The ramp of one control to its current target."""
         target = float(self._given(name))
         ramp = self._ramps.get(name)
-        # To and from NaN and infinity, values jump.
+        # Values jump to and from NaN and infinity.
         if ramp is None or is_raw or not math.isfinite(target - ramp.now):
             return _Ramp(target, target)
         if ramp.target != target:
@@ -302,7 +302,7 @@ class SoundFallback:
         return [self._in_place.get(id(part.compiled), (part, part))[1] for part in loaded.runner.parts]
 
     def keep(self, parts: list[RunningSubgraph]) -> None:
-        """Forgets the stand-ins of all other parts."""
+        """Drops the stand-ins of all other parts."""
         known = {id(part.compiled) for part in parts}
         self._in_place = {place: pair for place, pair in self._in_place.items() if place in known}
 
@@ -333,10 +333,11 @@ class Levels:
     """Their number, in all channels together."""
     peak: float = 0.0
     too_loud: int = 0
-    """How many are outside −1…1; `first_too_loud` is the number of the first one in time."""
+    """The number of samples outside −1…1; `first_too_loud` is the number of the first one in time."""
     first_too_loud: int | None = None
     not_numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each output that is not a number at some samples: how many these are, and the number of the first."""
+    """For each output that is not a number at some samples: the number of these samples, and the number of the
+    first."""
     infinite: dict[str, int] = field(default_factory=dict)
     """For each output that is infinite at some samples: the number of the first."""
 
@@ -371,7 +372,7 @@ class Levels:
 @dataclass(frozen=True)
 class ScheduledProgram:
     """A program that a loader has prepared, to play from `at` (seconds of the performance; None: at once). `rows` are
-    the rings of the strands that others read; `pictures` are all that it samples."""
+    the rings of the strands that others read; `pictures` are all pictures that it samples."""
 
     loaded: LoadedProgram
     loader: ProgramLoader
@@ -384,7 +385,7 @@ class ScheduledProgram:
     listeners: Mapping[str, Listener] = field(default_factory=dict)
     """What its analyses hear, by the names of the pictures of that."""
     held: Mapping[str, float] = field(default_factory=dict)
-    """What its parameters stay at, if another patch plays and this one fades out."""
+    """The values that its parameters keep, if another patch plays and this one fades out."""
 
 
 class Mixer:
@@ -394,9 +395,9 @@ class Mixer:
         self, rate: float, channels: int, given: Callable[[str], float], rings: npt.NDArray[np.float32],
         clips: bool = True, microphone: Callable[[str, int, int], Floats] | None = None, longest: int = 512,
     ) -> None:
-        """`rings` [strands, samples] take the strands that others read. `microphone` gives what an input of this name
-        hears, from a sample on, and how many; without one they are silent. `longest` is the most samples that are
-        rendered at once. Without `clips`, samples that are too loud, infinite or NaN are left as they are, and
+        """`rings` [strands, samples] take the strands that others read. `microphone` gives a number of samples that an
+        input of this name hears, from a sample on; without one they are silent. `longest` is the most samples that are
+        rendered together. Without `clips`, samples that are too loud, infinite or NaN are not changed, and
         `not_numbers` is updated."""
         self._rate = rate
         self._channels = channels
@@ -427,7 +428,7 @@ class Mixer:
         self._lost: deque[tuple[str, float]] = deque(maxlen=_MOST_PROGRAMS)
         """Slots that are not finite, as a line of their keys, and the time since when, until that is taken."""
         self._reported: set[str] = set()
-        """Those of the program that plays that were found."""
+        """The slots of the program that plays which were found."""
         self.not_numbers: list[str] = []
         """The outputs that were not a number at any sample of the last section; only determined without `clips`."""
 
@@ -436,10 +437,10 @@ class Mixer:
         rows: Mapping[str, int], views: Mapping[str, Picture], number: int = 0,
         heard: Mapping[str, HeardMemory] = MappingProxyType({}),
     ) -> ScheduledProgram:
-        """Loads what the program that plays does not already have. `views` are the pictures of strands that it
-        samples, which may change while it plays; `heard` is the memory of its analyses. May be called while another
+        """Loads everything that the program that plays does not already have. `views` are the pictures of strands that
+        it samples, which may change while it plays; `heard` is the memory of its analyses. May be called while another
         thread renders. Raises WeftError for what cannot be loaded."""
-        # A block without samples, which says which inputs differ by channel.
+        # A block without samples, which shows which inputs differ by channel.
         block = SampleBlock(0, 0, self._rate, self._channels)
         for unit in compiled.streaming.units:
             if block.differs(unit.kernel):
@@ -472,7 +473,7 @@ class Mixer:
         self._coming.append(entry)
 
     def begin_again(self) -> None:
-        """Begins what is not finite again of what the audible programs remember. Called between two blocks."""
+        """Begins memory of the audible programs again that is not finite. Called between two blocks."""
         for entry in self._programs:
             begin_again(self._fallback.acting(entry.loaded))
         self._reported.clear()
@@ -512,7 +513,7 @@ class Mixer:
             if leaving is not before:
                 self._leave(leaving, entry)
         if before is not None:
-            # The previous program goes on too, until it has faded out.
+            # The previous program continues too, until it has faded out.
             leaving_parts = self._fallback.acting(before.loaded)
             hand_over(entering, leaving_parts, copy=True)
             begin_changed_again(entering, leaving_parts)
@@ -533,8 +534,8 @@ class Mixer:
         return next(same, None)
 
     def _leave(self, leaving: ScheduledProgram, entry: ScheduledProgram) -> None:
-        """Keeps the state of a patch that another one takes over from. What the names of its parameters mean is now for
-        the other to say."""
+        """Keeps the state of a patch from which another one takes over. The names of its parameters now belong to the
+        other patch."""
         self._suspended.suspend(leaving.loaded.compiled.file, self._fallback.acting(leaving.loaded))
         held = {name: self._smoother.now(name) for name in leaving.loaded.compiled.starts}
         self._programs[-1] = replace(leaving, held={name: now for name, now in held.items() if now is not None})
@@ -603,13 +604,14 @@ class Mixer:
             self._lost.append((" ".join(lost), first / self._rate))
 
     def _sum(self, part: RunningSubgraph, values: Floats, first: int) -> Floats:
-        """The outputs of a subgraph in the channels to which they go. `values` is [channels, outputs, samples], with
+        """The outputs of a subgraph, in the channels to which they go. `values` is [channels, outputs, samples], with
         one channel if all are equal."""
         total = np.zeros((self._channels, values.shape[2]))
         if self.levels is not None:
             self.levels.look_for_lost(part.unit.kernel.outputs, values, first)
         if self._clips:
-            # Before the sum: NaN in one output must not silence the others, and infinity would hold a loudspeaker out.
+            # This comes before the sum: NaN in one output must not silence the others, and infinity would hold a
+            # loudspeaker out.
             values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         else:
             lost = np.flatnonzero(np.isnan(values).all(axis=2).any(axis=0))
@@ -653,8 +655,8 @@ class Rendering:
         """`first` is the number of the first sample; blocks have `longest` samples at most; pictures and numbers read
         the last `reach` samples. Raises WeftError for what the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
-        # Functions that others are given have these, and not this object: it would refer to itself, and its memory
-        # would be kept until Python looks for garbage.
+        # Functions that are given to others refer to these, and not to this object. It would refer to itself otherwise,
+        # and keep its memory until Python collects garbage.
         self._inputs = values = dict(inputs)
         self._place = place = _SampleCounter(first)
         # Memory that is never written takes no space.
@@ -677,7 +679,7 @@ class Rendering:
         return self.mixer.latest.loaded.runner.parts if self.mixer.latest is not None else ()
 
     def skip_to(self, first: int) -> None:
-        """Goes to a later sample, if no sample depends on those before it."""
+        """Skips to a later sample, if no sample depends on those before it."""
         self._place.next = first
 
     def listen(self, heard: HeardName) -> LivePicture:

@@ -35,7 +35,7 @@ from weft.runtime.sound.shared import (
 
 # --- the process ------------------------------------------------------------------------------------------------------
 
-# Seconds between two starts, for which figures stay valid, and in which the process has to end.
+# The seconds between two starts; those for which figures stay valid; and those in which the process has to end.
 _AGAIN = 1.0
 _STALE = 1.0
 _LEAVE = 1.0
@@ -57,10 +57,10 @@ class SoundProcess:
         self._memories = [SharedMemory(size) for size in sizes]
         controls, figures, rings, tape = self._memories
         self.controls = ControlsWriter(controls)
-        """The time and the inputs, once a frame. Nothing sounds before the first."""
+        """The time and the inputs, once a frame. There is no sound before the first."""
         self.rings = Rings(rings.bytes)
         self.tape = SoundTape(tape.bytes)
-        """What the device was given lately, as far as `figures` counts it."""
+        """The samples that the device was given lately, up to the one that `figures` counts."""
         self._figures = FiguresMemory(figures.bytes)
         self._lock = threading.Lock()
         self._outgoing: deque[tuple[str | None, object]] = deque()
@@ -283,7 +283,7 @@ class Stream(SoundProcess):
     `getter`."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
-        """`setup` says what runs programs."""
+        """`setup` says how programs are run."""
         super().__init__(options)
         self._setup = setup
         self._recent = self._recent_samples()
@@ -295,7 +295,7 @@ class Stream(SoundProcess):
         """The inputs that the audible programs read, the latest program last."""
         self._latest: Play | None = None
         self._has_failed = False
-        """Whether the latest program may not be what plays."""
+        """Whether it is uncertain that the latest program plays."""
         self._changes_at: float | None = None
         """When the waiting program takes over, in seconds of the performance."""
 
@@ -321,9 +321,9 @@ class Stream(SoundProcess):
         self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
         held: bool, again: bool = False,
     ) -> int:
-        """Plays the streaming part of a program; see `Play`. If all of it plays already, that goes on, unless it is to
-        begin `again`. Returns the number of what plays then. Raises WeftError for one that reads more than there is
-        room for."""
+        """Plays the streaming part of a program; see `Play`. If all of it plays already, it continues, unless it is to
+        begin `again`. Returns the number of what plays then. Raises WeftError for a program that reads more than there
+        is room for."""
         rows, views = self._recent.rows(sounding), self._views.take(sounding.views)
         heard = self._heard_places.take(sounding.heard)
         self._heard = {
@@ -334,7 +334,7 @@ class Stream(SoundProcess):
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
         if any(reads_beats(unit.kernel.uniforms) for unit in sounding.units):
             names.update(INPUTS)
-        # The previous program goes on for a while.
+        # The previous program continues for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
@@ -360,7 +360,7 @@ class Stream(SoundProcess):
             self._send(replace(self._latest, fade=fade, at=at, held=False))
 
     def fall_silent(self, fade: float, at: float | None) -> None:
-        """Fades out what plays, from `at` on."""
+        """Fades out the sound, from `at` on."""
         if self._latest is not None:
             nothing = replace(self._latest.compiled, units=())
             self._send(Play(0, self._setup, nothing, fade, at, {}, {}, {}))
@@ -384,7 +384,7 @@ class Stream(SoundProcess):
         self.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
 
     def improve(self, codes: Mapping[str, object]) -> None:
-        """Better code for what plays, by the hashes of the units. That of pictures is left out."""
+        """Uses better code for the sound that plays, by the hashes of the units. Code of pictures is left out."""
         played = () if self._latest is None else self._latest.compiled.units
         own = {unit.hash: codes[unit.hash] for unit in played if unit.hash in codes}
         if own:
@@ -409,14 +409,14 @@ class Stream(SoundProcess):
 
 
 def _sounding_key(play: Play) -> tuple[object, ...]:
-    """What decides how a program sounds, but for the values of its inputs."""
+    """Everything that determines how a program sounds, except the values of its inputs."""
     compiled = play.compiled
     units = [(unit.hash, unit.subgraph) for unit in compiled.units]
     own = compiled.file, dict(compiled.settings), compiled.starts, compiled.raw, compiled.heard, units
     return play.setup, dict(play.rows), dict(play.views), dict(play.heard), *own
 
 
-# Seconds that another stream may take to open.
+# The seconds that opening another stream may take.
 _TO_OPEN = 15.0
 # Seconds after the end of a fade in which computed samples are still heard.
 _HEARD = 0.5
@@ -430,7 +430,8 @@ _BUSY = "sound-device-busy"
 
 @dataclass
 class _HeldStream:
-    """A new stream, which holds a program until it is ready. It has time `until` a moment of `time.monotonic`."""
+    """A new stream, which holds a program until it is ready. It has time for that `until` a moment of
+    `time.monotonic`."""
 
     stream: Stream
     number: int
@@ -451,11 +452,11 @@ class _Leaving:
 
 class Sound:
     """Plays the streaming parts of a session's programs in a separate process, which is started with the first program
-    that needs it. Another rate, or more channels, need another stream, which is opened while the current one goes on.
+    that needs it. Another rate, or more channels, need another stream, which is opened while the current one continues.
     For the thread that draws, except `getter`, which any thread may call."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
-        """`setup` says what runs programs."""
+        """`setup` says how programs are run."""
         self._setup = setup
         self._stream = Stream(setup, options)
         self._heard = self._stream
@@ -476,7 +477,7 @@ class Sound:
         """The getter of a strand that was played; see `Recent.getter`."""
 
         def read(seconds: Value) -> Value:
-            # Looked up each time: another stream has other rings.
+            # It is looked up each time, since another stream has other rings.
             return self._heard.getter(ref)(seconds)
 
         return read
@@ -485,7 +486,7 @@ class Sound:
         """The picture of what an analysis hears."""
 
         def find(heard: HeardName) -> HeardMemory | None:
-            # Looked up each time, as for `getter`.
+            # It is looked up each time, as for `getter`.
             return self._heard.heard(heard)
 
         return HeardPicture(heard, find)
@@ -493,12 +494,12 @@ class Sound:
     # --- programs -------------------------------------------------------------------------------------------------
 
     def expect(self) -> None:
-        """Starts the process, as a program with sound is about to come."""
+        """Starts the process, because a program with sound is about to come."""
         if not self._stream.options.is_silent:
             self._stream.start()
 
     def prepare(self, compiled: CompiledProgram, given: Mapping[str, float]) -> bool:
-        """Opens another stream if a program needs one; returns whether it does. Then the program has to wait until
+        """Opens another stream if a program needs one, and returns whether it does. Then the program has to wait until
         `is_ready`. Raises WeftError for a program that reads more than there is room for."""
         self._give_up_opening()
         if not self._stream.is_used or self._fits(compiled):
@@ -528,7 +529,7 @@ class Sound:
         again: bool = False,
     ) -> int:
         """Plays a program from `at` (seconds of the performance; None: at once), with a cross-fade of `fade` seconds.
-        Its inputs are as `given` at first. A sound that plays already goes on, unless it is to begin `again`. Returns
+        Its inputs are as `given` at first. A sound that plays already continues, unless it is to begin `again`. Returns
         the number by which events refer to it. Raises WeftError for a program that reads more than there is room
         for."""
         if self._opening is not None and self._opening.compiled is compiled:
@@ -555,14 +556,14 @@ class Sound:
         return self._count
 
     def change(self, setup: Setup) -> None:
-        """Uses another setup for processes that are started from now on. A running process finds out by itself, and
+        """Uses another setup for processes that are started from now on. A running process finds it out itself, and
         reports it."""
         self._setup = setup
         for stream in self._streams():
             stream.change(setup)
 
     def improve(self, codes: Mapping[str, object]) -> None:
-        """Better code for what plays, by the hashes of the units."""
+        """Uses better code for the sound that plays, by the hashes of the units."""
         for stream in self._streams():
             stream.improve(codes)
 
@@ -613,7 +614,7 @@ class Sound:
             self._heard = self._stream
 
     def _first(self, compiled: CompiledProgram, given: Mapping[str, float]) -> dict[str, float]:
-        """The first inputs of a program: those of the last frame, as far as they are not its own."""
+        """The first inputs of a program: those of the last frame, without inputs that are its own."""
         own = {name: given[name] for name in compiled.starts if name in given}
         return {**given, **self._last, **own}
 
@@ -630,7 +631,7 @@ class Sound:
             return
         now = clock.now()
         if now < self._now:
-            # After a restart, streams that were to leave later leave now.
+            # After a restart, streams that were going to leave later leave now.
             self._leaving = [replace(leaving, at=now, silent=now) for leaving in self._leaving]
         self._now, self._last = now, values
         self._let_in()
@@ -661,7 +662,7 @@ class Sound:
 
     @property
     def audible(self) -> Stream | None:
-        """The stream that is audible; None if nothing was played, or if nothing is to be."""
+        """The stream that is audible; None if nothing was played, or if nothing is to be played."""
         return self._heard if self._heard.is_used and not self._heard.options.is_silent else None
 
     @property
@@ -671,8 +672,8 @@ class Sound:
 
     @property
     def ahead(self) -> float:
-        """The number of next seconds that cannot be changed any more: they are computed, or will be before the sound
-        process knows of a change."""
+        """The number of next seconds that cannot be changed any more, because they are computed, or will be before the
+        sound process learns of a change."""
         options = self._stream.options
         return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.is_used else 0.0
 

@@ -53,12 +53,12 @@ class SoundEvent:
 
     `playing`: sound begins on the device with that name. `lost`: there is no device, or not any more; opening one is
     tried again. `back`: there is one again. `failure`: a program cannot be played; the previous one, if there is one,
-    goes on. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and
+    continues. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and
     opening a device was tried; it is not reported to people. `moved`: the backend `origin` that computed sounds has
-    failed, for the reason in `words`, and its fallback goes on; `code` is the context. `placed`: a subgraph runs
-    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps. `lost-memory`:
-    the slots whose keys are in `words` are not finite since `seconds` of the performance. `microphone`: what is to be
-    said about one.
+    failed, for the reason in `words`, and its fallback continues; `code` is the context. `placed`: a subgraph runs on
+    another device than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps.
+    `lost-memory`: the slots whose keys are in `words` are not finite since `seconds` of the performance. `microphone`:
+    a message about one.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class SoundEvent:
 
 
 class ProgramFailure(InternalError):  # noqa: N818 -- named like the event that reports it
-    """The failure of one program; the cause says why."""
+    """The failure of one program. Its cause is the reason."""
 
     def __init__(self, number: int) -> None:
         """`number` is that of the program, as the player counts them."""
@@ -81,7 +81,7 @@ class ProgramFailure(InternalError):  # noqa: N818 -- named like the event that 
 
 
 class Renderer(Protocol):
-    """Fills blocks of sound, one after another, with the program that it was given last."""
+    """Fills blocks of sound, one after another, with the latest program that it was given."""
 
     def render(self, out: NDArray[np.float32], seconds: float) -> None:
         """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance.
@@ -92,8 +92,8 @@ class Renderer(Protocol):
         ...
 
     def take(self, message: object) -> None:
-        """Handles a message of the player, such as a program. Called by another thread than `render`, also while that
-        runs."""
+        """Handles a message of the player, such as a program. Called by another thread than `render`, possibly while
+        that runs."""
         ...
 
     def news(self) -> list[SoundEvent]:
@@ -113,10 +113,10 @@ _BACK = 0.005
 
 @dataclass(frozen=True)
 class Play:
-    """The streaming part of a program to play. `setup` says what runs it; `at` is the time of the performance at which
+    """The streaming part of a program to play. `setup` says how it is run; `at` is the time of the performance at which
     it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples,
-    `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its sounds. One that is `held`
-    is only prepared: another `Play` with its number starts it."""
+    `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its sounds. If it is `held`,
+    it is only prepared: another `Play` with its number starts it."""
 
     number: int
     setup: Setup
@@ -132,8 +132,8 @@ class Play:
 
 
 PIECES_KNOWN = 24
-"""How many pieces of programs both processes know: those of the latest sounds. Collecting garbage looks at all of
-them, and no block may wait for that."""
+"""The number of pieces of programs that both processes know: those of the latest sounds. Garbage collection looks at
+all of them, and no block may wait for that."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ class Player:
         self._before: ScheduledProgram | None = None
         self._reported_loops: set[str] = set()
         self._seconds = 0.0
-        """Where the last block began."""
+        """The time at which the last block began."""
         self._restarts: int | None = None
-        """The restarts of the performance by then."""
+        """The number of restarts of the performance up to then."""
         self._beats: Mapping[str, float] = {}
-        """The numbers of the beats, by name, in the performance as it was then."""
+        """The numbers of the beats at that time, by name."""
         self._went_back = False
-        """Whether the mixer is about to take a program that plays again, so that the next one waits for a block."""
+        """Whether the mixer is about to take a program that begins again, so that the next one waits for a block."""
 
     def render(self, out: NDArray[np.float32], seconds: float) -> None:
         """See `Renderer.render`. Raises ProgramFailure."""
@@ -239,8 +239,8 @@ class Player:
         )  # fmt: skip
 
     def _follow_beats(self, seconds: float) -> None:
-        """Takes over the beats, before a block at `seconds`. After a restart they count from its beginning, which is
-        not in this block if it still fades out what was there before."""
+        """Takes over the beats, before a block at `seconds`. After a restart they count from its beginning. The restart
+        is not in this block if the block still fades out the sound before it."""
         restarts = self._controls.restarts
         if self._restarts is None or seconds < self._seconds:
             self._restarts = restarts

@@ -31,7 +31,7 @@ from weft.runtime.stderr import suppress_stderr
 
 # --- sound without a device, for pictures and numbers that read it ------------------------------------------------
 
-# A thread that was delayed for longer, in seconds, does not catch up.
+# A thread that was delayed for more seconds than this does not catch up.
 _LONGEST_STALL = 0.5
 
 
@@ -69,7 +69,7 @@ class NullAudioDevice:
 _RAMP = 0.005
 # The weight of a new block's moment: blocks begin in bursts, but are heard evenly.
 _NEW = 0.02
-# A moment that is further off, in seconds, indicates a gap, and is believed at once.
+# A moment that is off by more seconds than this indicates a gap, and is believed at once.
 _GAP = 0.1
 # A block that comes later than the one before lasts, by this many seconds, follows an interruption of the sound.
 # Devices that take several blocks at a time are never that late.
@@ -107,7 +107,7 @@ class Blocks:
         self._taped = before.taped + options.frames * bool(before.blocks)
         """The number of the next sample on the tape."""
         self._due = before.heard + options.frames / options.rate if before.blocks else None
-        """When that is heard if nothing interrupts the sound."""
+        """The time at which that sample is heard if nothing interrupts the sound."""
         self.begin()
         memory.write(before._replace(state=SoundState.STARTING))
 
@@ -127,7 +127,7 @@ class Blocks:
         self._memory.write(self._figures._replace(state=SoundState.LOST, load=0.0))
 
     def reset_failure(self) -> None:
-        """Lets the renderer fail again, as it has another program to play."""
+        """Lets the renderer fail again, because it has another program to play."""
         self._has_failed = False
 
     def fill(self, block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
@@ -151,7 +151,7 @@ class Blocks:
         taped = self._record(block, began - waited + latency)
         took, lasts = time.monotonic() - began, len(block) / self._rate
         self._load.add(took, lasts)
-        # The device has at least one more block in hand.
+        # The device still has at least one more block.
         self._late += waited + took > lasts
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
@@ -253,15 +253,16 @@ class _Load:
 
 # --- the main thread ----------------------------------------------------------------------------------------------
 
-# The longest wait of the sound device's thread for Python's lock, in seconds; it waits a dozen times in each block
-# while a program is loaded.
+# The longest wait of the sound device's thread for Python's lock, in seconds. While a program is loaded, it waits a
+# dozen times in each block.
 _SWITCH_SECONDS = 0.00005
 # Seconds between checks of the stream, without a block before it counts as lost, and between tries to open one.
 _GLANCE = 0.05
 _STALLED = 1.0
 _AGAIN = 1.0
-# Seconds after a message until garbage is collected: among what is new, or after so many times among everything. That
-# takes milliseconds, in which blocks wait, since backends keep what they have loaded lately.
+# The seconds from a message until garbage is collected among new objects, and the number of times after which it is
+# collected among all. A full collection takes milliseconds, for which blocks wait, since backends keep what they have
+# loaded lately.
 _UNTIL_COLLECTED = 1.0
 _TIMES_UNTIL_ALL = 16
 # Whole seconds that a device may take to open and to close.
@@ -341,7 +342,7 @@ class SoundServer:
             # The first program may take a while to load: it is loaded before the device needs blocks.
             while self._player.poll():
                 self._take(self._player.recv())
-            # The current objects stay. Collecting garbage delays blocks, and the first frames after a message.
+            # The current objects will stay. Garbage collection delays blocks, and the first frames after a message.
             gc.freeze()
             gc.disable()
             self._look_after()
@@ -365,7 +366,7 @@ class SoundServer:
                 time.sleep(min(self._stream.latency + blocks, _LEAVE))
 
     def _take(self, message: object) -> None:
-        # Loading may wait for a driver, for example, and the sound goes on meanwhile.
+        # Loading may wait, for example for a driver. The sound continues meanwhile.
         self._pulse.allow(_TO_TAKE)
         if isinstance(message, Parcel):
             message = self._unpacker.unpack(message)
@@ -430,7 +431,7 @@ class SoundServer:
                     self._null_device = None
                 self._blocks.begin()
                 self._stream.start()
-                # The clock of the performance may go on as soon as the player knows that there is sound.
+                # The clock of the performance can run as soon as the player knows that there is sound.
                 until = time.monotonic() + _TO_PLACE
                 while self._blocks.sample is None and time.monotonic() < until:
                     time.sleep(_STEP)
@@ -454,7 +455,7 @@ class SoundServer:
             self._pulse.beat()
 
     def _lose(self, reason: Diagnostic) -> None:
-        """Gives the device up. The reason is reported once, even if opening it fails again and again."""
+        """Gives up the device. The reason is reported once, even if opening it fails again and again."""
         if not self._is_lost:
             self._is_lost = True
             self._player.send(_event("lost", reason))
@@ -468,7 +469,7 @@ class SoundServer:
         self._open_null_device()
 
     def _open_null_device(self) -> None:
-        """Goes on without a device."""
+        """Continues without a device."""
         if self._null_device is None:
             # From now on, only that thread writes figures.
             self._blocks.lose()
@@ -516,7 +517,7 @@ def _ask_for(urgency: int) -> None:
 
 def _look_for(device: str | int | None) -> None:
     """Raises WeftError if there is no such device. While there is none, nothing is heard, and looking for one takes
-    tens of milliseconds: it gives way to the picture."""
+    tens of milliseconds, so the picture comes first."""
     with _calmly():
         devices = Devices()
         try:
@@ -527,8 +528,8 @@ def _look_for(device: str | int | None) -> None:
 
 @contextmanager
 def _calmly() -> Iterator[None]:
-    """In the block, others run before this thread. A thread without any of `_prefer_this_process` stays as it is, since
-    it could not go back."""
+    """In the block, other threads run before this one. A thread without any of `_prefer_this_process` stays as it is,
+    since it could not go back."""
     if not _is_preferred():
         yield
         return

@@ -1,7 +1,7 @@
 """Memory that the player's process and the sound process share, for data that changes many times a second.
 
 Neither process waits for the other: a reader takes the last complete state. The memory belongs to open files without a
-name, so that it is gone when both processes are, however they end.
+name, so that it is gone when both processes are, even if they are killed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from weft.names import HEARD_ROWS, HeardName, columns
 
 
 class SlotAllocator:
-    """A few places, numbered from 0, for strands that come and go with every save. `words` tell people that there are
-    no more than {}."""
+    """A few places, numbered from 0, for strands that change with every save. `words` tell people that there are no
+    more than {}."""
 
     def __init__(self, count: int, code: str, words: str) -> None:
         self._count = count
@@ -78,7 +78,7 @@ def places_of_heard() -> SlotAllocator:
     return SlotAllocator(MOST_HEARD, "too-many-analyses", "a patch can have no more than {} analyses of sounds")
 
 
-# How often a reader tries when the writer overtakes it.
+# The number of times that a reader tries when the writer overtakes it.
 _TRIES = 4
 
 
@@ -219,7 +219,7 @@ class ControlsWriter:
 
 
 class Controls:
-    """The sound process's side of the controls. What is read stays the same until the next `refresh`."""
+    """The sound process's side of the controls. Its values stay the same until the next `refresh`."""
 
     SIZE = _NAMES + 64 * MOST_CONTROLS
 
@@ -260,7 +260,7 @@ class Controls:
         return None if index is None else float(self._values[index])
 
     def now(self, moment: float) -> float:
-        """What the player's clock shows at a moment of `time.monotonic`, in seconds."""
+        """The time of the player's clock at a moment of `time.monotonic`, in seconds."""
         return self.seconds if self.paused else self.seconds + (moment - self.moment)
 
 
@@ -295,10 +295,10 @@ class Figures(NamedTuple):
     """The share of the time that rendering took, over the last second."""
     state: SoundState = SoundState.STARTING
     restarts: int = 0
-    """The number of restarts of the performance by then."""
+    """The number of restarts of the performance up to then."""
     late: int = 0
-    """The number of blocks that took longer than they last, from the moment at which the device asked for them, so
-    with the wait for Python's lock."""
+    """The number of blocks that took longer than they last. The time counts from the moment at which the device asked
+    for them, so it includes the wait for Python's lock."""
     taped: int = 0
     """The number of its first sample on the `SoundTape`."""
 
@@ -329,8 +329,9 @@ class FiguresMemory:
 
 
 class SoundTape:
-    """The last seconds of what the device was given, in stereo, with the silence of pauses and of gaps between streams:
-    sample n is at n modulo `LENGTH`. It is not protected: what `Figures` does not count yet may be half written."""
+    """The last seconds of the samples that the device was given, in stereo, with the silence of pauses and of gaps
+    between streams: sample n is at n modulo `LENGTH`. It is not protected: samples that `Figures` does not count yet
+    may be half written."""
 
     LENGTH = 262_144
     CHANNELS = 2
@@ -361,7 +362,8 @@ class SoundTape:
         return found
 
     def _parts(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
-        """The pieces of a range that are in one piece in memory: their ends there, and how many samples come before."""
+        """The pieces of a range that are contiguous in memory: their ends there, and the number of samples before
+        them."""
         at = first
         while at < end:
             start = at % self.LENGTH
