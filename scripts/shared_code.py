@@ -31,6 +31,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
 # What those are called that execute programs on a processor.
 MACHINES: Mapping[str, tuple[str, ...]] = {
     "machine code": ("native", "native_*", "llvm", "asked_lines"),
+    "WebAssembly": ("wasm", "wasm_*"),
     "vector machine": ("vector", "vector_*", "bands"),
     "reference": ("vm", "interpreter"),
 }

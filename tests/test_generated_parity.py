@@ -36,6 +36,7 @@ from weft.backends.native.llvm import NativeCode, plainest, runs_here
 from weft.backends.native.samples import SeriesExecutable
 from weft.backends.vector.machine import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
+from weft.backends.wasm import WasmExecutable, WasmExecutor
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.plan import Form
@@ -55,12 +56,12 @@ class SecondTier(NativeExecutor):
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     "native": NativeExecutor, "second tier": SecondTier, "quick": partial(NativeExecutor, lanes=16),
-    "vector": VectorExecutor,
+    "vector": VectorExecutor, "wasm": WasmExecutor,
 }  # fmt: skip
 
 # Sounds of the first tier are lists of calls, also of functions for plainer processors.
 SOUND_EXECUTORS: Mapping[str, Callable[[], Executor]] = {
-    **{name: EXECUTORS[name] for name in ("native", "second tier", "vector")},
+    **{name: EXECUTORS[name] for name in ("native", "second tier", "vector", "wasm")},
     **{isa: partial(NativeExecutor, plainest(ISAS[isa])) for isa in ("avx2", "sse2") if runs_here(ISAS[isa])},
 }
 
@@ -69,7 +70,9 @@ ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 600)
 
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
-COUNTS = {"native": COUNT, "second tier": ASKED or 100, "quick": ASKED or 200, "vector": ASKED or 300}
+COUNTS = {
+    "native": COUNT, "second tier": ASKED or 100, "quick": ASKED or 200, "vector": ASKED or 300, "wasm": ASKED or 200,
+}  # fmt: skip
 
 
 def marks_of(start: int, seldom: bool = False) -> list[pytest.MarkDecorator]:
@@ -96,7 +99,9 @@ SOUND_CHUNKS = [
 
 # What computes many samples at once, and how many sounds must be computed so: numpy cannot if a loop has memory in it,
 # or ends that vary.
-AT_ONCE = dict.fromkeys(SOUND_EXECUTORS, (SeriesExecutable,)) | {"vector": (VectorSeries, VectorExecutable)}
+AT_ONCE = dict.fromkeys(SOUND_EXECUTORS, (SeriesExecutable,)) | {
+    "vector": (VectorSeries, VectorExecutable), "wasm": (WasmExecutable,),
+}  # fmt: skip
 TELLING_SHARE = 0.75
 """How many sounds must have both loops and memory."""
 AT_ONCE_SHARE = dict.fromkeys(SOUND_EXECUTORS, 0.9) | {"vector": 0.1}

@@ -21,7 +21,7 @@ from weft.runtime.program.coordinator import ProgramRunner
 
 RATE = 48000.0
 CONTEXTS = load_registry().contexts
-EXECUTORS = pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+EXECUTORS = pytest.mark.parametrize("executor", ["vm", "vector", "native", "wasm"])
 
 
 def unit_of(text: str) -> Unit:

@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 import soundfile
+import wasmtime
 from PIL import Image
 
 from tests.graph.graphs import from_json
@@ -95,6 +96,20 @@ def test_shaders_for_browsers(weft):
     assert files == sorted(["rich.essl", *(f"rich.{macro.lower()}.essl" for macro in macros)])
 
 
+def test_webassembly(weft):
+    text = weft("compile", "rich.weft", "--dump-wasm").stdout
+    parts = text.split("\n)\n")[:-1]
+    weft("compile", "rich.weft", "--dump-wasm", "-o", "out")
+    files = {path.name: path for path in (weft.folder / "out").iterdir()}
+    assert files.pop("rich.wat").read_text() == text
+    assert len(files) == len(parts) > 1
+    for name, path in files.items():
+        assert name.startswith("rich.")
+        wasmtime.Module.validate(wasmtime.Engine(), path.read_bytes())
+    for part in parts:
+        wasmtime.wat2wasm(f"{part}\n)\n")
+
+
 def test_programs_in_c(weft):
     weft.file("sized.weft", "me<width> = 4; me<height> = 2\ndisplay(me@x, 0.5, 0)\naudio(sin(me@time * 2764.6))\n")
     text = weft("compile", "sized.weft", "--dump-c").stdout
@@ -130,7 +145,7 @@ def test_what_has_no_program_in_c(weft):
     assert "it is neither a picture nor a sound [no-program]" in said
     # All that there is: this is not.
     listed = weft("compile", "numbers.weft", "-o", "all").stdout
-    assert "numbers.c" not in listed
+    assert "numbers.c\n" not in listed
     assert "numbers.essl" in listed
 
 
@@ -290,7 +305,7 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "c", "essl", "glsl", "graph", "ir", "llvm", "msl")
+    names = ("asm", "ast", "bytecode", "c", "essl", "glsl", "graph", "ir", "llvm", "msl", "visual_display.wasm", "wat")
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

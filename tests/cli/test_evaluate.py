@@ -70,7 +70,7 @@ def test_a_strand_that_is_not_there(weft, strand, words):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("backend", ["vm", "vector", "native"])
+@pytest.mark.parametrize("backend", ["vm", "vector", "native", "wasm"])
 def test_an_analysis_hears_what_came_before(weft, backend):
     weft.file("heard.weft", "s = sin(phasor(440) * tau) * 0.5\nlevel = rms(s)\nm = mic()@l + 0.25\n")
     found = weft.json("eval", "heard.weft", "level", "--at", "time=1", "--backend", backend)["values"]
@@ -259,7 +259,7 @@ def test_what_one_machine_cannot_compile_is_evaluated_by_the_next(weft, broken, 
     assert told in done.stderr
 
 
-@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+@pytest.mark.parametrize("executor", ["vm", "vector", "native", "wasm"])
 def test_a_held_value_stays_at_any_place(weft, executor):
     """Also between the pixels, where the trigger of the tick before lies between those of several pixels."""
     weft.file("held.weft", "me<width> = 7; me<height> = 3; me<fps> = 10\n"

@@ -4,7 +4,7 @@ what they make of the outputs of a kernel."""
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
@@ -21,20 +21,28 @@ from weft.backends.prologue import at_points, nowhere, tick
 from weft.backends.registry import register_backend
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wasm import WasmExecutor, wasm_problem
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Unit
 from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextSpec
 from weft.names import StrandRef
 
-EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
-    "native": NativeExecutor, "exact": ExactExecutor, "vector": VectorExecutor, "vm": ReferenceExecutor
-}
-"""From the fastest to the slowest."""
+EXECUTORS: Mapping[str, Callable[[], Executor]] = {
+    "native": NativeExecutor, "exact": ExactExecutor, "vector": VectorExecutor, "wasm": WasmExecutor,
+    "vm": ReferenceExecutor,
+}  # fmt: skip
+"""The fastest first, and the slowest last."""
+
+
+IN_DOUBLE = (ReferenceExecutor.name, WasmExecutor.name)
+"""The executors that compute pictures in double precision."""
 
 
 def executor_problem(name: str) -> str | None:
     """Why an executor is not available on this machine, and how to get it; None if it is available."""
+    if name == WasmExecutor.name:
+        return wasm_problem()
     return problem() if name in (NativeExecutor.name, ExactExecutor.name) else None
 
 
@@ -129,8 +137,8 @@ class CpuBackend(Backend):
         return 1, 1
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
-        # The reference machine stores state in the precision in which it computes.
-        precision = self._executor.widest if self._executor.name == "vm" else np.float32
+        # These store state in the precision in which they compute.
+        precision = self._executor.widest if self._executor.name in IN_DOUBLE else np.float32
         memory = StateMemory(unit.kernel.slots, self.shape(env), precision, unit.borrowed)
         grid, points = self._loaded.get_or_make(unit.hash, lambda: self._load(unit))
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))

@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weft.backends.cpu import EXECUTORS, executor_problem
+from weft.backends.cpu import EXECUTORS, IN_DOUBLE, executor_problem
 from weft.backends.hardware import cores
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
+from weft.backends.wasm import WasmExecutor
 from weft.cli.arguments import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.cli.console import Missing, output, say
 from weft.codegen.native.target import ISAS, TIERS, Isa
@@ -202,6 +203,9 @@ def _table(rows: Sequence[BenchRow]) -> Table:
 _EXECUTORS = tuple(EXECUTORS)[::-1]
 _COMPILES = 3
 
+# Executors that are measured only if they are named.
+_BY_NAME = (ExactExecutor.name, WasmExecutor.name)
+
 # Measurements shorter than this, in seconds, are not kept: chance should not choose.
 _LONG_ENOUGH = 0.2
 
@@ -209,8 +213,8 @@ _LONG_ENOUGH = 0.2
 @click.command("bench", epilog="\n\n".join((_OF_PATCHES, _OF_WAYS, _OF_CARDS)))
 @click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
 @click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)} (the "
-              "reference machine, numpy, machine code with the same bits everywhere, machine code), or those of "
-              "graphics cards, such as gl; default: all but exact.")
+              "reference machine, WebAssembly, numpy, machine code with the same bits everywhere, machine code), or "
+              "those of graphics cards, such as gl; default: all but exact and wasm.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @SAMPLES
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="How long "
@@ -230,7 +234,7 @@ def command(
     several, and what it costs to move values between devices. Machine code comes in two tiers: tier 1 is made soon
     after a save, and tier 2, made in a pause, runs faster."""
     registry, names = load_registry(), _names(backends)
-    executors = [name for name in _EXECUTORS if name in names or not (names or name == ExactExecutor.name)]
+    executors = [name for name in _EXECUTORS if name in names or not (names or name in _BY_NAME)]
     configs = list(_configs(executors, threads or cores()))
     configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
     compiled = partial(compile_file, settings=setting_overrides(size, samples=samples), permissions=permissions)
@@ -310,7 +314,7 @@ def _configs(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]
         if problem is not None:
             say(f"{name} is left out: {problem}")
             continue
-        counts = (1,) if name == "vm" else sorted({1, threads})
+        counts = (1,) if name in IN_DOUBLE else sorted({1, threads})
         tiers = list(TIERS) if ExecutorConfig(name).is_native else [1]
         yield from (ExecutorConfig(name, count, tier) for tier in tiers for count in counts)
 

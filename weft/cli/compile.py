@@ -20,6 +20,7 @@ from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.plan import plan
+from weft.codegen.wasm.sweep import WasmKernel, emit
 from weft.contexts import context_table, is_smoothed
 from weft.errors import Diagnostic, WeftError, did_you_mean
 from weft.graph.draw import to_text as graph_text
@@ -149,6 +150,21 @@ def _c_files(compiled: _CompiledPatch) -> Mapping[str, str]:
     return {macro.lower(): plain(texts[name]) for name, macro in macros.items()}
 
 
+def _wasm(compiled: _CompiledPatch) -> str:
+    """The modules of all kernels, one after another."""
+    return plain("\n".join(each.module.text() for each in _wasm_kernels(compiled)))
+
+
+def _wasm_files(compiled: _CompiledPatch) -> Mapping[str, str | bytes]:
+    """The bytes of each module, by its name."""
+    kernels = {each.layout.kernel: each for each in _wasm_kernels(compiled)}
+    return {macro.lower(): kernels[name].encoded() for name, macro in glsl.macro_names(kernels).items()}
+
+
+def _wasm_kernels(compiled: _CompiledPatch) -> list[WasmKernel]:
+    return [emit(kernel.alone) for unit in compiled.units for kernel in unit.kernels]
+
+
 _PICTURE = "a picture"
 
 
@@ -252,16 +268,20 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         "glsl": _Stage(_glsl, "GLSL shaders"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
         "c": _Stage(_c, "programs in C that write a frame or a second"),
+        "wasm": _Stage(_wasm, "WebAssembly, as text"),
     }
 )
+
+# The endings of files of stages, where these are not the names of the stages.
+_ENDINGS: Mapping[str, str] = MappingProxyType({"wasm": "wat"})
 
 # The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000
 
-# The stages of which several programs are also written as a file each.
-_IN_FILES: Mapping[str, Callable[[_CompiledPatch], Mapping[str, str]]] = MappingProxyType({
+# The stages whose programs are also written as a file each, by names that come between those of the patch and stage.
+_IN_FILES: Mapping[str, Callable[[_CompiledPatch], Mapping[str, str | bytes]]] = MappingProxyType({
     "glsl": lambda compiled: _glsl_files(compiled, _GLSL), "essl": lambda compiled: _glsl_files(compiled, _ESSL),
-    "c": _c_files,
+    "c": _c_files, "wasm": _wasm_files,
 })  # fmt: skip
 
 _MACHINE_CODE = ("llvm", "asm")
@@ -311,7 +331,7 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
     has_machine_code = executor_problem(NativeExecutor.name) is None
     for name in wanted or [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]:
         try:
-            texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
+            texts: dict[str, str | bytes] = {f"{stem}.{_ENDINGS.get(name, name)}": _STAGES[name].text(compiled)}
         except WeftError:
             if wanted:
                 raise
@@ -319,7 +339,7 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
         if name in _IN_FILES:
             texts |= {f"{stem}.{each}.{name}": text for each, text in _IN_FILES[name](compiled).items()}
         for file_name, text in texts.items():
-            write_file(folder / file_name, text.encode())
+            write_file(folder / file_name, text.encode() if isinstance(text, str) else text)
             output(str(folder / file_name))
 
 

@@ -184,8 +184,8 @@ class _QueryResult:
 @click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
 @click.option("--samples", type=click.IntRange(1, _MOST), help="Samples of sound, from the time of --at.")
 @click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state by this many ticks first.")
-@click.option("--backend", metavar="NAME", help="vm, vector, native, or any that draws, such as gl; default: vm, or "
-              "vector where vm would be slow.")
+@click.option("--backend", metavar="NAME", help="vm, vector, native, wasm, or any that draws, such as gl; "
+              "default: vm, or vector where vm would be slow.")
 @click.option("--trace", is_flag=True, help="Every instruction and the stack after it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
 @ALLOW

@@ -15,13 +15,13 @@ _TURN = 2.0**32
 
 def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """sin πx, within 5e-16; NaN if x is not finite. The reduction of x is exact however large x is."""
-    return _sine_within(lanes, within_turn(lanes, x))
+    return sine_within(lanes, within_turn(lanes, x))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """cos πx, within 5e-16; NaN if x is not finite."""
     rest = lanes.abs(within_turn(lanes, x))
-    return _sine_within(lanes, lanes.sub(lanes.real(0.5), rest))
+    return sine_within(lanes, lanes.sub(lanes.real(0.5), rest))
 
 
 def within_turn(lanes: Lanes[V], x: V) -> V:
@@ -30,7 +30,7 @@ def within_turn(lanes: Lanes[V], x: V) -> V:
     return lanes.fma(turns, lanes.real(-2), x)
 
 
-def _sine_within(lanes: Lanes[V], x: V) -> V:
+def sine_within(lanes: Lanes[V], x: V) -> V:
     """sin πx for x from −1 to 1. Its zeros there are factors of their own."""
     total = polynomial(lanes, lanes.mul(x, x), SINE_OF_TURN)
     return lanes.mul(lanes.mul(x, lanes.fma(lanes.neg(x), x, lanes.real(1))), total)

@@ -38,6 +38,7 @@ import numpy.typing as npt
 from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
 from tests.support.tolerances import LEVELS, Tolerance
+from weft.backends.cpu import IN_DOUBLE
 from weft.backends.executors import Executable, Executor
 from weft.backends.launch import Floats, StateMemory, channels, pack
 from weft.codegen.kernel import Kernel
@@ -115,17 +116,18 @@ class _Suspects:
 
 def compare(case: Case, executor: Executor) -> Outcome:
     """Holds what an executor shows, or plays, against the reference."""
-    return compare_loaded(case, executor.load(case.kernel))
+    images = executor.widest if executor.name in IN_DOUBLE else np.float32
+    return compare_loaded(case, executor.load(case.kernel), images)
 
 
-def compare_loaded(case: Case, executable: Executable) -> Outcome:
-    """`compare`, for the kernel of the case when it has been loaded."""
+def compare_loaded(case: Case, executable: Executable, images: npt.DTypeLike = np.float32) -> Outcome:
+    """`compare`, for the kernel of the case when it has been loaded; `images` is the type of what images remember."""
     if case.is_sound:
         planes = _heard(case, executable)
         off = ~case.tolerance.agreement(planes, case.expected)
         suspects = _suspects_of_planes(case, planes)
     else:
-        planes, levels = _played(case, executable)
+        planes, levels = _played(case, executable, images)
         expected = _levels(case.expected)
         off = np.abs(levels - expected) > LEVELS
         if len(case.kernel.outputs) < 4:
@@ -178,14 +180,14 @@ def _remainder(kernel: Kernel, node: Node) -> Node | None:
     return node if node.op == "mod" else None
 
 
-def _played(case: Case, executable: Executable) -> tuple[Floats, Floats]:
+def _played(case: Case, executable: Executable, images: npt.DTypeLike) -> tuple[Floats, Floats]:
     """What a machine shows: outputs [launches, outputs, height, width], and bytes [launches, 4, height, width]."""
     shape = case.launches[0].shape
-    memory = StateMemory(case.kernel.slots, shape)
+    memory = StateMemory(case.kernel.slots, shape, images)
     planes = np.stack([np.array(executable.planes(memory, launch), np.float64) for launch in case.launches])
     if not case.packed:
         return planes, _levels(planes)
-    memory = StateMemory(case.kernel.slots, shape)
+    memory = StateMemory(case.kernel.slots, shape, images)
     levels = np.zeros((len(case.launches), *shape, 4), np.uint8)
     for launch, pixels in zip(case.launches, levels, strict=True):
         executable.rgba8(memory, launch, pixels)

@@ -1,0 +1,105 @@
+"""The functions of WebAssembly that the machine itself does not have: those of C's library, within a few digits."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import wasmtime
+
+from weft.codegen.wasm.abi import MEMORY
+from weft.codegen.wasm.assembler import WasmModule
+from weft.codegen.wasm.mathematics import function_names, mathematical
+from weft.ops import ieee
+
+MEANINGS: dict[str, Callable[..., float]] = {
+    "sin": ieee.sin, "cos": ieee.cos, "exp": ieee.exp, "exp2": ieee.exp2, "log": ieee.log, "log2": ieee.log2,
+    "pow": ieee.power, "atan2": math.atan2, "modulo": ieee.remainder,
+}  # fmt: skip
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324,
+           2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1024.0, -1080.0, 709.5, -745.0, 1e5,
+           2.0**53]  # fmt: skip
+
+
+@functools.cache
+def function(name: str) -> Callable[..., float]:
+    module = WasmModule(MEMORY, (replace(mathematical(name), exported=True),))
+    engine = wasmtime.Engine()
+    store = wasmtime.Store(engine)
+    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
+    instance = wasmtime.Instance(store, wasmtime.Module(engine, module.encoded()), [memory])
+    return functools.partial(instance.exports(store)[name], store)
+
+
+def is_close(found: float, wanted: float, relative: float, absolute: float) -> bool:
+    if math.isnan(wanted) or math.isinf(wanted) or math.isnan(found):
+        return found == wanted or (math.isnan(found) and math.isnan(wanted))
+    return abs(found - wanted) <= absolute + relative * abs(wanted)
+
+
+def test_each_function_has_its_meaning() -> None:
+    assert set(function_names()) == set(MEANINGS)
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "log", "log2"])
+def test_at_special_places(name: str) -> None:
+    for x in SPECIAL:
+        found, wanted = function(name)(x), MEANINGS[name](x)
+        assert is_close(found, wanted, 2e-15, 5e-324), (x, found, wanted)
+
+
+@pytest.mark.parametrize("name", ["pow", "atan2"])
+def test_pairs_of_special_places(name: str) -> None:
+    for x in SPECIAL:
+        for y in SPECIAL:
+            found, wanted = function(name)(x, y), MEANINGS[name](x, y)
+            assert is_close(found, wanted, 1e-12, 5e-324), (x, y, found, wanted)
+            assert math.isnan(wanted) or math.copysign(1, found) == math.copysign(1, wanted), (x, y, found, wanted)
+
+
+def test_remainders_are_exact() -> None:
+    numbers = np.random.default_rng(4)
+    pairs = [(x, y) for x in SPECIAL for y in SPECIAL]
+    pairs += [(float(a), float(b)) for a, b in numbers.normal(size=(2000, 2)) * [1e3, 3]]
+    pairs += [(float(a), float(b)) for a, b in numbers.normal(size=(200, 2)) * [1e200, 1e-3]]
+    for x, y in pairs:
+        if 2.0**990 < abs(x) < math.inf:
+            continue  # its parts may leave the range
+        found, wanted = function("modulo")(x, y), ieee.remainder(x, y)
+        assert found == wanted or (math.isnan(found) and math.isnan(wanted)), (x, y, found, wanted)
+
+
+RANGES = {
+    "sin": (-1e4, 1e4, 0.0, 4e-15), "cos": (-1e4, 1e4, 0.0, 4e-15), "exp": (-745, 709, 2e-15, 5e-324),
+    "exp2": (-1070, 1023, 2e-15, 5e-324), "log": (1e-3, 1e3, 4e-16, 0.0), "log2": (1e-3, 1e3, 1e-15, 1e-16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_within_a_range(name: str) -> None:
+    low, high, relative, absolute = RANGES[name]
+    for x in map(float, np.random.default_rng(1).uniform(low, high, 3000)):
+        found, wanted = function(name)(x), MEANINGS[name](x)
+        assert is_close(found, wanted, relative, absolute), (x, found, wanted)
+
+
+def test_angles_of_directions() -> None:
+    numbers = np.random.default_rng(2)
+    for y, x in numbers.normal(size=(3000, 2)) * 10.0 ** numbers.integers(-9, 9, (3000, 1)):
+        assert is_close(function("atan2")(y, x), math.atan2(y, x), 4e-16, 0.0), (y, x)
+
+
+def test_powers() -> None:
+    numbers = np.random.default_rng(5)
+    for a, b in zip(np.exp(numbers.uniform(-3, 3, 3000)), numbers.uniform(-20, 20, 3000), strict=True):
+        octaves = abs(b * math.log2(a))
+        assert is_close(function("pow")(a, b), a**b, (octaves + 1) * 2.0**-51, 0.0), (a, b)
+    for exponent in range(-60, 60):
+        assert function("pow")(2.0, float(exponent)) == 2.0**exponent
+        assert function("exp2")(float(exponent)) == 2.0**exponent
+        assert function("log2")(2.0**exponent) == exponent
