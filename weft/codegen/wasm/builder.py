@@ -1,0 +1,313 @@
+"""Writes the body of a function: values that are computed once, and statements, in their order.
+
+Values refer to one another, and know nothing of locals. At the end, `body` decides which of them become a local: those
+that are used more than once, or in another block, or after a statement that may change what they read. All others are
+computed where they are used, and those that nothing uses are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from weft.codegen.wasm.assembler import OPCODES, Immediate, WasmFunction, WasmInstruction, WasmType
+
+_DEEPEST = 12
+"""How deeply operands are nested at most: code is written and read by functions that call themselves."""
+
+_OFTEN = 3
+"""A constant of nine bytes that is used so often becomes a local."""
+
+
+@dataclass(slots=True, eq=False)
+class WasmValue:
+    """A number that a function computes once."""
+
+    type: WasmType
+    op: str
+    args: tuple[WasmValue, ...] = ()
+    immediate: Immediate = None
+    name: str = ""
+    """What it is, for people."""
+    place: _CodePlace | None = None
+    uses: int = 0
+    used_at: _CodePlace | None = None
+    """The place of the only use, if there is one."""
+    code: WasmInstruction | None = None
+    depth: int = 0
+    is_pure: bool = True
+    """Whether it may be computed later: neither memory nor variables are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CodePlace:
+    """Where an item stands: in which block, and after how many statements of it."""
+
+    block: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A local that changes."""
+
+    name: str
+    type: WasmType
+
+
+@dataclass(slots=True, eq=False)
+class _WasmStatement:
+    op: str
+    args: tuple[WasmValue, ...] = ()
+    immediate: Immediate = None
+    body: list[_Item] = field(default_factory=list)
+    otherwise: list[_Item] = field(default_factory=list)
+    variables: tuple[Variable, ...] = ()
+    """Those that get the values of the operands at once."""
+    place: _CodePlace | None = None
+
+
+_Item: TypeAlias = "WasmValue | _WasmStatement"
+
+_READS = frozenset({"local.get", "call"})
+
+
+def _reads(op: str) -> bool:
+    return op in _READS or ".load" in op
+
+
+class FunctionBuilder:
+    """Builds one function, front to back."""
+
+    def __init__(self, name: str, params: Sequence[tuple[str, WasmType]] = (), exported: bool = False) -> None:
+        self.name = name
+        self.exported = exported
+        self._params = tuple(params)
+        self._names = {name for name, _ in params}
+        self._locals: list[tuple[str, WasmType]] = []
+        self._entry: list[_Item] = []
+        self._items: list[_Item] = []
+        self._root = self._items
+        self._constants: dict[tuple[str, object], WasmValue] = {}
+        self.called: set[str] = set()
+        """The functions that it calls."""
+
+    # Values.
+
+    def put(self, op: str, *args: WasmValue, immediate: Immediate = None, kind: WasmType | None = None) -> WasmValue:
+        """A value; `kind` is its type if the instruction does not say it."""
+        made = WasmValue(kind or OPCODES[op].gives or args[0].type, op, args, immediate)
+        self._items.append(made)
+        return made
+
+    def param(self, name: str) -> WasmValue:
+        """A parameter."""
+        return self._constant("param", name, dict(self._params)[name])
+
+    def i32(self, value: int) -> WasmValue:
+        return self._constant("i32.const", value, "i32")
+
+    def i64(self, value: int) -> WasmValue:
+        return self._constant("i64.const", value, "i64")
+
+    def f64(self, value: float) -> WasmValue:
+        return self._constant("f64.const", value, "f64")
+
+    def pair(self, low: float, high: float) -> WasmValue:
+        return self._constant("v128.const", (low, high), "v128")
+
+    def _constant(self, op: str, immediate: Immediate, kind: WasmType) -> WasmValue:
+        key = op, repr(immediate)
+        if key not in self._constants:
+            made = self._constants[key] = WasmValue(kind, op, (), immediate)
+            self._entry.append(made)
+        return self._constants[key]
+
+    def call(self, function: str, kind: WasmType, *args: WasmValue) -> WasmValue:
+        """The result of a function."""
+        self.called.add(function)
+        return self.put("call", *args, immediate=function, kind=kind)
+
+    def load(self, kind: WasmType, address: WasmValue, offset: int = 0) -> WasmValue:
+        return self.put(f"{kind}.load", address, immediate=offset)
+
+    @contextmanager
+    def at_entry(self) -> Iterator[None]:
+        """What is written in this context is computed before all else."""
+        outside, self._items = self._items, self._entry
+        try:
+            yield
+        finally:
+            self._items = outside
+
+    # Variables.
+
+    def variable(self, kind: WasmType, start: WasmValue | None = None, name: str = "at") -> Variable:
+        """A new variable, with its first value; 0 without one."""
+        made = Variable(self._named(name), kind)
+        self._locals.append((made.name, kind))
+        if start is not None:
+            self.set((made,), (start,))
+        return made
+
+    def get(self, variable: Variable) -> WasmValue:
+        """What a variable is here."""
+        return self.put("local.get", immediate=variable.name, kind=variable.type)
+
+    def set(self, variables: Sequence[Variable], values: Sequence[WasmValue]) -> None:
+        """Gives variables new values at once: each value may be made of old ones."""
+        if variables:
+            self._items.append(_WasmStatement("local.set", tuple(values), variables=tuple(variables)))
+
+    # Statements.
+
+    def do(self, op: str, *args: WasmValue, immediate: Immediate = None) -> None:
+        self._items.append(_WasmStatement(op, args, immediate))
+
+    def store(self, value: WasmValue, address: WasmValue, offset: int = 0) -> None:
+        self.do(f"{value.type}.store", address, value, immediate=offset)
+
+    @contextmanager
+    def within(self, op: str, label: str = "", *args: WasmValue) -> Iterator[str]:
+        """A block, a loop or an `if`, around what is written in this context. Gives its label."""
+        made = _WasmStatement(op, args, self._named(label) if label else None)
+        self._items.append(made)
+        outside, self._items = self._items, made.body
+        try:
+            yield str(made.immediate)
+        finally:
+            self._items = outside
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The other branch of the `if` that has just ended."""
+        last = self._items[-1]
+        assert isinstance(last, _WasmStatement)
+        assert last.op == "if"
+        outside, self._items = self._items, last.otherwise
+        try:
+            yield
+        finally:
+            self._items = outside
+
+    def _named(self, name: str) -> str:
+        """A name for a local or a label that no other one has."""
+        base = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        found, number = base, 1
+        while found in self._names:
+            number += 1
+            found = f"{base}.{number}" if len(self._names) < _MANY_NAMES else f"{base}.{len(self._names)}"
+        self._names.add(found)
+        return found
+
+    # The end.
+
+    def function(self, results: Sequence[WasmValue] = (), doc: str = "") -> WasmFunction:
+        """The function, which gives these results."""
+        items = [*self._entry, *self._root]
+        if results:
+            items.append(_WasmStatement("results", tuple(results)))
+        blocks = _BlockNumbers()
+        blocks.number(items)
+        _count(items)
+        body = tuple(self._written(items))
+        gives = tuple(each.type for each in results)
+        ordered = sorted(self._locals, key=lambda each: each[1])
+        return WasmFunction(self.name, self._params, gives, tuple(ordered), body, self.exported, doc)
+
+    def _written(self, items: Sequence[_Item]) -> Iterator[WasmInstruction]:
+        for item in items:
+            if isinstance(item, WasmValue):
+                if item.uses:
+                    yield from self._value(item)
+                continue
+            args = tuple(map(_code_of, item.args))
+            if item.op == "results":
+                yield from args
+            elif item.op == "local.set":
+                yield from self._settings(item, args)
+            else:
+                body, otherwise = (tuple(self._written(part)) for part in (item.body, item.otherwise))
+                yield WasmInstruction(item.op, args, item.immediate, body, otherwise)
+
+    def _settings(self, item: _WasmStatement, args: Sequence[WasmInstruction]) -> Iterator[WasmInstruction]:
+        names = [variable.name for variable in item.variables]
+        if len(names) == 1:
+            yield WasmInstruction("local.set", tuple(args), names[0])
+            return
+        yield from args
+        yield from (WasmInstruction("local.set", (), name) for name in reversed(names))
+
+    def _value(self, value: WasmValue) -> Iterator[WasmInstruction]:
+        """What is written where a value is computed: nothing, if it is computed where it is used."""
+        code = WasmInstruction(_WRITTEN.get(value.op, value.op), tuple(map(_code_of, value.args)), value.immediate)
+        if _is_given(value):
+            value.code = code
+            return
+        value.depth = 1 + max((arg.depth for arg in value.args), default=0)
+        value.is_pure = not _reads(value.op) and all(arg.is_pure for arg in value.args)
+        if self._is_inline(value):
+            value.code = code
+            return
+        name = self._named(value.name or "v")
+        self._locals.append((name, value.type))
+        yield WasmInstruction("local.set", (code,), name)
+        value.code, value.depth, value.is_pure = WasmInstruction("local.get", (), name), 0, True
+
+    def _is_inline(self, value: WasmValue) -> bool:
+        own, used = value.place, value.used_at
+        if value.uses != 1 or own is None or used is None or own.block != used.block or value.depth > _DEEPEST:
+            return False
+        return value.is_pure or own == used
+
+
+_WRITTEN = {"param": "local.get"}
+
+_MANY_NAMES = 64
+
+
+def _is_given(value: WasmValue) -> bool:
+    """Whether a value is as cheap as a local: a parameter, or a constant that is short or not used often."""
+    if value.op in ("param", "i32.const", "i64.const"):
+        return True
+    return value.op.endswith(".const") and value.uses < _OFTEN
+
+
+def _code_of(value: WasmValue) -> WasmInstruction:
+    if value.code is None:
+        raise LookupError(f"{value.op} is used before it is computed")
+    return value.code
+
+
+class _BlockNumbers:
+    """Gives each item its place."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def number(self, items: Sequence[_Item]) -> None:
+        self._count += 1
+        block, statements = self._count, 0
+        for item in items:
+            item.place = _CodePlace(block, statements)
+            if isinstance(item, _WasmStatement):
+                statements += 1
+                for part in (item.body, item.otherwise):
+                    if part:
+                        self.number(part)
+
+
+def _count(items: Sequence[_Item]) -> None:
+    """Counts the uses of values that are needed, from the last item to the first."""
+    for item in reversed(items):
+        if isinstance(item, _WasmStatement):
+            _count(item.otherwise)
+            _count(item.body)
+        elif not item.uses:
+            continue
+        for arg in item.args:
+            arg.uses += 1
+            arg.used_at = item.place

@@ -1,0 +1,91 @@
+"""Functions of WebAssembly that read pictures and sounds from memory.
+
+A picture is read between the four pixels around a place, clamped at its edge; the centres of pixels are at (i + ½) /
+width. A NaN coordinate reads the first row or column. A sound is 0 outside of its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from weft.codegen.wasm.assembler import WasmFunction, WasmType
+from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
+from weft.codegen.wasm.lane_code import SingleLane
+
+PLANE, PIXEL, FETCH = "plane", "pixel", "fetch"
+"""The functions: of an image in double precision, whose numbers follow one another; of one channel of a picture in
+single precision, with four numbers a pixel; and of one channel of a sound in single precision, with two a sample."""
+
+_SIZES: Mapping[str, tuple[WasmType, int]] = MappingProxyType(
+    {PLANE: ("f64", 8), PIXEL: ("f32", 16), FETCH: ("f32", 8)}
+)
+"""The type of a number, and how many bytes lie between it and the next one."""
+
+
+def _loaded(b: FunctionBuilder, name: str, address: WasmValue) -> WasmValue:
+    kind, _ = _SIZES[name]
+    found = b.load(kind, address)
+    return found if kind == "f64" else b.put("f64.promote_f32", found)
+
+
+def _located(lanes: SingleLane, coordinate: WasmValue, size: WasmValue) -> tuple[WasmValue, WasmValue, WasmValue]:
+    """The pixel at or before a coordinate, the next one, and how far the coordinate is on the way to it."""
+    b = lanes.b
+    extent = b.put("f64.convert_i32_s", size)
+    position = lanes.sub(lanes.mul(coordinate, extent), lanes.real(0.5))
+    last = lanes.sub(extent, lanes.real(1))
+    position = lanes.select(lanes.lt(last, position), last, position)
+    position = lanes.select(lanes.lt(lanes.real(0), position), position, lanes.real(0))
+    whole = lanes.floor(position)
+    near = b.put("i32.trunc_sat_f64_s", whole)
+    following = b.put("i32.add", near, b.i32(1))
+    far = b.put("select", following, near, b.put("i32.lt_s", following, size), kind="i32")
+    return near, far, lanes.sub(position, whole)
+
+
+def _between(name: str) -> WasmFunction:
+    _, step = _SIZES[name]
+    b = FunctionBuilder(name, [("address", "i32"), ("columns", "i32"), ("rows", "i32"), ("x", "f64"), ("y", "f64")])
+    address, columns, rows, x, y = map(b.param, ("address", "columns", "rows", "x", "y"))
+    lanes = SingleLane(b)
+    left, right, across = _located(lanes, x, columns)
+    upper, lower, down = _located(lanes, y, rows)
+
+    def row(number: WasmValue) -> WasmValue:
+        start = b.put("i32.mul", number, columns)
+        values = []
+        for column in (left, right):
+            place = b.put("i32.mul", b.put("i32.add", start, column), b.i32(step))
+            values.append(_loaded(b, name, b.put("i32.add", address, place)))
+        near, far = values
+        return lanes.add(near, lanes.mul(lanes.sub(far, near), across))
+
+    above, below = row(upper), row(lower)
+    found = lanes.add(above, lanes.mul(lanes.sub(below, above), down))
+    return b.function((found,), "a picture at a place, between four pixels")
+
+
+def _fetch() -> WasmFunction:
+    _, step = _SIZES[FETCH]
+    b = FunctionBuilder(FETCH, [("address", "i32"), ("samples", "i32"), ("number", "f64")])
+    address, samples, number = map(b.param, ("address", "samples", "number"))
+    lanes = SingleLane(b)
+    is_there = lanes.both(
+        lanes.le(lanes.real(0), number), lanes.lt(number, b.put("f64.convert_i32_s", samples))
+    )  # fmt: skip
+    found = b.variable("f64", None, "found")
+    with b.within("if", "", is_there):
+        place = b.put("i32.mul", b.put("i32.trunc_sat_f64_s", number), b.i32(step))
+        b.set((found,), (_loaded(b, FETCH, b.put("i32.add", address, place)),))
+    return b.function((b.get(found),), "a sample of a sound by its number; 0 outside of it")
+
+
+READERS: Mapping[str, Callable[[], WasmFunction]] = MappingProxyType({
+    PLANE: lambda: _between(PLANE), PIXEL: lambda: _between(PIXEL), FETCH: _fetch,
+})  # fmt: skip
+
+
+def reader(name: str) -> WasmFunction:
+    """A function by its name. Raises KeyError for any other."""
+    return READERS[name]()
