@@ -29,14 +29,14 @@ def compile(text: str, name: str = "(text)") -> Build:
 
 
 def devices() -> dict[str, list[DeviceInfo]]:
-    """Every backend by name, with the devices it could run on; unavailable ones say why."""
+    """Every backend by name, with the devices it could run on. Unavailable devices have a reason."""
     from weft.backends.registry import load_registry
 
     return {name: backend.probe() for name, backend in load_registry().backends.items()}
 
 
 def best_backend(context: str) -> str | None:
-    """The backend that would run a context on this machine, as `--backend` takes it; None if nothing can."""
+    """The backend that would run a context on this machine, as `--backend` takes it; None if none can."""
     from weft.backends.registry import load_registry
     from weft.backends.select import choose
 

@@ -18,14 +18,14 @@ def main() -> int:
     _signal.signal(_signal.SIGINT, interrupted)
     import gc
 
-    # Imports make many objects that live to the end: there is no garbage to look for.
+    # Imports make many objects that live to the end, so there is no garbage to look for.
     gc.disable()
     from weft.cli import main as run
 
     code = run()
     # The rest of the process may take a moment, and does not handle an interruption either.
     _signal.signal(_signal.SIGINT, interrupted)
-    # What is left goes with the process: Python would look through all of it, several times.
+    # The remaining objects end with the process. Python would look through all of them several times.
     gc.freeze()
     return code
 

@@ -62,7 +62,7 @@ class BufferMemory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
 
 
 class _Owner:
-    """Keeps a buffer as long as any array uses its bytes: a view of a view forgets the view that it was made from, but
+    """Keeps a buffer as long as any array uses its bytes. A view of a view forgets the view that it was made from, but
     not the owner of the bytes."""
 
     def __init__(self, metal: Any, size: int) -> None:
@@ -74,7 +74,7 @@ class _Owner:
 
 
 class AppleDevice:
-    """A device. It does its work in the order in which it was given."""
+    """A device. It does its work in the order in which the work was given."""
 
     def __init__(self, index: int = 0) -> None:
         """Raises AppleError."""
@@ -169,8 +169,8 @@ class AppleFunction:
 
 
 class DeviceWork:
-    """Work that the device was given. Deleting it waits for the work, without holding the GIL. A failure is raised by
-    the next launch."""
+    """Work on a device. Deleting it waits for the work, without holding the GIL. The next launch raises an error of
+    this one."""
 
     def __init__(self, device: AppleDevice, commands: Any) -> None:
         self._device = device

@@ -1,8 +1,8 @@
 """The beats of a performance as a function of its time.
 
-The tempo may change while a patch plays. Of its changes the last one is known, which gives a continuous function of two
-straight lines: four numbers, which are the same in every process and every context. Kernels read them as uniforms, so
-that pictures and sounds agree about the beat. In a render they never change.
+The tempo may change while a patch plays. The last change is known, which gives a continuous function of two straight
+lines: four numbers, which are the same in every process and every context. Kernels read them as uniforms, so that
+pictures and sounds agree about the beat. In a render they never change.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ INPUTS = ("beats_then", "beats_start", "beats_bpm_before", "beats_bpm")
 
 
 class Beats(NamedTuple):
-    """`then` beats have passed at the time `start` (seconds of the performance). Up to there the tempo is `before`, and
-    from there on `bpm`, in beats a minute."""
+    """`then` beats have passed at the time `start` (seconds of the performance). Before that the tempo is `before`, and
+    after it `bpm`, in beats a minute."""
 
     then: float
     start: float
@@ -53,7 +53,7 @@ class Beats(NamedTuple):
         return self.before if seconds < self.start else self.bpm
 
     def time_of(self, beats: float) -> float:
-        """The time of the performance at which so many beats have passed."""
+        """The time of the performance at which this many beats have passed."""
         return self.start + (beats - self.then) * 60 / (self.before if beats < self.then else self.bpm)
 
     def changed(self, start: float, bpm: float) -> Beats:

@@ -1,7 +1,8 @@
-"""What `camera` can be called with: a device, a picture that FFmpeg generates, a film file, or a stream of the network.
+"""The possible arguments of `camera`: a device, a picture that FFmpeg generates, a film file, or a stream of the
+network.
 
 A text of a patch is only compared with what is known here. Nothing of it reaches FFmpeg's language of filters, options
-and protocols but an address with a known scheme, which the performer has to allow.
+and protocols, except an address with a known scheme, which the performer has to allow.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MAX_SIDE, MAX_AREA = 4096, 3840 * 2160
 
 
 class AddressError(InternalError):
-    """A text names no camera. `hint` says what would."""
+    """A text names no camera. `hint` says what would name one."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -40,7 +41,7 @@ class Camera(NamedTuple):
 
     @property
     def watches(self) -> bool:
-        """Whether it shows what happens somewhere now, and may be missing."""
+        """Whether it shows something that happens now, and may be missing."""
         return self.kind in ("device", "stream")
 
 
@@ -55,7 +56,7 @@ class _NumberOption(NamedTuple):
     is_whole: bool = False
 
     def read(self, text: str) -> str | None:
-        """The number as FFmpeg reads it; None if the text is none that is allowed."""
+        """The number in FFmpeg's notation; None if the text is not an allowed number."""
         if re.fullmatch(r"-?\d{1,12}(\.\d{1,12})?", text, re.ASCII) is None:
             return None
         number = float(text)
@@ -183,7 +184,8 @@ def generated(words: str) -> str:
 SCHEMES: Final = ("http", "https", "rtmp", "rtmps", "rtp", "rtsp", "rtsps", "srt", "tcp", "udp")
 """The protocols of streams."""
 
-# What FFmpeg itself may open for these, and no files. Those that do not occur in an address carry the others.
+# The protocols that FFmpeg itself may use for these; files are not among them. Those that do not occur in an address
+# carry the others.
 STREAM_PROTOCOLS: Final = ",".join((*SCHEMES, "crypto", "httpproxy", "tls"))
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
@@ -204,7 +206,7 @@ def camera_named(picture: str) -> Camera | None:
 
 
 def watching(pictures: Iterable[str]) -> list[str]:
-    """The pictures among these that watch, by what messages call them."""
+    """The pictures among these that watch, by their names in messages."""
     return [shown(each) for each in pictures if (camera := camera_named(each)) is not None and camera.watches]
 
 
@@ -220,7 +222,8 @@ def is_device(path: str) -> bool:
 
 
 def camera_of(text: str) -> Camera:
-    """What the text in a call of `camera` names. The path of a file is as it is written. Raises AddressError."""
+    """The camera that the text in a call of `camera` names. The path of a file is as it is written. Raises
+    AddressError."""
     if _NUMBER.fullmatch(text) or is_device(text):
         return Camera("device", text)
     if (scheme := _SCHEME.match(text)) is not None:

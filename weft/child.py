@@ -1,12 +1,12 @@
 """Child processes that run Python: they end with their parent, and are killed when they hang.
 
-A child never outlives its parent, however the parent ended and whatever the child is doing: Linux kills it, and
-elsewhere a thread of the child waits until the other end of its lifeline, a socket, closes.
+A child never outlives its parent, even if the parent is killed or the child is busy. Linux kills the child; on other
+systems a thread of the child waits until the other end of its lifeline, a socket, closes.
 
-Over the same socket, an idle child sends a heartbeat several times a second. A child that works need not: using the
-processor, or waiting for it, counts as a sign of life. A child without any sign for two seconds hangs and is killed, so
-that its user learns that it has ended. Only seconds in which the parent itself ran are counted: when the machine was
-suspended, or all its processes were stopped, nothing was missed.
+Over the same socket, an idle child sends a heartbeat several times a second. A child that works need not send one:
+using the processor, or waiting for it, counts as a sign of life. A child without any sign for two seconds hangs and is
+killed, so that its user learns that it has ended. Only seconds in which the parent itself ran are counted: if the
+machine was suspended, or all its processes were stopped, nothing was missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STILL = 2.0
 _GLANCE = 0.5
 _COUNTS = 2 * _GLANCE
 
-# The child gets this process's path: that of a plain `python` may lack weft, or begin with the folder of a patch.
+# The child gets this process's path. That of a plain `python` may lack weft, or begin with the folder of a patch.
 _START = """\
 import sys
 sys.path[:] = sys.argv[5 + int(sys.argv[4]):]
@@ -47,8 +47,8 @@ from weft.child import main
 main()
 """
 
-# Ctrl-C is only for the parent. In a session of its own, a child would compete with its parent as an equal, whatever
-# the priorities of its threads: Linux shares the processor among sessions first.
+# Ctrl-C is only for the parent. But in a session of its own, a child would get as much of the processor as its parent,
+# since Linux first divides it among sessions, whatever the priorities of threads are.
 _APART: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 
 _ALLOWED = struct.Struct("d")
@@ -100,7 +100,7 @@ class Child(subprocess.Popen[bytes]):
         return f"ended ({known.get(code, f'code {code}' if code >= 0 else f'signal {-code}')})"
 
     def end(self) -> None:
-        """Ends it at once, whatever it is doing. May be called twice."""
+        """Ends it at once, even if it is busy. May be called twice."""
         self.connection.close()
         self.kill()
         self.wait()
@@ -114,7 +114,7 @@ class Child(subprocess.Popen[bytes]):
     def _watch(self, lifeline: socket.socket) -> None:
         with lifeline:
             self._follow(lifeline)
-        # It closes what it has open a moment before it has ended.
+        # It closes its files a moment before it has ended.
         with suppress(subprocess.TimeoutExpired):
             self.wait(_STILL)
         self.ended()
@@ -210,7 +210,7 @@ def _state_by_ps(process: int) -> _ProcessState:
             spent = 60 * spent + float(part)
         return _ProcessState(state[0] in "RUD", state[0] == "T", spent)
     except (OSError, subprocess.SubprocessError, ValueError):
-        # Unknown: a process that may be working must not be killed.
+        # Unknown. A process that may be working must not be killed.
         return _ProcessState(True, False, 0.0)
 
 
@@ -233,7 +233,7 @@ class Pulse:
             self._send(0.0)
 
     def allow(self, seconds: float) -> None:
-        """Says that the process may wait for something for this many seconds, until the next sign."""
+        """Allows the process to wait for something for this many seconds, until the next sign."""
         self._next = 0.0
         self._send(seconds)
 
@@ -250,7 +250,7 @@ def main() -> None:
     _end_with(int(parent), int(lifeline))
     sys.argv[1:] = arguments
     if hasattr(signal, "SIGTTOU"):
-        # A terminal may be set to stop what writes to it from the background, where a child is.
+        # A terminal may be set to stop processes that write to it from the background, where a child is.
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     module, _, name = entry.partition(":")
     if name:
@@ -263,8 +263,8 @@ def main() -> None:
 
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Has Linux send this process a signal when the thread that has started it ends. SIGKILL ends it even in the middle
-    of machine code, and if it is stopped. Does nothing elsewhere."""
+    """Asks Linux to send this process a signal when the thread that has started it ends. SIGKILL ends it even in the
+    middle of machine code, and if it is stopped. Does nothing on other systems."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)

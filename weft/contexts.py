@@ -21,7 +21,7 @@ Sweep: TypeAlias = Literal["once", "frame", "column", "row", "element"]
 
 
 def is_smoothed(coordinate: str) -> bool:
-    """Whether a coordinate is not a place or time, but an input that is smoothed from value to value."""
+    """Whether a coordinate is an input that is smoothed from value to value, and not a place or time."""
     return "@" in coordinate
 
 
@@ -42,9 +42,9 @@ class ContextSpec:
     labelled: bool = False
     """Whether every argument needs its label, because the layouts mean different things."""
     optional: tuple[str, ...] = ()
-    """Places that each layout may have in addition, by their labels."""
+    """Further places that each layout may have, by their labels."""
     label_groups: Mapping[str, tuple[str, ...]] | None = None
-    """Labels that stand for several places at once: `rgb:` fills r, g and b."""
+    """Labels for several places at once: `rgb:` fills r, g and b."""
     sweeps: Mapping[str, Sweep] | None = None
     """How the base coordinates x, y, abstime and channel change; by default the time changes once a tick and the others
     never."""
@@ -73,8 +73,8 @@ class ContextSpec:
     same one."""
 
     in_one_memory: bool = False
-    """Whether all its subgraphs run on one device, where one can read the memory of another. What remembers is then
-    evaluated by each picture that needs it, and advanced by one of them."""
+    """Whether all its subgraphs run on one device, where one can read the memory of another. Then each picture that
+    needs state evaluates it, and one of them advances it."""
 
     in_blocks: bool = False
     """Whether the time is the sum of that of the first sample of a block and the seconds `since` then."""
@@ -98,7 +98,7 @@ class ContextSpec:
         return self.sweep_of("x") == "column" and self.sweep_of("y") == "row"
 
     def by_blocks(self) -> ContextSpec:
-        """This context for devices that have only single precision: expressions of the time of a block are computed
+        """This context for devices that have only single precision. Expressions of the time of a block are computed
         beforehand, in double precision, and the time within a block is a small number."""
         return replace(self, in_blocks=True, sweeps={**(self.sweeps or {}), "abstime": "frame", "since": "element"})
 
@@ -229,7 +229,7 @@ def backend_points() -> list[EntryPoint]:
 
 def points(group: str) -> list[EntryPoint]:
     """The entry points of packages in a group, by name."""
-    from importlib.metadata import entry_points  # it takes long to import, and most processes never ask
+    from importlib.metadata import entry_points  # it takes long to import, and most processes do not need it
 
     return sorted(entry_points(group=group), key=lambda point: point.name)
 

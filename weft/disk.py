@@ -1,7 +1,7 @@
-"""Files: reading what anybody may have put there, replacing one as a whole, and keeping what can be made again.
+"""Files: reading files from anyone, replacing a file as a whole, and keeping files that can be made again.
 
-What is kept says what it is, in which version, how long it is, when it was completed and which digest it has, and only
-this user could have written it. If anything of this is wrong, it is not there, and is made again.
+A kept file contains what it is, its version, its length, the time at which it was completed and its digest, and only
+this user could have written it. If any of this is wrong, the file counts as missing, and is made again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from weft.codes.rows import InternalError
 
 
 class NotPlainError(InternalError, OSError):
-    """Something that is no plain file; `strerror` says what it is."""
+    """Something that is not a plain file; `strerror` says what it is."""
 
 
 def why_not_plain(mode: int) -> str | None:
-    """Why a file with this mode cannot be read; None for a plain file."""
+    """The reason why a file with this mode cannot be read; None for a plain file."""
     if stat.S_ISDIR(mode):
         return "it is a folder"
     return None if stat.S_ISREG(mode) else "it is not a file with contents"
@@ -37,7 +37,7 @@ def why_not_plain(mode: int) -> str | None:
 
 def open_plain(path: str | Path) -> BinaryIO:
     """A plain file, for reading. Raises OSError, and NotPlainError for anything else: reading a named pipe, for
-    instance, might never end. A name with a null byte is that of no file."""
+    instance, might never end. No file has a name with a null byte."""
     try:
         # Opening a named pipe would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,15 +64,15 @@ def read_plain(path: str | Path, most: int = sys.maxsize) -> bytes:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, under a name that nobody can predict. With the permissions of `path`, or those of a new
-    file, it takes its place when the block ends; it is deleted if the block fails. Raises OSError."""
-    # With the same ending, which tells a writer the format.
+    """A new file in the folder of `path`, under an unpredictable name. It has the permissions of `path`, or those of a
+    new file. It replaces `path` when the block ends, and is deleted if the block fails. Raises OSError."""
+    # With the same ending, by which a writer chooses the format.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
     os.close(descriptor)
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, _mode_of(path))  # those of a temporary file are closed to others
+        os.chmod(temporary, _mode_of(path))  # a temporary file is closed to others
         os.replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
@@ -89,8 +89,8 @@ def _mode_of(path: Path) -> int:
 
 
 def new_file(path: Path) -> BinaryIO:
-    """A new file for writing, in place of whatever has this name; where that is a link, the file behind it stays.
-    Raises OSError."""
+    """A new file for writing, in place of anything that has this name. If that is a link, its target stays. Raises
+    OSError."""
     path.unlink(missing_ok=True)
     return open(path, "xb")
 
@@ -99,7 +99,7 @@ def new_file(path: Path) -> BinaryIO:
 
 
 def cache_folder() -> Path:
-    """Where weft keeps what can be made again. The folder need not exist."""
+    """The folder for files that can be made again. It need not exist."""
     home = Path.home()
     match sys.platform:
         case "darwin":
@@ -112,8 +112,8 @@ def cache_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder in which only this user can write, or makes it such. Raises OSError, also if it belongs to
-    somebody else, as it may in a shared folder of temporary files."""
+    """Makes a folder in which only this user can write, or makes an existing one so. Raises OSError, also if the folder
+    belongs to another user, as it may in a shared folder of temporary files."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
@@ -134,7 +134,7 @@ def _is_ours(found: os.stat_result) -> bool:
 _HEAD = struct.Struct("<8s32s16sQQ32s")
 _SIGN = b"weftkept"
 HEAD_BYTES = 128
-"""Where the contents of a kept file begin: numbers in them are aligned."""
+"""The start of the contents of a kept file, at which numbers are aligned."""
 _PIECE = 1 << 22
 
 
@@ -144,9 +144,9 @@ def _head_of(path: Path, what: str, length: int, completed: int, digest: bytes) 
 
 
 class KeptWriter:
-    """Writes a file that is to be kept, aside under a name that nobody can predict, piece by piece. `what` says what it
-    is, with its version, in at most 32 letters. In a `with` block, it is kept when the block ends and left out if that
-    fails."""
+    """Writes a file that is to be kept, piece by piece, under an unpredictable name until it is complete. `what` is the
+    kind of the file with its version, in at most 32 letters. In a `with` block, the file is kept when the block ends,
+    and deleted if the block fails."""
 
     def __init__(self, path: Path, what: str) -> None:
         """The folder has to exist. Raises OSError."""
@@ -174,7 +174,7 @@ class KeptWriter:
         os.replace(self._aside, self._path)
 
     def leave(self) -> None:
-        """Deletes what is not kept. May be called twice."""
+        """Deletes a file that is not kept. May be called twice."""
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):
@@ -192,11 +192,11 @@ class KeptWriter:
 
 
 ASIDE = ".part"
-"""The ending of what is still being written."""
+"""The ending of a file that is still being written."""
 
 
 def keep(path: Path, what: str, data: bytes) -> None:
-    """Keeps some bytes, in a folder of which `make_private` makes what it has to be. Raises OSError."""
+    """Keeps some bytes, in a folder that `make_private` prepares. Raises OSError."""
     make_private(path.parent)
     with KeptWriter(path, what) as file:
         file.write(data)
@@ -204,8 +204,8 @@ def keep(path: Path, what: str, data: bytes) -> None:
 
 @contextmanager
 def opened_kept(path: Path, what: str, is_private: bool = True) -> Iterator[BinaryIO]:
-    """A kept file, at the beginning of its contents. What is not `is_private` may lie in a folder of others, such as
-    that of a film. Raises OSError if it is not there or anything is wrong with it."""
+    """A kept file, at the beginning of its contents. A file that is not `is_private` may be in a folder of other users,
+    such as that of a film. Raises OSError if it is missing or anything is wrong with it."""
     with _opened(path, is_private) as file:
         _, digest = _read_head(file, path, what)
         found = hashlib.sha256()
@@ -218,13 +218,13 @@ def opened_kept(path: Path, what: str, is_private: bool = True) -> Iterator[Bina
 
 
 def read_kept(path: Path, what: str) -> bytes:
-    """The contents of a kept file. Raises OSError if it is not there or anything is wrong with it."""
+    """The contents of a kept file. Raises OSError if it is missing or anything is wrong with it."""
     with opened_kept(path, what) as file:
         return file.read()
 
 
 def is_kept(path: Path, what: str, is_private: bool = True) -> bool:
-    """Whether a kept file is there, with nothing wrong."""
+    """Whether a kept file exists, with nothing wrong."""
     with suppress(OSError), opened_kept(path, what, is_private):
         return True
     return False
@@ -232,8 +232,8 @@ def is_kept(path: Path, what: str, is_private: bool = True) -> bool:
 
 def map_kept(path: Path, what: str) -> mmap.mmap:
     """A kept file, in memory that all processes share; its contents begin at `HEAD_BYTES`. It counts as used now. The
-    digest is only computed if it was written to since it was completed: that of an hour of sound takes a second. Raises
-    OSError if it is not there or anything is wrong with it."""
+    digest is computed only if the file was written to after it was completed: that of an hour of sound takes a second.
+    Raises OSError if it is missing or anything is wrong with it."""
     with _opened(path) as file:
         completed, digest = _read_head(file, path, what)
         found = os.fstat(file.fileno())
@@ -252,7 +252,7 @@ def map_kept(path: Path, what: str) -> mmap.mmap:
 
 @contextmanager
 def _opened(path: Path, is_private: bool = True) -> Iterator[BinaryIO]:
-    """A file that only this user can write, in a folder of which the same is true. Raises OSError."""
+    """A file that only this user can write, in a folder that only this user can write. Raises OSError."""
     if is_private and not _is_closed(path.parent.lstat(), stat.S_IFDIR):
         raise PermissionError(1, "others can write in its folder")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -42,7 +42,7 @@ LONGEST_LINE: Final = 96
 LONGEST_CHAIN: Final = 7
 """Names in a chain such as a cycle; of a longer one, the beginning and the end are shown."""
 
-# More marks than this on one letter are not writing, and reach into the lines above.
+# More marks than this on one letter belong to no script, and reach into the lines above.
 _MOST_MARKS: Final = 4
 
 _WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
@@ -54,12 +54,12 @@ _JOINING: Final = range(0x1160, 0x1200)
 
 
 def visible(text: str) -> str:
-    """The text with each invisible character as its escape: `\\x1b`, `\\u202e`. Spaces stay as they are."""
+    """The text, with each invisible character as its escape: `\x1b`, `\u202e`. Spaces do not change."""
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def visible_lines(text: str) -> str:
-    """The same for a text of several lines; line ends and tabs stay as they are."""
+    """A text of several lines with its invisible characters as escapes. Line ends and tabs do not change."""
     return "".join(c if c in "\n\t" else _visible(c) for c in text) if not text.isprintable() else text
 
 
@@ -270,7 +270,7 @@ class SourceLine:
 
 
 class DiagnosticLine(NamedTuple):
-    """What a diagnostic says about one place, and the line of the patch that is there."""
+    """The message of a diagnostic about one place, and the line of the patch there."""
 
     parts: tuple[Part, ...]
     source: SourceLine | None = None
@@ -293,8 +293,8 @@ def _spaced(parts: Sequence[Part], gutter: int) -> Iterator[Part]:
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One error or warning. `related` holds further places, each with its own message. Message and hint are cut to a
-    readable length, and of many further places only the first are kept. `fix` is a place and the text that mends the
-    mistake there, if it is known for sure."""
+    readable length, and of many further places only the first are kept. `fix` is a place and the text that corrects the
+    mistake there, if that is known for certain."""
 
     severity: Severity
     code: str
@@ -333,8 +333,8 @@ class Diagnostic:
 
     def text_lines(self, width: int | None = None, tab: int | None = None) -> Iterator[tuple[Part, ...]]:
         """The layout as lines of text, with carets below the places. Lines of a patch take at most `width` columns with
-        their numbers, which are left out if that is narrow. Tabs in them go to multiples of `tab`, or stay as they are;
-        then they also stand before the carets, so that these keep their columns however wide tabs are drawn."""
+        their numbers; the numbers are left out if that is narrow. Tabs in them go to multiples of `tab`, or do not
+        change; then there are also tabs before the carets, so that these keep their columns in any width of tabs."""
         lines = list(self.layout())
         gutter = max((len(str(line.source.number)) for line in lines if line.source), default=1) + 1
         head = gutter + len(_BAR)
@@ -404,7 +404,7 @@ def error(
 
 
 def fault(what: str, failure: BaseException) -> Diagnostic:
-    """The diagnostic for a failure that is a bug in weft; `what` is a sentence that says what was being done."""
+    """The diagnostic for a failure that is a bug in weft. `what` is a sentence about what was being done."""
     if is_out_of_memory(failure):
         return out_of_memory(what, failure)
     words = f"{what} ({type(failure).__name__}: {failure})"
@@ -426,7 +426,7 @@ def out_of_memory(what: str, failure: BaseException) -> Diagnostic:
 
 
 def _in_the_text(found: Diagnostic) -> tuple[bool, bool, str, int, int, str, str]:
-    """A key that sorts diagnostics by their places, and those of one place by what they say."""
+    """A key that sorts diagnostics by their places, and those of one place by their messages."""
     source = found.span.source if found.span else None
     start, end = (found.span.start, found.span.end) if found.span else (0, 0)
     file = (True, True, "") if source is None else (False, source.library, source.name)
@@ -453,7 +453,7 @@ class Report:
     def tell(
         self, code: str, message: str, span: Span | None = None, hint: str | None = None, *related: tuple[Span, str]
     ) -> None:
-        """Adds an error or a warning, as its code says."""
+        """Adds an error or a warning, whichever its code is."""
         self.add([Diagnostic.of(code, message, span, hint, related)])
 
     def __contains__(self, found: Diagnostic) -> bool:
@@ -464,8 +464,8 @@ class Report:
         return [d for d in self.diagnostics if d.severity == "error"]
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        """The diagnostics file by file, in the order of the text, whatever was found first; those without a place come
-        last."""
+        """The diagnostics file by file, in the order of the text, not in the order in which they were found. Those
+        without a place come last."""
         return iter(sorted(self.diagnostics, key=_in_the_text))
 
     def raise_errors(self) -> None:
@@ -475,14 +475,15 @@ class Report:
 
 
 CLOSE_NAME: Final = "did you mean"
-"""How a hint with a known name begins."""
+"""The beginning of a hint with a known name."""
 
-# Comparing two names letter by letter takes long, so of many names only this number of likely ones is compared.
+# Comparing two names letter by letter takes long. Of many names, only this number of likely ones is compared.
 _LIKELY: Final = 8
 
 
 def installs(extra: str) -> str:
-    """The command that installs an extra of weft. The distribution is not called `weft`, as another one on PyPI is."""
+    """The command that installs an extra of weft. The distribution is not called `weft`, because another one on PyPI
+    is."""
     return f"pip install 'weft-live[{extra}]'"
 
 

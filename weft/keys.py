@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# Keys that stand for themselves: their GLFW numbers are the ASCII codes of the upper-case letters and the digits.
+# Keys of letters and digits: their GLFW numbers are the ASCII codes of the upper-case letters and the digits.
 _LETTERS_AND_DIGITS = {c: (ord(c.upper()),) for c in string.ascii_lowercase + string.digits}
 
 # A name may belong to several keys: both shift keys are `shift`.

@@ -90,7 +90,7 @@ def levelled(picture: str) -> str:
 
 
 def is_file(picture: str) -> bool:
-    """Whether a picture is that in a file itself."""
+    """Whether a picture is the one in a file itself."""
     return not (
         is_view(picture) or is_live(picture) or is_heard(picture) or is_sound(picture) or is_letters(picture)
         or is_levels(picture)
@@ -190,8 +190,8 @@ class SoundFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name among pictures, and that of the uniform that is the number of its samples. It contains no `@`, which
-        the names of inputs do."""
+        """Its name among pictures, and that of the uniform that is the number of its samples. Unlike the names of
+        inputs, it contains no `@`."""
         return f"{_SOUND}{self.rate}:{self.path.replace('%', '%25').replace('@', '%40')}"
 
 
@@ -209,7 +209,7 @@ def sound_of(picture: str) -> SoundFile:
 HEARD_ROWS = 512
 """The rows of the picture of what is heard in a sound, one for each hop: row n is at n modulo that."""
 HEARD_AHEAD = 128
-"""How many of them lie after the newest and repeat it; the others reach into the past."""
+"""The number of rows after the newest, which repeat it. The others reach into the past."""
 _HOP_SECONDS = 512 / 48000
 _HEARD = "heard:"
 
@@ -221,7 +221,7 @@ def hop_length(rate: float) -> int:
 
 class HeardName(NamedTuple):
     """What an analysis hears in a strand, as a picture: its rows are hops of time, and its planes outputs. `args` are
-    those besides the strand, which is written as it is called."""
+    the arguments besides the strand, which is written as it is called."""
 
     analysis: str
     args: tuple[float, ...]
@@ -267,7 +267,7 @@ class SentName(NamedTuple):
 
 
 COUNT = "count"
-"""The output that says how often something has happened so far: `osc("/kick")@count`, `key@a@count`."""
+"""The output that counts how often something has happened so far: `osc("/kick")@count`, `key@a@count`."""
 
 
 def count_of(event: str) -> str:
@@ -301,7 +301,7 @@ as days since 1 January 2000."""
 
 
 def shown(picture: str) -> str:
-    """What messages call a picture or a sound."""
+    """The name of a picture or a sound in messages."""
     if is_sound(picture):
         return sound_of(picture).path
     if is_heard(picture):
@@ -321,8 +321,8 @@ def shown(picture: str) -> str:
 
 
 def file_of(picture: str) -> str | None:
-    """The path of the file that a picture, a sound or letters are read from; None if they need none, and for live
-    pictures, which look after their files themselves."""
+    """The path of the file that a picture, a sound or letters are read from. None if they need none, and for live
+    pictures, which watch their files themselves."""
     if is_live(picture) or is_heard(picture):
         return None
     if is_sound(picture):
@@ -342,7 +342,7 @@ def origin_of(picture: str) -> str | None:
 # --- outlets: what `to:` names that is no window ---
 
 OUTLETS = ("pipe", "v4l2")
-"""The kinds of outlets, which stand before a path: a named pipe, and a loopback camera of Linux."""
+"""The kinds of outlets, which are written before a path: a named pipe, and a loopback camera of Linux."""
 
 
 def outlet_of(target: str) -> tuple[str, str] | None:
@@ -352,5 +352,6 @@ def outlet_of(target: str) -> tuple[str, str] | None:
 
 
 def order_of_target(target: str) -> int:
-    """Which picture the first window shows: that with the lowest number, and of several the first."""
+    """A key for the order of pictures: the first window shows the one with the lowest number, and of several the
+    first."""
     return 2 if outlet_of(target) else 1 if target else 0

@@ -28,7 +28,7 @@ Argument: TypeAlias = float | str | None
 
 
 class ReceivedMessage(NamedTuple):
-    """A message: where it goes, and the first `MOST_ARGUMENTS` of its arguments."""
+    """A message: its address, and the first `MOST_ARGUMENTS` of its arguments."""
 
     address: str
     arguments: tuple[Argument, ...]
@@ -73,7 +73,7 @@ _ERA = 1 << 32
 
 
 class OscElement(NamedTuple):
-    """A message in a packet: where it is, and the time of day at which it is due, in seconds since 1970; 0: at once."""
+    """A message in a packet: its place, and the time of day at which it is due, in seconds since 1970; 0: at once."""
 
     due: float
     start: int
@@ -85,7 +85,7 @@ def elements(packet: bytes) -> Iterator[OscElement]:
     if packet[:8] != _BUNDLE:
         yield OscElement(0.0, 0, len(packet))
         return
-    # The bundles around the place that is read: where each ends, and when it is due.
+    # The bundles around the place that is read: the end of each, and when it is due.
     around: list[tuple[int, float]] = []
     at, end = 0, len(packet)
     while True:
@@ -161,7 +161,7 @@ def _fixed(tags: bytes) -> Struct | None:
 
 
 def _text(packet: bytes, start: int, at: int, end: int) -> tuple[str, int]:
-    """The text at a place, and where it ends: at a multiple of 4 bytes from the start of the message."""
+    """The text at a place, and its end, at a multiple of 4 bytes from the start of the message."""
     stop = packet.index(b"\0", at, end)
     return packet[at:stop].decode(), start + (stop - start + 4 & ~3)
 

@@ -1,7 +1,6 @@
-"""What a patch may open: files below its folder, and what the performer has allowed besides.
+"""What a patch may open: files below its folder, and further ones that the performer has allowed.
 
-A patch is a text that may come from anybody. Links count as what they lead to: an archive or a repository can bring
-some along.
+A patch may come from anyone. A link counts as its target, since an archive or a repository can contain links.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ NETWORK: Final = "net"
 
 
 class Denial(NamedTuple):
-    """Why something may not be opened, and what the performer can type."""
+    """The reason why something may not be opened, and what the performer can type."""
 
     reason: str
     hint: str
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """The absolute path without links; the plain absolute path where a link changes while it is resolved, and the path
-    as it is where the current folder has been deleted."""
+    """The absolute path without links. If a link changes while it is resolved, the plain absolute path; if the current
+    folder has been deleted, the path itself."""
     for absolute in (os.path.realpath, os.path.abspath):
         try:
             return absolute(path)
@@ -36,7 +35,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the performer allows to all patches besides what lies below their folders: further folders, by their
+    """What the performer allows to all patches in addition to the files below their folders: further folders, by their
     absolute paths without links, and streams of the network."""
 
     folders: tuple[str, ...] = ()
@@ -44,7 +43,7 @@ class Permissions:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Permissions:
-        """Those that these words give: `net`, and the paths of folders."""
+        """The permissions in these words: `net`, and the paths of folders."""
         given = tuple(dict.fromkeys(words))
         return cls(tuple(real_path(word) for word in given if word != NETWORK), NETWORK in given)
 
@@ -54,12 +53,12 @@ class Permissions:
 
 
 DEFAULT_PERMISSIONS: Final = Permissions()
-"""What holds where the performer has allowed nothing."""
+"""The permissions if the performer has allowed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What one patch may open: what lies below folders, the first of which is its own, and perhaps streams."""
+    """What one patch may open: everything below some folders, the first of which is its own, and perhaps streams."""
 
     folders: tuple[str, ...]
     network: bool
@@ -70,7 +69,7 @@ class Reach:
         return self.folders[0]
 
     def denial_of_file(self, path: str) -> Denial | None:
-        """Why a file may not be opened; None if it may. Nothing is said about whether it is there."""
+        """The reason why a file may not be opened; None if it may. Whether it exists does not matter."""
         try:
             real = real_path(path)
         except ValueError:  # a null byte
@@ -81,7 +80,7 @@ class Reach:
         return Denial(words, _allowing(os.path.dirname(real)))
 
     def denial_of_stream(self) -> Denial | None:
-        """Why a stream of the network may not be opened; None if it may."""
+        """The reason why a stream of the network may not be opened; None if it may."""
         return None if self.network else Denial("it would connect to the network", _allowing(NETWORK))
 
 

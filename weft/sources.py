@@ -36,7 +36,7 @@ class SourceParam:
 @dataclass(frozen=True, slots=True)
 class MediaKind:
     """One kind of file that `load` reads: by ending, with its outputs and axes. `owner` is the only context that can
-    read it. `sound` are outputs that it can be bound to besides, over the time."""
+    read it. `sound` are further outputs that it can be bound to, over the time."""
 
     name: str
     endings: tuple[str, ...]
@@ -60,10 +60,9 @@ class Remark(NamedTuple):
 
 
 class MediaHeader(NamedTuple):
-    """What the header of a file says: the size of its pictures in pixels, its length in seconds, which may be
-    estimated, and the channels of its sound; of a font, whether it has colours; whether its pixels have an alpha;
-    whether it is a picture of several frames, and so a film; and what is to be said about it. What it does not have is
-    0."""
+    """The header of a file: the size of its pictures in pixels; its length in seconds, which may be estimated; the
+    channels of its sound; for a font, whether it has colours; whether its pixels have an alpha; whether it is a picture
+    of several frames, and so a film; and remarks about it. Values that it does not have are 0."""
 
     width: int = 0
     height: int = 0
@@ -82,21 +81,21 @@ divided by the weight there. That changes nothing where the alpha is 1, and the 
 be read."""
 
 UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
-"""What a file is taken for if its header has not been read."""
+"""The header of a file whose header has not been read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureLevels:
     """The smaller levels of a picture of `width` × `height` pixels, as one picture. A pixel of level k, from 1 to
-    `count`, is the mean of 2ᵏ × 2ᵏ pixels; the picture is continued by its edge for that. The levels stand one below
-    the other, each with a border of one pixel that repeats its edge."""
+    `count`, is the mean of 2ᵏ × 2ᵏ pixels; the picture is continued by its edge for that. The levels are below one
+    another, each with a border of one pixel that repeats its edge."""
 
     width: int
     height: int
 
     @property
     def count(self) -> int:
-        """How many there are: the last one is at least four pixels wide and high."""
+        """The number of levels: the last one is at least four pixels wide and high."""
         return max(0, (min(self.width, self.height) // 4).bit_length() - 1)
 
     @property
@@ -146,22 +145,22 @@ class SourceSpec:
     is_sent: bool = False
     """Whether others send its outputs, message by message; each is the last number that came, 0 before the first."""
     is_named: bool = False
-    """Whether its name alone reads it, called without arguments, where nothing else has that name."""
+    """Whether its name alone, without a call, reads it, if nothing else has that name."""
     is_analysis: bool = False
     """Whether it analyses a sound: its first argument is a strand, which audio evaluates for it."""
     is_mixed: bool = False
     """Whether its outputs are of different kinds, such as a pitch and a time, so that they are no channels."""
     hops: int = 0
-    """How many hops of sound a row of an analysis looks at."""
+    """The hops of sound that a row of an analysis covers."""
     running: tuple[str, ...] = ()
-    """The outputs of an analysis that go on between two of its rows: a time in seconds, or the phase of `bpm`. Those of
-    what is sent are seconds since a moment that is sent."""
+    """The outputs of an analysis that run on between two of its rows: a time in seconds, or the phase of `bpm`. For a
+    source that others send, these are the seconds since a moment that is sent."""
     further: tuple[str, ...] = ()
-    """Outputs that it can be bound to after the others. They are no members of its bundle."""
+    """Outputs that it can be bound to after the others. They are not members of its bundle."""
     events: tuple[str, ...] = ()
     """The outputs that are counted, each by itself, as in `pad@a@count`."""
     facts: tuple[tuple[str, str], ...] = ()
-    """What else there is to know of it, each with a heading."""
+    """Further facts about it, each with a heading."""
 
 
 PICTURE = MediaKind("picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"))
@@ -183,7 +182,7 @@ ORDERS = ("newest", "oldest", "lowest", "highest", "steady")
 """How held notes are given to voices: in an order, or (`steady`) so that a note stays where it is."""
 
 NEVER = 100.0
-"""The age of what has never come, when the performance begins."""
+"""The age, at the beginning of the performance, of an event that has never come."""
 
 _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
@@ -306,13 +305,14 @@ SOURCES: Mapping[str, SourceSpec] = MappingProxyType(_TABLE)
 _OPENERS: dict[str, Any] = {}
 
 OPENERS: Mapping[str, Any] = MappingProxyType(_OPENERS)
-"""What opens the sources of packages, by their names: classes like those of `weft.media.source`, with a `spec`."""
+"""The classes that open the sources of packages, by their names: they are like those of `weft.media.source`, with a
+`spec`."""
 
 
 @cache
 def load_packages() -> tuple[str, ...]:
-    """Adds the sources of packages to the table; returns what is wrong with those that cannot be loaded. The source of
-    a package never replaces one of weft."""
+    """Adds the sources of packages to the table. Returns the problems of those that cannot be loaded. The source of a
+    package never replaces one of weft."""
     problems = []
     for point in points("weft.sources"):
         try:

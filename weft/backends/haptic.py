@@ -43,10 +43,10 @@ HAPTIC = ContextSpec(
 VARIABLE = "WEFT_HAPTIC"
 _FORMS = f"{VARIABLE}=osc:HOST:PORT sends them by OSC, {VARIABLE}=file:PATH writes them to a file"
 
-# At most this many ticks are caught up after a performance was held up.
+# The most ticks that are made up for after a performance was held up.
 _MOST_TICKS = RATE
 
-# Ticks. Seconds are rounded: a tick that is missed by no more than this counts as reached.
+# Ticks. Seconds are rounded, so a tick that is missed by no more than this counts as reached.
 _SLACK = 1e-6
 
 # Bytes of ticks in one datagram, unless a single tick has more: every system sends this much by default.
@@ -83,7 +83,7 @@ class TickBatch:
 
 
 class Outlet:
-    """Where values go; this one sends nothing. An outlet opens its file or socket when it sends the first values."""
+    """Where values go. This outlet sends nothing. An outlet opens its file or socket when it sends the first values."""
 
     name = f"values are computed, but not sent; {_FORMS}"
     """Its name in messages."""
@@ -147,8 +147,8 @@ class Osc(Outlet):
 
 
 class _Pattern(NamedTuple):
-    """The beginning of a bundle, up to its time tag; the bytes of a tick in a bundle; and where in these bytes the
-    tick's time tag and values are."""
+    """The beginning of a bundle, up to its time tag; the bytes of a tick in a bundle; and the places in these bytes of
+    the tick's time tag and values."""
 
     intro: bytes
     data: bytes
@@ -264,7 +264,7 @@ def backend() -> type[Backend]:
             """Raises WeftError if the outlet is not available."""
             super().__init__(executor)
             if executor != "vm":
-                # After some hours, single precision could no longer tell ticks apart.
+                # After some hours, single precision could no longer distinguish ticks.
                 self._executor = VectorExecutor(np.float64)
             self._outlet = find_outlet(os.environ.get(VARIABLE, ""))
             self._is_cut_off = False

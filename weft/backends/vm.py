@@ -57,7 +57,7 @@ class Machine:
     stack: list[float] = field(default_factory=list)
     loops: list[RunningLoop] = field(default_factory=list)
     steps_left: int = 0
-    """How many more steps the nest of loops may take."""
+    """The number of steps that the nest of loops may still take."""
     loop_stopped: bool = False
 
     def value_of(self, source: str, key: Any) -> float:
@@ -73,7 +73,7 @@ class Machine:
         raise LookupError(f"nothing gives {source} {key}")
 
     def make_step(self, loop: RunningLoop) -> bool:
-        """Begins the next step of a loop; gives whether there is one."""
+        """Begins the next step of a loop, and returns whether there is one."""
         loop.index = loop.first + loop.count
         if not loop.index <= loop.last:
             return False
@@ -84,10 +84,10 @@ class Machine:
         return True
 
 
-# One instruction, ready to run: gives the position to jump to, or None for the next one.
+# One instruction, ready to run. Returns the position to jump to, or None for the next one.
 Step: TypeAlias = Callable[[Machine], "int | None"]
 
-# Gives the replacement for the step of an instruction in the section of a rate.
+# Returns the replacement for the step of an instruction in the section of a rate.
 Alteration: TypeAlias = Callable[[Rate, Instruction, Step], Step]
 
 
@@ -96,7 +96,7 @@ class Interpreter:
 
     @classmethod
     def of_prologue(cls, kernel: Kernel) -> Interpreter:
-        """Of the launch prologue alone: numbers, which it computes faster than numpy."""
+        """An interpreter of the launch prologue alone: numbers, which it computes faster than numpy."""
         return cls(replace(kernel, sections=tuple(each for each in kernel.sections if each.rate <= Rate.FRAME)))
 
     def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
@@ -208,7 +208,7 @@ def _pop(stack: list[float], count: int) -> list[float]:
 
 
 def _step(kernel: Kernel, loops: _Loops, at: int, op: str, operand: Any) -> Step:
-    """The step of an instruction besides the rows of the table."""
+    """The step of an instruction that is not a row of the table."""
     match op:
         case "PUSH" | "PUSH_BITS":
             return lambda machine: machine.stack.append(operand)
@@ -258,7 +258,7 @@ def _drop(machine: Machine) -> None:
 
 
 def _cell(kernel: Kernel, key: str) -> Callable[[Machine, float], Any]:
-    """A function that finds the planes of a slot as they were k ticks ago, as seen by this kernel."""
+    """A function that finds the planes of a slot, k ticks ago, from this kernel's view."""
     depth = kernel.slot(key).depth
     finished = 1 if kernel.sweep == "points" else 0
     return lambda machine, k: machine.memory.planes(key, ticks_back(k, depth, 1 - finished) + finished)

@@ -35,7 +35,7 @@ from weft.runtime.inspect.measure import (
 
 _BAR = 20
 
-# What the tables tell, in the help and above each of them.
+# What the tables show, in the help and above each of them.
 _OF_PATCHES = (
     "A tick is a frame of a picture, a block of a sound, or a value of another context. compile ms: from the text to a "
     "loaded kernel. first ms: its first tick. p50 ms, p95 ms: half of the ticks, and 95 of 100, take no longer. of the "
@@ -159,7 +159,7 @@ def _table_of(words: Sequence[str], numbers: Sequence[str]) -> Table:
 
 
 def _route_table(routes: Sequence[Transfer]) -> Table:
-    """What moving values costs here, and what it is claimed to cost where processor and card share their memory."""
+    """The cost of moving values here, and the claimed cost where processor and card share their memory."""
     table = _table_of(("from", "to", "by"), ("bytes", "µs", "µs with shared memory, as claimed"))
     for route in routes:
         times = map(_microseconds, (route.p50_us, route.claimed_us))
@@ -256,7 +256,7 @@ def command(
 
 
 def _keep(costs: Sequence[MeasuredCosts]) -> None:
-    """Stores what was measured, for later choices of a backend."""
+    """Stores the measured costs, for later choices of a backend."""
     try:
         paths = {write_costs(each.card.backend.name, each.card.device, each.measured) for each in costs}
     except OSError as failure:

@@ -57,13 +57,13 @@ def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
 
 
 def _measure(program: Build, source: Source, additions: Additions) -> Sequence[Diagnostic]:
-    from weft.runtime.inspect.pace import too_slow  # what draws takes as long to import as most patches take to check
+    from weft.runtime.inspect.pace import too_slow  # importing what draws takes as long as checking most patches
 
     return too_slow(program, source, additions)
 
 
 def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
-    """Mends a file, and gives what is left to say about it. Each change is told."""
+    """Corrects a file, and reports each change. Returns the diagnostics that are left."""
     found = _diagnostics(file, permissions)
     for _ in range(_ROUNDS):
         fixes = dict.fromkeys(d.fix for d in found if d.fix is not None and d.fix[0].source.name == file)
@@ -75,8 +75,8 @@ def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
 
 
 def _mend(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
-    """Puts the texts in their places, the last first, so that the others stay where they are. What is new has the line
-    ends of the file."""
+    """Puts the texts in their places, the last first, so that the others keep their places. New text has the line ends
+    of the file."""
     text = fixes[0][0].source.text
     ending = "\r\n" if "\r\n" in text else "\n"
     in_order = sorted(fixes, key=lambda each: each[0].start)

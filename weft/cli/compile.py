@@ -68,7 +68,7 @@ def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
 
 
 class _ShadingLanguage(NamedTuple):
-    """What writes the shaders of a kernel over a picture (packed or not) and over points, in a text with these macros.
+    """Writes the shaders of a kernel over a picture (packed or not) and over points, in a text with these macros.
     `plain` is the language itself."""
 
     over_picture: Callable[[Kernel, bool, frozenset[str]], Sequence[Shader]]
@@ -344,12 +344,12 @@ def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str)
 
 
 def _plans(unit: Unit) -> list[str]:
-    """How the stages of a unit and what follows them run as native code, each plan once."""
+    """How the stages of a unit, and the rest of it, run as native code, each plan once."""
     return list(dict.fromkeys(plan(kernel).text for kernel in (*unit.kernel.stages, unit.kernel)))
 
 
 def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
-    """What was compiled: the subgraphs, the number of values at each rate, and the time it took."""
+    """The result of the compile: the subgraphs, the number of values at each rate, and the time it took."""
     build, count = compiled.build, len(compiled.units)
     lines = [f"{file}: {count} subgraph{'s' * (count != 1)}"]
     for unit in compiled.units:

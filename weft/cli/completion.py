@@ -1,4 +1,4 @@
-"""`weft completion`, and what the shells offer while a command is typed: commands, options, patches and names.
+"""`weft completion`, and the words that shells offer while a command is typed: commands, options, patches and names.
 
 The shells ask through click's own mechanism, the variable _WEFT_COMPLETE.
 """
@@ -150,4 +150,4 @@ _VALUES: Mapping[str, Callable[[str], Iterator[CompletionItem[str]]]] = MappingP
         "context": _contexts,
     }
 )
-"""What completes a parameter of this name, in any command."""
+"""The completion for a parameter of this name, in any command."""

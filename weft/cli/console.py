@@ -71,13 +71,14 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def _more(shown: Sequence[Diagnostic]) -> str:
-    """Where somebody at a terminal reads more about the first error, or the first warning if there is none."""
+    """The command with which a user at a terminal reads more about the first error, or the first warning if there is
+    none."""
     first = min(shown, key=lambda d: d.severity != "error").code
     return f"; {call('help', first)} says more" if sys.stderr.isatty() and first in CODES else ""
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """How many errors and warnings there are: `2 errors, 1 warning`."""
+    """The number of errors and warnings: `2 errors, 1 warning`."""
     severities = [d.severity for d in diagnostics]
     counts = [(severities.count("error"), "error"), (severities.count("warning"), "warning")]
     return ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts if count) or "no errors"
@@ -127,7 +128,8 @@ def make_folder(path: Path) -> None:
 
 
 def new_path(file: str) -> Path:
-    """Where a patch that is to be called `file` goes. Raises Missing if it cannot: nothing is ever overwritten."""
+    """The path of a patch that is to be called `file`. Raises Missing if it cannot have that: nothing is ever
+    overwritten."""
     if os.path.isdir(file) or not os.path.basename(file):
         example = os.path.join(file, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")

@@ -26,7 +26,7 @@ from weft.runtime.sound.mixer import channels_of
 
 _Needs: TypeAlias = Mapping[tuple[str, str], tuple[Need, ...]]
 
-# How many of the largest things that take memory are listed.
+# The number of the largest needs of memory that are listed.
 _LISTED = 5
 
 
@@ -87,7 +87,7 @@ class _ContextPlan:
 
 @dataclass(frozen=True)
 class _Room:
-    """What a patch needs in a device's memory, the largest first, and the bytes that are free there; 0: not known."""
+    """The needs of a patch in a device's memory, the largest first, and the bytes that are free there; 0: not known."""
 
     device: str
     needs: tuple[Need, ...]

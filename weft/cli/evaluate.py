@@ -213,7 +213,7 @@ def command(
 
 
 def _fields(answer: _QueryResult) -> dict[str, object]:
-    """What is printed of a strand as JSON."""
+    """The fields of a strand in JSON."""
     values = [v if math.isfinite(v) else str(v) for v in answer.values]
     fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
     return {**fields, "shape": answer.shape, "values": values}
@@ -304,7 +304,7 @@ class _QueryRunner:
         return self._evaluations[axes]
 
     def _before(self, alone: Alone) -> SoundBefore | None:
-        """What plays the sounds that the strand reads or analyses."""
+        """Plays the sounds that the strand reads or analyses."""
         if not alone.whole.heard and not any(kernel.strands for kernel in alone.unit.kernels):
             return None
         streams = [spec.name for spec in self._contexts if spec.streams]
@@ -318,7 +318,8 @@ class _QueryRunner:
         )  # fmt: skip
 
     def _work(self, unit: Unit) -> int:
-        """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""
+        """The number of elements that are evaluated in all ticks. A strand that remembers pictures evaluates whole
+        ones."""
         query = self._query
         elements = query.samples or math.prod(query.grid or (1,))
         if not (query.grid or query.samples) and needs_picture(unit.kernel, query.ticks):

@@ -33,7 +33,7 @@ def shipped() -> Mapping[str, Path]:
 
 
 def headline(path: Path) -> str:
-    """What a patch is, from the comment that it begins with."""
+    """A description of a patch, from the comment that it begins with."""
     return first_sentence(opening_line(path.read_text(encoding="utf-8")))
 
 

@@ -39,8 +39,7 @@ Facts = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Topic:
     """One entry of the help. Lists show its `name`; `words` are other names by which it is found; `shown` is how it is
-    written. Each of the `examples` is an expression or some statements; `facts` are lines with a
-    heading."""
+    written. Each of the `examples` is an expression or some statements; `facts` are lines with a heading."""
 
     kind: str
     name: str
@@ -125,7 +124,7 @@ def _added() -> Iterator[Topic]:
 
 
 def _shipped(is_wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Topic]:
-    """The libraries that are wanted, by their names, and their spindles: to read one takes longer than all else."""
+    """The wanted libraries, by their names, and their spindles. Reading one takes longer than everything else here."""
     for library in filter(is_wanted, libraries()):
         yield from _of_library(library)
 
@@ -237,7 +236,7 @@ def spindle_docs(text: Source) -> tuple[SpindleDoc, ...]:
     ordinals = Ordinals((), spindles)
     found = []
     for name, spindle in spindles.items():
-        # What it uses or includes is described there.
+        # Spindles that it uses or includes are described where they are defined.
         if spindle.span.source is text and not name.startswith("_"):
             taken = zip(spindle.parameters, ordinals.takes_bundles(spindle), strict=True)
             found.append(doc_of(spindle, [parameter.name for parameter, is_taken in taken if is_taken]))
@@ -270,7 +269,7 @@ def _call(name: str, params: Iterable[object]) -> str:
     return f"{name}({', '.join(map(str, params))})"
 
 
-# What joins the parts of a name that a shell takes as it is.
+# The signs within a name that have no meaning to a shell.
 _JOINTS = str.maketrans("", "", "@-")
 
 # Longer lines are hard to read even on a wide terminal.
@@ -337,7 +336,7 @@ def _entry(topic: Topic) -> Iterator[str]:
 
 
 def entry_of_code(row: CodeSpec) -> Iterator[str]:
-    """What a code of an error or warning means, line by line."""
+    """The meaning of a code of an error or warning, line by line."""
     yield click.style(row.code, bold=True) + click.style(f"   {row.consequence}", dim=True)
     yield from _wrapped(row.explanation, "  ", "  ")
     yield ""
@@ -350,7 +349,7 @@ def entry_of_code(row: CodeSpec) -> Iterator[str]:
 
 
 def _seen(topic: Topic) -> Topic:
-    """The topic with escapes for what a terminal should not show, which a package may have written into it."""
+    """The topic, with escapes for characters that a terminal should not show. A package may have written them."""
     return replace(
         topic,
         name=visible(topic.name),

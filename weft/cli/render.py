@@ -60,7 +60,7 @@ _SAMPLE_FORMAT, _SAMPLE_BYTES = "PCM_24", 3
 _MOST_OF_WAV = 2**32 - 2**16
 _Y4M = "y4m"
 _RAW = (_Y4M, "rgba")
-# More processes are started only if they are asked for, and only if there are so many seconds of film for each.
+# Without `--workers`, a film is drawn by at most this many processes, and only with this many seconds for each.
 _MOST_WORKERS, _WORTH_A_WORKER = 8, 4.0
 _NUMBER = re.compile(r"%(0\d+)?d")
 
@@ -208,7 +208,7 @@ def command(
 
 
 def _oversampled(compiled: Callable[[Mapping[str, float]], Build], settings: Mapping[str, float], factor: int) -> Build:
-    """FILE, `compiled` with settings, for so many times its samples a second."""
+    """FILE, `compiled` with settings, for this many times its samples a second."""
     build = compiled(settings)
     if factor == 1:
         return build
@@ -287,28 +287,28 @@ def _codec(ending: str, codec: str | None, quality: int | None, exact: bool) -> 
 
 
 def _report_changes(offline: Offline) -> None:
-    """Reports what runs elsewhere than intended."""
+    """Reports what runs on another device than intended."""
     for change in offline.changes():
         say(str(change))
 
 
 def _workers(offline: Offline, span: _RenderSpan) -> int:
-    """How many processes draw a film if nobody has said it: several if each has a few seconds to draw, as an encoder
-    does not keep all cores busy."""
+    """The number of processes that draw a film if none was given: several if each has a few seconds to draw, since an
+    encoder does not keep all cores busy."""
     if offline.undivided is not None:
         return 1
     return max(1, min(cores(), _MOST_WORKERS, int((span.end - span.start) / _WORTH_A_WORKER)))
 
 
 def _can_be_divided(offline: Offline) -> bool:
-    """Whether several processes can draw. Reports why they cannot."""
+    """Whether several processes can draw. Reports the reason if they cannot."""
     if offline.undivided is not None:
         say(f"one process draws: frames of this patch {offline.undivided}")
     return offline.undivided is None
 
 
 def _connected(address: str, job: RenderJob) -> ClusterPool:
-    """The workers of a cluster. Reports where it is seen what they do."""
+    """The workers of a cluster. Reports where their work can be watched."""
     try:
         from weft.runtime.films.cluster import ClusterPool
     except ImportError as problem:
@@ -328,8 +328,8 @@ def _connected(address: str, job: RenderJob) -> ClusterPool:
 
 
 def _backends_of(devices: str, workers: int | None, backend: str | None, registry: Registry) -> list[str]:
-    """What `--backend` would be in the process of each of these devices. Raises UsageError for devices that cannot work
-    together, and WeftError for one that is not there."""
+    """The value of `--backend` in the process of each of these devices. Raises UsageError for devices that cannot work
+    together, and WeftError for one that is missing."""
     names = [name.strip() for name in devices.split(",") if name.strip()]
     if not names:
         return []
@@ -363,7 +363,7 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 def _write_sequence(
     offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: RenderPool | None
 ) -> None:
-    """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
+    """Writes the frames that are missing, or that have another origin. Their numbers count from time 0."""
     numbers = frame_numbers(span.start, span.end, fps)
     paths = {number: Path(_named(out, number)) for number in numbers}
     origin = offline.fingerprint
@@ -406,8 +406,8 @@ def _write_sheet(offline: Offline, span: _RenderSpan, cells: tuple[int, int], pa
 
 
 def _is_closed(offline: Offline, span: _RenderSpan) -> bool:
-    """Whether the frame after the last one is the first, so that the span can be shown again and again. Reports by how
-    much they differ."""
+    """Whether the frame after the last one equals the first, so that the span can be repeated. Reports by how much they
+    differ."""
     numbers = _some_frames(offline, span)
     ends = {numbers[0], numbers[-1] + 1}
     steps = offline.steps(ends)
@@ -428,7 +428,7 @@ def _named(out: str, number: int) -> str:
 
 
 def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
-    """The numbers of the existing frames of the same origin. Reports how many these are, and how many have another
+    """The numbers of the existing frames of the same origin. Reports how many there are, and how many have another
     origin. Raises Missing for a file that weft has not drawn."""
     kept, stale = set(), 0
     for number, path in paths.items():
@@ -573,7 +573,7 @@ def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) ->
 
 
 def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
-    """Writes what is heard, clipped to −1…1, in the format of the ending."""
+    """Writes the sound, clipped to −1…1, in the format of the ending."""
     with _writing(path), replacing_file(path) as temporary:
         try:
             import soundfile  # optional
@@ -597,12 +597,12 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
 
 
 class _ReportingFile(io.FileIO):
-    """The file of a sound. The library that writes it only says that it has failed, and not why."""
+    """The file of a sound. The library that writes it reports a failure without the reason."""
 
     _problem: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Writes all of it, or notes why that fails."""
+        """Writes all of it, or notes the reason of a failure."""
         rest = memoryview(data)
         try:
             while rest:
@@ -649,12 +649,13 @@ def _writing(path: Path) -> Iterator[None]:
         raise Missing(f"{path} cannot be written: {problem.strerror or problem}") from problem
 
 
-# Seconds after which it is said what is computed before the wanted time.
+# The seconds after which a message says what is computed before the wanted time.
 _LONG = 1.0
 
 
 class _Lead:
-    """Says what is computed before the wanted time, if that takes long; on a terminal, with the share that is done."""
+    """Reports what is computed before the wanted time, if that takes long; on a terminal, with the share that is
+    done."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -682,7 +683,7 @@ def _progress(items: Iterable[T], total: int) -> Iterator[T]:
 
 
 class _Speed(ProgressColumn):
-    """How many are done in a second."""
+    """The number of items that are done in a second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed

@@ -313,13 +313,14 @@ class _RunOptions:
             return INTERRUPTED if session.stopping == "interrupted" else 0
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
-        """The display of the window, if a device can draw it, or if a backend may draw with its graphics, which it does
-        from now on. None if neither is so, or if no window can be opened, which is reported when it is opened."""
+        """The display of the window. There is one if a device can draw it, or if a backend may draw with its graphics,
+        which it does from now on. None if neither is so, or if no window can be opened, which is reported when it is
+        opened."""
         device = session.loader.window_device()
         if self.headless or self.terminal or (device is None and not session.loader.draws):
             return None
         with suppress(WeftError):
-            # Imports GLFW and OpenGL: only where they are needed.
+            # This imports GLFW and OpenGL, so only if they are needed.
             from weft.runtime.screens.display import Display, GraphicsError
             from weft.runtime.screens.window import display_on
 
@@ -341,7 +342,7 @@ class _RunOptions:
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         windows = ExitStack()
         try:
-            # Imports GLFW and OpenGL: only for a window.
+            # This imports GLFW and OpenGL, so only for a window.
             from weft.runtime.screens.window import LEAST, Windows
 
             further = dict(self.windows)
@@ -396,7 +397,7 @@ class _RunOptions:
         # There Ctrl-C is no key.
         keys = _keys(session, without=("fullscreen", "record") if "c" in session.patch_keys else ("fullscreen",))
         self._announce(session, first, keys=keys)
-        # From now on messages appear below the picture: other lines would break it.
+        # From now on messages appear below the picture, since other lines would break it.
         session.reporter.show = session.reporter.echo = _nothing
         with Terminal(session.inputs, session.command) as terminal, kept_awake():
             session.reporter.notices.note(f"edit {session.path} and save · {keys}")
@@ -405,7 +406,7 @@ class _RunOptions:
             say(line)
 
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
-        """The first line of every run: the file to edit, what runs it, and the keys."""
+        """The first line of every run: the file to edit, the devices that run it, and the keys."""
         choices = session.loader.choices
         running = session.programs.running
         used = {unit.subgraph.context for unit in running.compiled.units} if running is not None else set()
@@ -430,7 +431,7 @@ class _RunOptions:
 
 
 def _keys(session: Session, without: Collection[str] = ()) -> str:
-    """What the keys do, for people. A key that the patch reads controls weft only together with Ctrl."""
+    """The keys and what they do, for people. A key that the patch reads controls weft only together with Ctrl."""
     return ", ".join(
         "Ctrl+" * (key in session.patch_keys) + f"{_WORDS.get(key, key.capitalize())} {_WORDS.get(command, command)}"
         for key, command in TOOL_KEYS.items()
@@ -454,7 +455,7 @@ def _ignoring_closed(report: Callable[[T], None]) -> Callable[[T], None]:
 
 @contextmanager
 def _waiting_for(what: str) -> Iterator[None]:
-    """Reports what is waited for, if it takes long."""
+    """Reports what is being waited for, if it takes long."""
     timer = threading.Timer(LONG, _ignoring_closed(say), [f"waiting for {what}"])
     timer.daemon = True
     timer.start()
@@ -483,8 +484,8 @@ def _nothing(_: object) -> None:
 def _interruptible(session: Session) -> Iterator[None]:
     """Ends the session at the next frame on Ctrl-C or a request to terminate. GLFW's callbacks swallow exceptions, so
     KeyboardInterrupt could be lost. SIGINT is handled even if it was ignored at the start: shells ignore it for every
-    job in the background, but one that is sent is meant. A SIGHUP that was ignored stays so: nohup lets the terminal
-    close."""
+    job in the background, but one that is sent is meant. A SIGHUP that was ignored stays ignored: with nohup, the
+    terminal may close."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")

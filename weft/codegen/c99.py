@@ -1,4 +1,5 @@
-"""C, as of 1999: functions that compute an element each, in double precision, with what they need of C's library.
+"""C, as of 1999: functions that compute an element each, in double precision, with the parts of C's library that they
+need.
 
 They read and write buffers like those of graphics cards. A quotient, a root and a rounding are IEEE's; compilers must
 not be told that there is no NaN.

@@ -1,8 +1,8 @@
 """Whole programs in C: one frame of a picture, or the first second of a sound, as a file.
 
 The numbers that are the same in a whole picture are computed once a frame, by the statements of the launch prologue.
-Of a sound, all values are computed for each sample. What is remembered begins at zero, and inputs from outside stay
-what they are at the start.
+All values of a sound are computed for each sample. Memory begins at zero, and inputs from outside keep the values that
+they have at the start.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ int main(int argc, char **argv) {{
 
 
 class Start(NamedTuple):
-    """What a program begins with: the size of the picture, the frames or samples a second, and the values of uniforms
-    and of coordinates that are inputs, by their names."""
+    """The values with which a program begins: the size of the picture, the frames or samples a second, and the values
+    of uniforms and of coordinates that are inputs, by their names."""
 
     width: int
     height: int
@@ -304,7 +304,7 @@ class _CFile:
         head = f"{self.names[kernel.name]}_tick(double now, unsigned long tick, int channel, double *out)"
         self._add_function(head, once)
 
-    # What is computed once, for a frame or a sample.
+    # Values that are computed once, for a frame or a sample.
 
     def _once(
         self, kernel: Kernel, section: Section, wanted: Iterable[Node]

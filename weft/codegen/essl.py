@@ -1,13 +1,13 @@
 """GLSL ES 3.00, for WebGL 2: fragment shaders for pictures and for lists of points.
 
 There are neither images to write to, nor buffers, nor compute shaders. Rows of numbers are textures of one channel. The
-ring of a slot goes on in the next row of its texture where a row is full. Points are pixels, row after row, and each
+ring of a slot continues in the next row of its texture when a row is full. Points are pixels, row after row, and each
 coordinate is a texture of their size, `all_NAME`; so is an external read that changes from point to point, or from
 pixel to pixel. One that changes by column or by row only is a single row. Targets of floats need
 `EXT_color_buffer_float`.
 
-A shader draws to at most four targets. A kernel that needs more is drawn in several passes, in any order: all of them
-read what was there before the tick.
+A shader draws to at most four targets. A kernel that needs more is drawn in several passes, in any order, since all of
+them read the state before the tick.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _split(kernel: Kernel, packed: bool) -> Iterator[Kernel]:
     outputs, stores = len(section.outputs), len(section.stores)
     per_target = max(1, outputs) if packed else 4
     targets = [*range(0, outputs, per_target)]
-    # As many stores as there is room for are drawn together with the last outputs.
+    # Stores for which there is room are drawn together with the last outputs.
     while targets or stores:
         taken, targets = targets[:room], targets[room:]
         first, end = (taken[0], taken[-1] + per_target) if taken else (0, 0)

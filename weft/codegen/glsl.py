@@ -145,7 +145,7 @@ _RESERVED = frozenset(
 @dataclass(frozen=True)
 class Glsl(Language):
     """Version 3.30, which draws to as many targets as every driver has; or `modern`, version 4.30, which writes state
-    straight to its images, however much there is of it."""
+    straight to its images, in any amount."""
 
     modern: bool = False
     tile: int | None = None
@@ -179,7 +179,7 @@ class Glsl(Language):
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
-        # Along an axis that no remap moves, the pixel itself is read: half as many values.
+        # Along an axis that no remap moves, the pixel itself is read, so there are half as many values.
         is_here = parts.kernel.sweep == "grid" and slot.level == parts.kernel.level
         if is_here and y == "me_y":
             parts.helpers.add("sampled_across")
@@ -275,7 +275,7 @@ class Glsl(Language):
 
 
     def coordinates(self, parts: ProgramParts, ends: Sequence[str]) -> list[CodeLine]:
-        """The coordinates of a pixel, as far as the statements or the `ends` read them."""
+        """The coordinates of a pixel that the statements or the `ends` read."""
         lines = []
         texts = (*ends, *(line.text for line in parts.body))
         if any(read in text for text in texts for read in ("(at, ", ", at, ", "at.")):
@@ -357,13 +357,13 @@ def _image_stores(parts: ProgramParts) -> list[str]:
 
 def _pixel(parts: ProgramParts) -> str:
     """The pixel of a picture, whose target clamps to 0…1 and rounds to steps of 1/255. The only half that can be hit
-    exactly is 127½, which both kinds of rounding round up. NaN is replaced: cards differ in what they make of it."""
+    exactly is 127½, which both kinds of rounding round up. NaN is replaced, since cards treat it differently."""
     parts.helpers.add("number_or")
     return packed_pixel([f"number_or({value}, 0.0)" for value in parts.outputs], "vec", "1.0")
 
 
 def planes(outputs: list[str]) -> list[tuple[str, str]]:
-    """Targets of four outputs each, as they are."""
+    """Targets of four outputs each, unchanged."""
     made = []
     for at in range(0, len(outputs), 4):
         four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
@@ -390,8 +390,8 @@ def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozense
 
 
 def drawn_or_tiled(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
-    """The same, and as a compute shader that gives pixels, if it has that form. Raises UnsuitableError with the reason
-    if it cannot be drawn."""
+    """The shader that draws, and the same as a compute shader that gives pixels, if it has that form. Raises
+    UnsuitableError with the reason if it cannot be drawn."""
     languages = [Glsl(needs_modern(kernel))]
     if packed or kernel.tick == "never":
         languages.append(Glsl(modern=True, tile=TILE))
@@ -410,7 +410,7 @@ def points(kernel: Kernel, macros: frozenset[str] = frozenset()) -> Shader:
 
 
 def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
-    """The same for a kernel whose numbers are known."""
+    """The compute shader for a kernel whose numbers are known."""
     return emit(kernel, Glsl(modern=True), numbered=numbered)
 
 
@@ -460,8 +460,8 @@ SURVEYED = 64
 
 
 def surveying() -> str:
-    """The fragment shader that looks for what is not finite in `count` layers of images, from the layer `first` on. It
-    draws SURVEYED × SURVEYED pixels, each white if it finds something in its share of them all."""
+    """The fragment shader that looks for values that are not finite in `count` layers of images, from the layer `first`
+    on. It draws SURVEYED × SURVEYED pixels, each white if it finds something in its share of all values."""
     functions = "\n\n".join(Glsl().functions(["is_finite"]))
     return f"""\
 #version 330 core

@@ -2,7 +2,7 @@
 
 All inputs of a kernel are in buffers, in the order of `Shader.buffers`. Launches are one row of threads, and may be
 rounded up. Compilers of Metal assume that there is neither NaN nor infinity, divide imprecisely, and reorder terms.
-Code that has to stay as written works on bits, or uses the functions of `precise`.
+Code that must not be changed works on bits, or uses the functions of `precise`.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def pixels(kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] 
 
 
 def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
-    """The same for a kernel whose numbers are known."""
+    """The program for a kernel whose numbers are known."""
     return Forms(emit(kernel, Msl(), packed, numbered))
 
 
@@ -170,7 +170,7 @@ def points(kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
 
 
 def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
-    """The same for a kernel whose numbers are known."""
+    """The program for a kernel whose numbers are known."""
     return emit(kernel, Msl(), numbered=numbered)
 
 

@@ -1,4 +1,4 @@
-"""Codes about files, devices and the command line, and about what is found out only while a patch plays."""
+"""Codes about files, devices and the command line, and about problems that appear only while a patch plays."""
 
 from __future__ import annotations
 

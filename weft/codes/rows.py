@@ -18,10 +18,10 @@ Severity = Literal["error", "warning"]
 
 
 class CodeSpec(NamedTuple):
-    """A code, and what it tells somebody who performs: `meaning` says why it is said, and what to do. `wrong` is a text
-    about which it is said, `right` the same without the mistake; where a short text alone cannot bring it about,
-    `arises` says what does. A command that ends with errors of this code has its `exit_code`; a warning changes none.
-    `mild` says when an error is only a warning, if it may be one."""
+    """A code, and its explanation for a performer: `meaning` says why it is reported, and what to do. `wrong` is a text
+    about which it is reported, `right` the same without the mistake. If a short text alone cannot cause it, `arises`
+    says what does. A command that ends with errors of this code has its `exit_code`; a warning changes none. If it may
+    be a warning, `mild` says when."""
 
     code: str
     meaning: str
@@ -39,10 +39,10 @@ class CodeSpec(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """Why it is said, and what to do."""
+        """Why it is reported, and what to do."""
         return f"{self.meaning} It is only a warning {self.mild}." if self.mild else self.meaning
 
 
 class InternalError(Exception):
-    """A failure that one part of weft reports to another. It has no code: whoever catches it knows what it means for
-    the user, and says that."""
+    """A failure that one part of weft reports to another. It has no code: the part that catches it knows what it means
+    for the user, and reports that."""

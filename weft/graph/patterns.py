@@ -38,25 +38,25 @@ MAX_VOICES: Final = 8
 
 _SHORTER = "several patterns may play at once, each with a part of it"
 
-# What is visited to expand a pattern, rests included.
+# The most nodes that are visited to expand a pattern, rests included.
 _MOST_VISITED: Final = 8 * MAX_EVENTS
 
-# Where every event is left to chance, the search looks back over at least as many events as this.
+# If every event is left to chance, the search looks back over at least this many events.
 _LEAST_SEARCHED: Final = 16
 
 # The gate of an event falls this many seconds before another one begins, so that it rises again.
 _GAP: Final = 0.02
 
-# Times are taken as a little later, in beats, so that one that was rounded down still counts as its onset.
+# Times count as a little later, in beats, so that one that was rounded down still belongs to its onset.
 _ONSET_SLACK: Final = 1e-6
 
-# What the expansion of a pattern takes of the budget for each visit, and an output for each event.
+# The steps of the budget for each visit in the expansion of a pattern, and for each event of an output.
 _STEPS_OF_A_VISIT: Final = 50
 _STEPS_OF_AN_EVENT: Final = 4
 
 _START, _END = Fraction(0), Fraction(1)
 
-# An onset that is as many beats ago as this never was.
+# An onset this many beats ago means that there was none.
 _NEVER: Final = 1e9
 
 Fact: TypeAlias = Literal["value", "gate", "since", "index", "step"]
@@ -65,7 +65,7 @@ FACTS: tuple[Fact, ...] = ("value", "gate", "since", "index", "step")
 
 
 class PatternOutput(NamedTuple):
-    """An output: what it tells of which voice, by its number from 0, or of which word."""
+    """An output: what it gives of a voice, by its number from 0, or of a word."""
 
     name: str
     fact: Fact
@@ -163,8 +163,8 @@ class PatternTrack:
 
 
 class PatternTracks(NamedTuple):
-    """The tracks of a pattern, by the numbers of voices and by words; none, but a failure, if they are too large.
-    `visited` is what their expansion has visited."""
+    """The tracks of a pattern, by the numbers of voices and by words. If they are too large, there are none, but a
+    failure. `visited` is the number of nodes that their expansion has visited."""
 
     by_source: Mapping[int | str, PatternTrack]
     visited: int
@@ -190,7 +190,7 @@ def _too_large(span: Span, message: str, hint: str | None = None) -> WeftError:
 
 
 class _Drawn(NamedTuple):
-    """That a choice plays one of its parts in its cycle that begins at a time."""
+    """The condition that a choice plays one of its parts in the cycle that begins at a time."""
 
     choice: PatternChoice
     part: int
@@ -198,7 +198,7 @@ class _Drawn(NamedTuple):
 
 
 class _Fragment(NamedTuple):
-    """A part of an event that is within the time that was asked for; `begins` if the event begins there."""
+    """The part of an event that is within the requested time; `begins` if the event begins there."""
 
     begin: Fraction
     end: Fraction
@@ -209,13 +209,13 @@ class _Fragment(NamedTuple):
     voice: int = 0
 
     def moved(self, scale: Fraction, by: Fraction = Fraction(0)) -> _Fragment:
-        """The same in another time, which is `scale` times this one, and `by` more."""
+        """The same in another time, which is `scale` times this one, plus `by`."""
         drawn = tuple(each._replace(begin=each.begin * scale + by) for each in self.drawn)
         return self._replace(begin=self.begin * scale + by, end=self.end * scale + by, drawn=drawn)
 
 
 class _Expansion:
-    """Expands trees to tables, of which a text can have only so much."""
+    """Expands trees to tables, of which a text can have only a limited amount."""
 
     def __init__(self, span: Span) -> None:
         self._span = span
@@ -233,7 +233,8 @@ class _Expansion:
         return [PatternTrack(cycles, tuple(self._numbered(self._hits(voice)))) for voice in found]
 
     def _hits(self, fragments: Sequence[_Fragment]) -> list[PatternHit]:
-        """The events of a voice. A fragment that goes on where one left off makes it longer; otherwise it is a rest."""
+        """The events of a voice. A fragment that continues where another one ended makes that one longer; otherwise it
+        is a rest."""
         hits: list[PatternHit] = []
         for each in sorted(fragments, key=lambda fragment: fragment.begin):
             if each.begins:
@@ -244,7 +245,8 @@ class _Expansion:
         return hits
 
     def _share(self, drawn: _Drawn) -> PatternShare:
-        """What has to be drawn. Events have the numbers from 0 on as their draws, and choices those below."""
+        """The share of the draw of a choice at which one of its parts is played. The draws of events have numbers from
+        0 on, those of choices have negative ones."""
         draw = self._choices.setdefault((drawn.choice, drawn.begin), -1 - len(self._choices))
         parts = len(drawn.choice.parts)
         return PatternShare(draw, drawn.part / parts, (drawn.part + 1) / parts)
@@ -261,7 +263,7 @@ class _Expansion:
             self._draws += 1
 
     def _period(self, node: PatternNode) -> int:
-        """The number of cycles after which a node comes again."""
+        """The number of cycles after which a node repeats."""
         if node not in self._periods:
             self._periods[node] = self._found_period(node)
         return self._periods[node]
@@ -376,14 +378,14 @@ def _of_word(word: str, voices: Sequence[PatternTrack], span: Span) -> PatternTr
 
 
 def _searchable(track: PatternTrack) -> PatternTrack:
-    """A table in which a search finds an event that was not left out, or almost certainly so."""
+    """A table in which a search finds an event that was not left out, or almost certainly does so."""
     if not track.hits or any(hit.is_certain for hit in track.hits):
         return track
     return _repeated(track, -(-_LEAST_SEARCHED // len(track.hits)))
 
 
 def _shortest(track: PatternTrack) -> PatternTrack:
-    """The shortest table of the same events; where some are left to chance, their draws differ from cycle to cycle."""
+    """The shortest table of the same events. If some are left to chance, their draws differ from cycle to cycle."""
     if not all(hit.is_certain for hit in track.hits):
         return track
     hits = [hit._replace(draw=0) for hit in track.hits]
@@ -415,7 +417,8 @@ def spend_on_tracks(pattern: PatternCall, budget: Budget) -> None:
 
 
 class _TrackReading(Generic[V]):
-    """A track, read at coordinates: `place` is the time in its table, in beats, and `round` how often it has passed."""
+    """A track, read at coordinates: `place` is the time in its table, in beats, and `round` the number of its
+    repetitions so far."""
 
     def __init__(self, pattern: PatternCall, track: PatternTrack, env: Environment[V], at: Coordinates[V]) -> None:
         self._env, self._at, self._seed, self._per = env, at, pattern.seed, pattern.per
@@ -452,7 +455,7 @@ class _TrackReading(Generic[V]):
         return ends
 
     def _following(self, place: int) -> Fraction:
-        """The next onset after that of an event, of one that may sound with it."""
+        """The next onset after that of an event, among the events that may sound with it."""
         hit = self._hits[place]
         for other in self._hits[place + 1 :]:
             if other.begin > hit.begin and not hit.excludes(other):
@@ -461,7 +464,7 @@ class _TrackReading(Generic[V]):
 
     def _latest(self, facts: Sequence[float], turn: float, none: float) -> V:
         """The fact of the latest event that was not left out. `turn` is how much less it is for an event of the round
-        before, and `none` what there is if none is found there."""
+        before, and `none` is the result if there is no event."""
         const = self._env.algebra.const
         hits = self._hits
         certain = max((place for place, hit in enumerate(hits) if hit.is_certain), default=None)
@@ -479,7 +482,7 @@ class _TrackReading(Generic[V]):
         return self._search(onsets, found)
 
     def _unless_left_out(self, hit: PatternHit, turn: int, fact: float, before: V) -> V:
-        """The fact of an event of this round, or of one `turn` later; what was before if it is left out."""
+        """The fact of an event of this round, or of one `turn` later; if the event is left out, the fact before."""
         if hit.is_certain:
             return self._env.algebra.const(fact)
         ops = self._env.ops
@@ -497,7 +500,7 @@ class _TrackReading(Generic[V]):
         return value
 
     def _search(self, onsets: Sequence[float], found: Sequence[V]) -> V:
-        """The value of the last onset that is not after the place, by halves."""
+        """The value of the last onset that is not after the place, by a binary search."""
         if len(onsets) == 1:
             return found[0]
         middle = len(onsets) // 2

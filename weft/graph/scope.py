@@ -32,7 +32,7 @@ class Bindings:
         self.outer = outer
         self._values: list[Local] = list((first or {}).values())
         self._places: dict[str, list[int]] = {name: [place] for place, name in enumerate(first or ())}
-        """For each name the places in `items` where it is bound, in ascending order."""
+        """For each name the places of its values, in ascending order."""
 
     def add(self, name: str, value: Local) -> None:
         self._places.setdefault(name, []).append(len(self._values))

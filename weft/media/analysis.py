@@ -1,9 +1,9 @@
 """What is heard in a sound, as numbers for pictures: its loudness, spectrum, hits, pitch and tempo.
 
 Every analysis is a class with one interface: it is made for a rate, fed samples as they come, and gives a row of values
-for each hop that they complete. A row depends on the samples up to the end of its hop and on nothing else, so it does
-not matter how they are cut into blocks. Before the first sample there is silence. Samples that are no numbers count as
-silence too. `ANALYSES` is the table of them.
+for each hop that they complete. A row depends on the samples up to the end of its hop and on nothing else, so the
+blocks in which they come do not matter. Before the first sample there is silence. Samples that are NaN count as silence
+too. `ANALYSES` is the table of all analyses.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NEVER = 100.0
 
 
 class Analyser(ABC):
-    """The samples of a window behind each hop, and the row that a subclass computes of them."""
+    """The samples of a window that ends with each hop, and the row that a subclass computes from them."""
 
     spec: ClassVar[SourceSpec]
     """Its row in the table of sources. Its outputs are the values of a row, in order."""
@@ -60,13 +60,13 @@ class Analyser(ABC):
 
     @property
     def width(self) -> int:
-        """How many values a row has."""
+        """The number of values in a row."""
         return len(self.spec.outputs)
 
     @property
     def delay(self) -> float:
-        """Seconds from a moment of the sound to the end of the hop whose row shows it best: half of the window, in
-        whose middle it then is."""
+        """The seconds from a moment of the sound to the end of the hop whose row shows it best. This is half of the
+        window, since the moment is then in the middle of the window."""
         return self.window / 2 / self.rate
 
     def picture(self, rows: Rows) -> NDArray[np.float32]:
@@ -139,8 +139,8 @@ class Spectrum(Analyser):
 
     Bands divide 40 Hz … 16 kHz (or half the rate) at equal ratios. The power in a band is a sum over the bins of a Hann
     window, scaled so that a sine of full scale in the middle of the band has 0 dB. A level is the power in decibels,
-    from 0 at −60 dB to 1 at 0 dB. The window tells tones apart that are some 50 Hz from each other, so low bands, which
-    are narrower than that, share what they show.
+    from 0 at −60 dB to 1 at 0 dB. The window separates tones that are some 50 Hz apart, so low bands, which are
+    narrower than that, show the same tones.
     """
 
     spec = SOURCES["fft"]
@@ -177,10 +177,10 @@ class Spectrum(Analyser):
         middle = math.sqrt(start * end) / per_bin
         first, last = min(start / per_bin, middle - 1), max(end / per_bin, middle + 1)
         number = np.arange(bins)
-        # A bin that the band covers in part counts in part.
+        # A bin that the band covers in part counts with that part.
         weights = np.clip(np.minimum(number + 0.5, last) - np.maximum(number - 0.5, first), 0, 1)
         time = np.arange(self.window)
-        # A wave without its mirror image, whose power does not depend on its phase.
+        # A wave without negative frequencies, whose power does not depend on its phase.
         sine = np.fft.fft(self._hann * np.exp(2j * np.pi * middle * time / self.window))[:bins] / 2
         scaled: Doubles = weights / np.dot(weights, np.abs(sine) ** 2)
         return scaled
@@ -196,9 +196,9 @@ class Spectrum(Analyser):
 class Novelty(Analyser):
     """How much louder a sound becomes from one hop to the next, over bands: its spectral flux.
 
-    Magnitudes are compressed to logarithms, and only what rises counts (S. Dixon, "Onset Detection Revisited", DAFx
-    2006). A band is compared with the loudest of its neighbours a hop before, so a tone that moves between bands is no
-    rise (S. Böck and G. Widmer, "Maximum Filter Vibrato Suppression for Onset Detection", DAFx 2013).
+    Magnitudes are compressed to logarithms, and only rises count (S. Dixon, "Onset Detection Revisited", DAFx 2006). A
+    band is compared with the loudest of its neighbours a hop before, so a tone that moves between bands is no rise (S.
+    Böck and G. Widmer, "Maximum Filter Vibrato Suppression for Onset Detection", DAFx 2013).
     """
 
     spec = SOURCES["onset"]
@@ -233,11 +233,11 @@ class Novelty(Analyser):
 
 
 class Onset(Analyser):
-    """Where something begins to sound: a rise that stands out from those of the last 0.4 seconds.
+    """The moments at which something begins to sound: rises that stand out from those of the last 0.4 seconds.
 
-    The threshold is a constant, twice the median of the recent rises, and a fifth of the last hit's, which fades: what
-    rings after a hit may beat with what sounds already. `value` is the strength of a hit, 0…1, which falls to 0 within
-    `ONSET_RELEASE` seconds, so that no frame misses it; `age` is the time since the last one.
+    The threshold is a constant, twice the median of the recent rises, and a fifth of the last hit's rise, which fades.
+    The last term is needed because the tail of a hit may beat with other tones. `value` is the strength of a hit, 0…1,
+    which falls to 0 within `ONSET_RELEASE` seconds, so that no frame misses it; `age` is the time since the last hit.
     """
 
     spec = SOURCES["onset"]
@@ -283,11 +283,11 @@ class Onset(Analyser):
 
 
 class Pitch(Analyser):
-    """The frequency of a tone from 50 to 2000 Hz, and how sure it is: YIN (A. de Cheveigné and H. Kawahara, "YIN, a
+    """The frequency of a tone from 50 to 2000 Hz, and how certain it is: YIN (A. de Cheveigné and H. Kawahara, "YIN, a
     fundamental frequency estimator for speech and music", JASA 111, 2002), steps 1 to 5.
 
-    `confidence` is 1 for a periodic sound and about 0 for noise. Below ½, and in silence, `frequency` stays what it
-    was; it is 0 before the first tone.
+    `confidence` is 1 for a periodic sound and about 0 for noise. Below ½, and in silence, `frequency` keeps its value;
+    it is 0 before the first tone.
     """
 
     spec = SOURCES["pitch"]
@@ -333,12 +333,12 @@ class Pitch(Analyser):
 
 
 class TempoEstimate(Analyser):
-    """The beats of the last six seconds, from 60 to 180 a minute, most of all about 120.
+    """The beats of the last six seconds, from 60 to 180 a minute, with a preference for about 120.
 
-    The rises of the sound are correlated with themselves. A tempo is as good as the correlation at one to four of its
-    beats, times a preference (D. Ellis, "Beat Tracking by Dynamic Programming", 2007), less what hits twice as fast
-    speak for a faster one. `phase` is the place in the beat at the end of the hop, 0…1; `confidence` is the correlation
-    at one beat, 0…1. Below 0.2, `bpm` stays what it was, and the phase runs on; it is 0 before the first beats.
+    The rises of the sound are correlated with themselves. The score of a tempo is the correlation at one to four of its
+    beats, times the preference (D. Ellis, "Beat Tracking by Dynamic Programming", 2007), minus the evidence for a tempo
+    that is twice as fast. `phase` is the place in the beat at the end of the hop, 0…1; `confidence` is the correlation
+    at one beat, 0…1. Below 0.2, `bpm` keeps its value, and the phase continues; it is 0 before the first beats.
     """
 
     spec = SOURCES["tempo"]
@@ -347,11 +347,11 @@ class TempoEstimate(Analyser):
     """Seconds before there is a tempo."""
     _BEATS, _FASTER, _WIDTH, _PREFERRED = 4, 0.25, 0.9, 120.0
     _STEADY, _LEAST = 0.005, 0.2
-    """Rises as small as those of a steady tone have no tempo, and a smaller confidence than the other finds none."""
+    """If rises are as small as those of a steady tone, or the confidence is below this, there is no tempo."""
     _KEPT = 1.1
-    """How much better another tempo must be to take the place of one."""
+    """How much better another tempo must be to replace the current one."""
     _PULL = 0.08
-    """What share of a phase's error is corrected in a hop."""
+    """The share of a phase's error that is corrected in a hop."""
 
     def __init__(self, rate: float) -> None:
         super().__init__(rate)
@@ -385,7 +385,7 @@ class TempoEstimate(Analyser):
         correlation = np.fft.irfft(power, self._size)[: self._known]
         if correlation[0] <= self._STEADY**2 * self._known:
             return 0.0
-        # A lag has fewer products the longer it is; and players are not exact to a hop.
+        # The longer a lag, the fewer products it has; and players are not exact to a hop.
         correlation = correlation / (self._known - self._lags[: self._known])
         correlation = np.convolve(np.concatenate((correlation[1:2], correlation, [0.0])), (0.25, 0.5, 0.25), "valid")
         correlation[self._known * 3 // 4 :] = 0
@@ -410,7 +410,7 @@ class TempoEstimate(Analyser):
         return confidence
 
     def _exactly(self, bpm: float, correlation: Doubles) -> float:
-        """A tempo near another, by the summit of the correlation that is as many beats away as there are."""
+        """A more exact value of a tempo, by the peak of the correlation that is as many beats away as possible."""
         period = self._hops * 60 / bpm
         count = max(1, int((self._known * 3 // 4 - 3) / period))
         start = round(count * period) - 1
@@ -420,7 +420,7 @@ class TempoEstimate(Analyser):
         return found if abs(found / bpm - 1) < 0.02 else float(bpm)
 
     def _beat(self, rises: Doubles) -> float:
-        """The place in the beat, of the end of the window."""
+        """The place in the beat at the end of the window."""
         period = self._hops * 60 / self._bpm
         offsets = np.arange(0, period, 0.5)
         back = offsets + period * np.arange(int(len(rises) / period))[:, None]
@@ -440,21 +440,21 @@ ANALYSES: Mapping[str, type[Analyser]] = MappingProxyType({
 
 
 def analyser(heard: HeardName, rate: float) -> Analyser:
-    """What hears that, at a rate."""
+    """The analysis of this name, for a rate."""
     if heard.analysis == "fft":
         return Spectrum(rate, int(heard.args[0]))
     return ANALYSES[heard.analysis](rate)
 
 
 def vertex(three: Doubles) -> float:
-    """Where the parabola through three values has its least value, counted from the middle one: -½…½."""
+    """The place of the minimum of the parabola through three values, counted from the middle one: -½…½."""
     before, here, after = (float(value) for value in three)
     bend = before - 2 * here + after
     return min(0.5, max(-0.5, 0.5 * (before - after) / bend)) if bend > 0 else 0.0
 
 
 def fast_length(least: int) -> int:
-    """A power of two that is at least that long: transforms of other lengths may take many times as long."""
+    """A power of two that is at least that length. Transforms of other lengths may take many times as long."""
     return 1 << max(0, least - 1).bit_length()
 
 

@@ -1,7 +1,8 @@
-"""Cameras, and what else plays as it comes (`weft.cameras`): the newest picture, decoded by a process of its own.
+"""Cameras, and other sources that play as they come (`weft.cameras`): the newest picture, decoded by a process of its
+own.
 
 That process writes pictures into memory that both processes map, in turn into one of several places. It never writes
-into the place that is being read, and no queue can grow: what nobody has read is overwritten.
+into the place that is being read, and no queue can grow: a picture that was not read is overwritten.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 MAX_PIXELS = 3840 * 2160
 """The most pixels of a captured picture; larger ones are made smaller."""
 
-# What is reported before anything is open; most cameras give something like it.
+# The size that is reported before a camera is open. Most cameras have a similar one.
 _USUAL = (720, 1280)
-# A generated picture for a trial, which does not wait for a large one: of several sizes, the last counts.
+# The option that makes a generated picture small for a trial, which does not wait for a large one. Of several sizes,
+# the last counts.
 _SMALL = "size=64x36"
-# What has a time of its own, and does not come by itself.
+# The kinds that have a time of their own, and are read rather than received.
 _TIMED = ("generated", "file")
 _ENDED = "the process that reads it has ended"
 # The places for pictures: the newest, the one that is read, the one that was read before, and one that is written.
@@ -42,7 +44,8 @@ _BYTES = MAX_PIXELS * 4
 # The places of the newest picture, of the one that is read and of the one before, from 1; then, for each place, height,
 # width and number of its picture. All int64.
 _HEADER = 4096
-# Seconds that the first picture may take; without a picture before something is said; before another try.
+# The most seconds for the first picture; the seconds without a picture before that is reported; those before another
+# try.
 _TO_OPEN = 10.0
 _SILENT = 2.0
 _AGAIN = 1.0
@@ -75,7 +78,7 @@ class Capture(LiveSource):
 
 
 class TimedPicture(LivePicture):
-    """What is generated, or a film, by its own times, for a render."""
+    """A generated picture, or a film, at its own times, for a render."""
 
     def __init__(self, camera: Camera) -> None:
         """Raises PictureError."""
@@ -108,7 +111,7 @@ class TimedPicture(LivePicture):
         return self._shown[1]
 
     def _following(self) -> tuple[float, NDArray[np.uint8]] | None:
-        """The next frame; None at the end, and where a film is damaged."""
+        """The next frame; None at the end, and after damage in a film."""
         with contextlib.suppress(PictureError):
             return next(self._frames, None)
         return None
@@ -170,7 +173,7 @@ class CapturedPicture(LivePicture):
         return self._problem
 
     def _listen(self) -> None:
-        """Takes what the process says: a problem, or that there is none any more."""
+        """Takes a message of the process: a problem, or that the problem is over."""
         if self._child is None:
             return
         with contextlib.suppress(EOFError, OSError):
@@ -210,7 +213,7 @@ class _PictureMemory:
         return 0 if place < 0 else int(self._numbers[6 + 4 * place])
 
     def read(self) -> tuple[int, Picture]:
-        """The newest picture and its number; there has to be one. It is not written any more until two others have been
+        """The newest picture and its number. There has to be one. Its place is not written until two others have been
         read."""
         self._numbers[2] = self._numbers[1]
         while True:
@@ -274,7 +277,7 @@ def _capture(memory: _PictureMemory, camera: Camera, parent: Connection) -> None
 
 
 def _pictures(camera: Camera) -> Iterator[NDArray[np.uint8]]:
-    """The pictures of a camera, in the pace in which they come."""
+    """The pictures of a camera, at the pace in which they come."""
     began: float | None = None
     for seconds, pixels in _frames(camera):
         if camera.kind in _TIMED:

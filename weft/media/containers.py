@@ -1,7 +1,7 @@
 """Sounds, films and devices as PyAV opens them: the one place that calls FFmpeg's readers, and knows their options.
 
-Files come from strangers. FFmpeg would follow what some of them say to other files, to the network, or to filters, so
-it may open no other protocol than the one that is meant, and no format that refers to anything.
+Files come from strangers. Some refer to other files, to the network, or to filters, and FFmpeg would follow. So it may
+use no protocol except the one that is meant, and no format that refers to anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MediaWords(NamedTuple):
-    """How messages call a kind of file: `what` it is not, and what is `readable`, as a hint."""
+    """The words of messages about a kind of file: `what` it is not, and what is `readable`, as a hint."""
 
     what: str
     readable: str
@@ -33,15 +33,15 @@ class MediaWords(NamedTuple):
 A_SOUND = MediaWords("a sound", "weft reads wav, flac, ogg, mp3 and others that PyAV decodes")
 A_FILM = MediaWords("a film", "weft reads what FFmpeg reads")
 
-# The only thing that may be opened is what is open already: no playlist leads to other files, or into the net.
+# Only what is open already may be read, so no playlist leads to other files or into the network.
 _PROTOCOL = "fd"
-# The formats of films and sounds whose files hold all that is shown. No playlist, session, script or numbered sequence
-# is among them.
+# The formats of films and sounds whose files contain all that is shown. No playlist, session, script or numbered
+# sequence is among them.
 _FORMATS = (
     "aac", "ac3", "aiff", "amr", "ape", "apng", "asf", "au", "avi", "caf", "dv", "eac3", "flac", "flv", "gif", "h264",
     "hevc", "ivf", "m4v", "matroska", "mov", "mp3", "mpeg", "mpegts", "mpegvideo", "nut", "obu", "ogg", "tta", "w64",
     "wav", "webm", "wv", "yuv4mpegpipe",
-    # Single pictures, which are told apart from films.
+    # Single pictures, which are not films.
     "bmp_pipe", "jpeg_pipe", "png_pipe", "tiff_pipe", "webp_pipe",
 )  # fmt: skip
 _FILE_OPTIONS = {"protocol_whitelist": _PROTOCOL, "format_whitelist": ",".join(_FORMATS)}
@@ -55,7 +55,7 @@ _METADATA_ERRORS = "ignore"
 @contextmanager
 def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
     """A file of sounds or pictures, opened by PyAV. Any failure in the block becomes a `PictureError`, whatever the
-    library raises for damage."""
+    library raises about damage."""
     try:
         import av
     except ImportError:
@@ -82,7 +82,8 @@ def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
 
 @contextmanager
 def opened_camera(camera: Camera) -> Iterator[InputContainer]:
-    """What `camera` names. Raises PictureError, and what PyAV raises: OSError, ValueError or `av.error.FFmpegError`."""
+    """The device that `camera` names. Raises PictureError, and what PyAV raises: OSError, ValueError or
+    `av.error.FFmpegError`."""
     import av
 
     if camera.kind == "file":
@@ -103,7 +104,7 @@ def opened_camera(camera: Camera) -> Iterator[InputContainer]:
 
 
 def _device(place: str) -> str:
-    """The path of a camera of Linux, by its path or its number. Raises OSError, and PictureError for what is none."""
+    """The path of a camera of Linux, by its path or its number. Raises OSError, and PictureError for anything else."""
     path = f"/dev/video{int(place)}" if place.isdecimal() else place
     try:
         found = os.stat(path)
@@ -116,11 +117,11 @@ def _device(place: str) -> str:
 
 
 def reason_of(failure: Exception) -> str:
-    """Why PyAV has failed."""
+    """The reason why PyAV has failed."""
     return getattr(failure, "reason", None) or getattr(failure, "strerror", None) or str(failure)
 
 
 def _is_begun(file: BinaryIO) -> bool:
-    """Whether a file begins as films in mp4, mov and mkv do."""
+    """Whether a file begins like a film in mp4, mov or mkv."""
     head = os.pread(file.fileno(), 8, 0)
     return head[4:8] == b"ftyp" or head[:4] == b"\x1aE\xdf\xa3"

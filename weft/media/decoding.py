@@ -21,23 +21,23 @@ from weft.media.frames import FrameMemory, frames_kept, serve
 from weft.media.shown import has_alpha, rgba, size_of
 from weft.media.source import PictureError
 
-# Files of more bytes are not read through for an index. What their header says has to do.
+# Files of more bytes are not read through for an index. Their header has to suffice.
 _INDEXED = 2_000_000_000
-# Without an index, this many seconds ahead are decoded rather than skipped.
+# Without an index, up to this many seconds are decoded rather than skipped.
 _AHEAD_WITHOUT_INDEX = 2.0
-# So many frames are decoded rather than skipped, as a jump takes some time as well.
+# Up to this many frames are decoded rather than skipped, since a jump takes some time as well.
 _NEAR = 8
 # The most frames that are decoded ahead, forwards and backwards.
 _FORWARDS, _BACKWARDS = 16, 64
 # Damaged packets in a row, after which a film counts as ended.
 _DAMAGED = 100
-# Seconds between two looks at what is wanted; if nothing has been wanted for _IDLE seconds, the second.
+# The seconds between two looks at what is wanted; the second number after _IDLE seconds without a request.
 _LOOK, _SELDOM, _IDLE = 0.0015, 0.01, 1.0
 
 
 class FilmHeader(NamedTuple):
-    """The size of a film as it is shown; its length in seconds and in frames, as far as they are known; 0 if not; and
-    the channels of its sound, 0 if it has none; and whether its pixels have an alpha."""
+    """The size of a film as it is shown; its length in seconds and in frames if they are known, else 0; the channels of
+    its sound, 0 if it has none; and whether its pixels have an alpha."""
 
     width: int
     height: int
@@ -48,7 +48,8 @@ class FilmHeader(NamedTuple):
 
 
 def probe(path: Path) -> FilmHeader:
-    """Reads the header of a film, and its first frame, which alone says whether it is turned. Raises PictureError."""
+    """Reads the header of a film, and its first frame, which alone shows whether the film is turned. Raises
+    PictureError."""
     with opened_file(path, A_FILM) as container:
         stream = _stream(container)
         known = [entry for entry in stream.index_entries if entry.size]
@@ -98,22 +99,22 @@ _WITH_ALPHA = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
 
 def _seconds(container: Any, stream: Any) -> float:
-    """The length of a film as its header says; 0 if it does not."""
+    """The length of a film by its header; 0 if that does not contain it."""
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     return (container.duration or 0) / 1e6
 
 
 def _exact(frames: int, rate: Fraction, seconds: float, unit: Fraction) -> float:
-    """The length of a film. Where all frames last equally long, their number says more than time stamps that were
-    rounded to a unit."""
+    """The length of a film. If all frames have the same duration, their number is more exact than time stamps, which
+    were rounded to a unit."""
     exact = float(frames / rate)
     return exact if abs(exact - seconds) <= 2 * float(unit) else seconds
 
 
 def times_of(path: Path) -> tuple[float, float]:
-    """Where the time of a film begins, on the clock of its file, and how long the film is, in seconds. Reads through
-    the file. Raises PictureError."""
+    """The start of the time of a film, on the clock of its file, and its length in seconds. Reads through the file.
+    Raises PictureError."""
     with opened_file(path, A_FILM) as container:
         index = FilmIndex(container)
     index.measure(path)
@@ -124,8 +125,8 @@ def times_of(path: Path) -> tuple[float, float]:
 
 
 def main(descriptor: str, lifeline: str, memory: str, width: str, height: str, path: str) -> None:
-    """Decodes what is wanted of a film until the other end of the socket with this descriptor is closed. Says what is
-    wrong with it, and None when nothing is any more."""
+    """Decodes the wanted frames of a film until the other end of the socket with this descriptor is closed. Reports a
+    problem of the film, and None when there is none any more."""
     parent = Connection(int(descriptor))
     frames = FrameMemory(int(memory), int(width), int(height))
     serve(parent, int(lifeline), lambda: _decode(frames, Path(path), parent))
@@ -158,7 +159,7 @@ _AGAIN = 1.0
 
 
 class FilmIndex:
-    """The times of a film. Its time 0 is where the file begins, which may be before the first frame."""
+    """The times of a film. Its time 0 is the beginning of the file, which may be before the first frame."""
 
     def __init__(self, container: Any) -> None:
         stream = _stream(container)
@@ -169,7 +170,7 @@ class FilmIndex:
         began = [stream.start_time * self.base] if stream.start_time is not None else []
         began += [Fraction(container.start_time, 1_000_000)] if container.start_time is not None else []
         self.origin = float(min(began, default=Fraction(0)))
-        # Some files round times to their time base, which may have made a frame too late.
+        # Some files round times to their time base, so a frame may be too late.
         unit = float(self.base)
         self._early = unit / 2 if unit < self.frame / 10 else self.frame / 1000
         self.seconds = _seconds(container, stream) or self.frame
@@ -195,7 +196,7 @@ class FilmIndex:
             memory.film["indexed"] = 1
 
     def measure(self, path: Path) -> None:
-        """The same, for this object alone."""
+        """Finds key frames and the exact length, for this object alone."""
         with contextlib.suppress(PictureError, OSError):
             if path.stat().st_size <= _INDEXED:
                 self._read(path)
@@ -232,11 +233,11 @@ class _Reader:
         self._path = path
         self._frames: Iterator[Any] | None = None
         self._pending: tuple[float, Any] | None = None
-        """The next frame and its start; it is given when its end is known."""
+        """The next frame and its start. It is returned when its end is known."""
         self.position: float | None = None
         """The start of the next frame; None if there is none, or before anything is read."""
         self._sought = 0.0
-        """The time to which it jumped last. It may have come out long before that, and must not jump again."""
+        """The time to which it jumped last. The jump may have ended long before that time, and must not be repeated."""
         self._open()
         self._first = self.position
 
@@ -252,7 +253,7 @@ class _Reader:
             self._context.__exit__(None, None, None)
 
     def is_before(self, seconds: float) -> bool:
-        """Whether decoding on is the way to a time, rather than a jump."""
+        """Whether decoding further is the way to a time, rather than a jump."""
         if self.position is None or seconds < self.position:
             return False
         if seconds <= self._sought:
@@ -292,7 +293,7 @@ class _Reader:
         self._load()
         end = self.position
         if end is None:
-            # The last frame stays until the end, even if there should be others.
+            # The last frame stays until the end, even if others should follow.
             lasts = float(frame.duration * self._index.base) if frame.duration else self._index.frame
             end = max(start + lasts, self._index.seconds) + 1.0
         return _Decoded(start, max(end, start), frame)
@@ -322,17 +323,17 @@ class _Reader:
 
 @dataclass
 class _ReadHead:
-    """One time at which the film is read, as the decoder sees it."""
+    """One time at which the film is read, in the decoder's view."""
 
     reader: _Reader
     asked: int = 0
     seconds: float = 0.0
     step: float = 0.0
-    """How far it goes from one picture to the next."""
+    """The step from one picture to the next."""
 
 
 class FilmDecoder:
-    """Decodes, frame by frame, what is wanted next."""
+    """Decodes the frame that is wanted next, one after another."""
 
     def __init__(self, memory: FrameMemory, path: Path, index: FilmIndex) -> None:
         self._memory = memory
@@ -367,7 +368,7 @@ class FilmDecoder:
         return True
 
     def _look(self) -> bool:
-        """Reads what is wanted; whether that has changed."""
+        """Reads what is wanted, and returns whether that has changed."""
         has_changed = False
         for number, asked in enumerate(self._memory.heads["asked"].tolist()):
             head = self._heads.get(number)
@@ -388,8 +389,8 @@ class FilmDecoder:
         return has_changed
 
     def _missing(self, head: _ReadHead, needed: set[int]) -> tuple[int, float] | None:
-        """The first time that will be wanted and is not there, and how many steps ahead; adds the places of those that
-        are there. Backwards, frames are decoded in runs, so there only what is missing soon counts."""
+        """The first time that will be wanted and has no frame, and the number of steps to it. Adds the places of the
+        frames that are there. Backwards, frames are decoded in runs, so only the next missing ones count."""
         ahead = min(self._share, _BACKWARDS if head.step < 0 else _FORWARDS)
         step = max(abs(head.step), self._index.frame) * (-1 if head.step < 0 else 1)
         length, found = self._length, None
@@ -407,12 +408,12 @@ class FilmDecoder:
 
     @property
     def _room(self) -> int:
-        """How many frames are kept, besides those that are held."""
+        """The number of frames that are kept, in addition to those that are held."""
         return max(self._kept, 2 * len(self._heads))
 
     @property
     def _share(self) -> int:
-        """How many frames are kept for each head."""
+        """The number of frames that are kept for each head."""
         return max(1, self._room // len(self._heads) - 1)
 
     @property
@@ -420,7 +421,7 @@ class FilmDecoder:
         return max(self._index.seconds, self._index.frame)
 
     def _advance(self, head: _ReadHead, target: float, needed: set[int]) -> None:
-        """Decodes the next frame on the way to a time, and keeps it if it will be wanted, or is at least nearer to the
+        """Decodes the next frame on the way to a time. Keeps it if it will be wanted, or is at least nearer to the
         picture that is wanted now than all others."""
         reader, jumped = head.reader, not head.reader.is_before(target)
         if jumped:
@@ -440,7 +441,7 @@ class FilmDecoder:
             keeps = nearest is None or away < max(
                 self._memory.places["start"][nearest] - target, target - self._memory.places["end"][nearest]
             )
-        # Where files are damaged, frames may overlap; one that covers the time is not there.
+        # In damaged files, frames may overlap, and none may cover the time.
         if keeps and (decoded.start <= target < decoded.end or self._memory.find(decoded.start) is None):
             self._keep(decoded, needed, reader)
 
@@ -469,8 +470,8 @@ class FilmDecoder:
         return {int(place) - 1 for place in self._memory.heads["held"].reshape(-1) if place}
 
     def _free(self, needed: set[int]) -> int | None:
-        """A place that is empty, as long as there is room, or else that of the frame which is farthest from all that is
-        wanted."""
+        """A place that is empty, if there is still room, or else that of the frame which is farthest from everything
+        that is wanted."""
         places, held = self._memory.places, self._held()
         used = places["frame"] > 0
         if int(used.sum()) < self._room + len(held):
@@ -480,7 +481,7 @@ class FilmDecoder:
         away = np.full(len(places), np.inf)
         for head in self._heads.values():
             passed = (head.seconds - places["end"]) * (1 if head.step > 0 else -1)
-            # What has been passed is needed less than what comes.
+            # Frames that have passed are needed less than those that come.
             distance = np.abs(places["start"] - head.seconds) * np.where(passed > 0, 2.0, 1.0)
             away = np.minimum(away, distance)
         away[~used] = -1.0

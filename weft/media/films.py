@@ -62,7 +62,7 @@ class Films(LiveSource):
 
 
 def missing_library() -> str | None:
-    """Why films and cameras cannot be read here, with a remedy; None if nothing is known to prevent it."""
+    """The reason why films and cameras cannot be read here, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("av") is None:
         return f"PyAV is not installed ({installs('media')})"
     return None
@@ -82,7 +82,7 @@ def _header(path: Path, stamp: _Stamp) -> FilmHeader:
 
 
 def stamp_of(path: Path) -> _Stamp:
-    """What differs when the file has changed. Raises PictureError."""
+    """A stamp that differs when the file has changed. Raises PictureError."""
     found = require_file(path)
     return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -130,7 +130,7 @@ class DecodedFilm:
 
     @property
     def length(self) -> float:
-        """Its seconds, as far as they are known."""
+        """Its seconds, if they are known."""
         return float(self.memory.film["seconds"][0]) or self.seconds
 
     @property
@@ -139,7 +139,7 @@ class DecodedFilm:
         return bool(self.memory.film["indexed"][0])
 
     def problem(self) -> str | None:
-        """What is wrong with it now. A process that has ended is started again."""
+        """Its current problem. A process that has ended is started again."""
         with self._lock:
             if self._child is not None and self._child.poll() is not None:
                 self._child.end()
@@ -167,7 +167,7 @@ _LOCK = threading.Lock()
 
 
 class FilmPicture(LivePicture):
-    """A film at one time, which a program says before each tick."""
+    """A film at one time, which a program gives before each tick."""
 
     is_timed = True
 
@@ -180,7 +180,7 @@ class FilmPicture(LivePicture):
         self._shown: tuple[int, Frame] | None = None
         """The number of the frame that was given last, and the frame."""
         self._lasts = 0.0, 0.0
-        """From when to when it is shown."""
+        """The start and the end of its time."""
         self._is_gone = False
         self._buffers = FloatBuffers()
         self._black: Frame | None = None
@@ -227,7 +227,7 @@ class FilmPicture(LivePicture):
         problem = film.problem()
         if not film.path.is_file():
             self._is_gone = True
-        elif self._is_gone:  # until it is there again; another one comes with another program, if it is a film
+        elif self._is_gone:  # until it is there again; a new film comes with another program
             self._is_gone = not self.is_current()
         return "the file is gone" if problem is None and self._is_gone else problem
 
@@ -240,7 +240,7 @@ class FilmPicture(LivePicture):
         self.close()
 
     def _place(self, seconds: float) -> float | None:
-        """Where in the film a time is; None for black. A time that is no number stays where it was."""
+        """The place of a time in the film; None for black. A time that is NaN keeps the last place."""
         assert self._film is not None
         length = self._film.length
         if math.isnan(seconds) or (self._loops and math.isinf(seconds)):
@@ -250,7 +250,7 @@ class FilmPicture(LivePicture):
         return None if seconds < -_TOLERANCE else min(max(seconds, 0.0), length)
 
     def _before(self) -> Frame:
-        """What a film that does not loop shows before it begins."""
+        """The picture of a film that does not loop, before it begins."""
         if self._black is None:
             self._black = np.zeros(self._memory.pixels(0).shape, np.uint8).view(Frame)
         return self._black
@@ -320,5 +320,5 @@ class FilmPicture(LivePicture):
             time.sleep(0.0005)
 
 
-# A time that was rounded down by less is still that of its frame.
+# A time that was rounded down by less than this still belongs to its frame.
 _TOLERANCE = 1e-6

@@ -1,4 +1,5 @@
-"""Pictures of films and cameras on their way: in bytes, and in memory that two processes map. And stored sounds."""
+"""The formats in which pictures of films and cameras are passed on: in bytes, and in memory that two processes map. And
+stored sounds."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Frame(np.ndarray[Any, np.dtype[np.uint8]]):
     one with other contents is another object."""
 
     buffers: FloatBuffers | None = None
-    """Where it is converted to."""
+    """The buffer for the converted picture."""
     _floats: NDArray[np.float32] | None = None
 
     @property
@@ -40,7 +41,7 @@ class Frame(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 class FloatBuffers:
-    """Buffers for converted pictures. They take turns, since each may be in use until two others have been given, and
+    """Buffers for converted pictures. They are used in turn: each may be in use until two others have been given, and
     new memory for each picture would take longer than the conversion."""
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class FloatBuffers:
         return buffer
 
 
-# How many pictures may be in use: the newest, and two before it.
+# The number of pictures that may be in use: the newest, and two before it.
 _IN_USE = 3
 
 
@@ -67,11 +68,11 @@ class StoredSound(np.ndarray[Any, np.dtype[np.float32]]):
     """The samples [1, samples, 2] of a sound."""
 
     length: float | None = None
-    """After how many samples it is over, or begins again, if that is not a whole number."""
+    """The number of samples after which it ends or begins again, if that is not a whole number."""
 
 
 def length_of(samples: NDArray[Any]) -> float:
-    """After how many samples a sound [1, samples, 2] is over, or begins again."""
+    """The number of samples after which a sound [1, samples, 2] ends or begins again."""
     length = getattr(samples, "length", None)
     return float(samples.shape[1] if length is None else length)
 
@@ -89,7 +90,7 @@ def shared_file(size: int) -> int:
 
 def serve(parent: Connection, lifeline: int, work: Callable[[], None]) -> None:
     """Runs `work` in a thread of a child, and ends the process when the other end of the socket is closed. Work may
-    wait for as long as it likes; this thread shows that the process lives."""
+    wait for as long as it likes, since this thread shows that the process lives."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pulse = Pulse(lifeline)
     threading.Thread(target=work, daemon=True).start()
@@ -103,9 +104,9 @@ def serve(parent: Connection, lifeline: int, work: Callable[[], None]) -> None:
 # --- the decoded frames of a film -------------------------------------------------------------------------------------
 
 HEADS = 64
-"""At most this many times at which a film is read, by all programs that are there at once."""
+"""The most times at which a film is read, by all programs together."""
 
-# The frames that were given last to each of them, which are not overwritten.
+# The number of last frames of each of these times that are not overwritten.
 _HELD = 2
 
 # Bytes of the frames that are kept of a film, and the fewest frames.
@@ -118,16 +119,17 @@ _PLACE = np.dtype([("frame", "i8"), ("start", "f8"), ("end", "f8")])
 
 
 def frames_kept(width: int, height: int) -> int:
-    """How many frames of this size are kept."""
+    """The number of frames of this size that are kept."""
     return max(_FEWEST, min(1000, _ROOM // (width * height * 4)))
 
 
 class FrameMemory:
-    """The decoded frames of a film in places, and the times that are wanted of it. The process that decodes writes the
-    places and the film, the one that shows them writes the heads: for each time at which the film is read, how often it
-    was `asked` for (0: it is not), which second it wants, and the places that it holds, from 1.
+    """The decoded frames of a film in places, and the times that are wanted. The process that decodes writes the places
+    and the film. The process that shows them writes the heads: for each time at which the film is read, how often it
+    was `asked` for (0: it is not), the wanted second, and the places that it holds, from 1.
 
-    `frame` numbers what was written, from 1; it is 0 while a place is written. A frame lasts from `start` to `end`."""
+    `frame` numbers the written frames, from 1; it is 0 while a place is written. A frame lasts from `start` to `end`.
+    """
 
     def __init__(self, descriptor: int, width: int, height: int) -> None:
         self.descriptor = descriptor
@@ -166,7 +168,7 @@ def size_of_memory(width: int, height: int) -> int:
 
 
 def _places(width: int, height: int) -> int:
-    # So many more may be held, and take memory only if they are.
+    # This many more may be held. They take memory only while they are.
     return frames_kept(width, height) + HEADS
 
 

@@ -1,4 +1,5 @@
-"""What analyses hear, as pictures that kernels sample: a row for each hop of the sound, and a plane for each output."""
+"""The results of analyses, as pictures that kernels sample: a row for each hop of the sound, and a plane for each
+output."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ MOST_COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class HeardMemory:
-    """The rows that one analysis writes and others read, perhaps in another process: row n at n modulo their number.
-    `newest` is the number of the last one, -1 for none. They are not protected: a reader may see a row that is
-    written just then."""
+    """The rows that one analysis writes and others read, perhaps in another process: row n is at n modulo their number.
+    `newest` is the number of the last row, -1 for none. They are not protected: a reader may see a row that is being
+    written."""
 
     rows: NDArray[np.float32]
     """[`HEARD_ROWS`, columns, 4]"""
@@ -38,13 +39,13 @@ class HeardMemory:
         return memory
 
     def clear(self, heard: HeardName) -> None:
-        """Forgets all rows: what has been heard is silence."""
+        """Drops all rows, so that silence was heard."""
         self.newest[0] = -1
         self.rows[:] = _silent_row(heard)
 
     def arranged(self, later: int = 0) -> Picture:
-        """The picture of them as it is now, in which the newest goes on for a while. With `later`, everything was heard
-        that many hops later than it was."""
+        """The current picture of the rows, in which the newest row continues for a while. With `later`, everything was
+        heard this many hops later."""
         newest = int(self.newest[0])
         found = np.empty((HEARD_ROWS + 2, *self.rows.shape[1:]), np.float32)
         found[1:-1] = np.roll(self.rows, later, axis=0) if later else self.rows
@@ -57,7 +58,7 @@ class HeardMemory:
 
 @cache
 def _silent_row(heard: HeardName) -> Picture:
-    """What is heard in silence: [1, columns, 4]."""
+    """The row of silence: [1, columns, 4]."""
     made = analyser(heard, 48000)
     return made.picture(made.feed(np.zeros(made.hop, np.float32)))
 
@@ -68,7 +69,8 @@ def silence(heard: HeardName) -> Picture:
 
 
 class HeardPicture(LivePicture):
-    """What another process, or thread, hears. The memory is looked up each time, as another stream has another one."""
+    """What another process, or thread, hears. The memory is looked up each time, since another stream has another
+    memory."""
 
     def __init__(self, heard: HeardName, find: Callable[[HeardName], HeardMemory | None]) -> None:
         self._heard = heard
@@ -85,19 +87,19 @@ class HeardPicture(LivePicture):
         return self._shown
 
     def close(self) -> None:
-        """It holds nothing of its own."""
+        """Does nothing."""
 
 
 class Listener:
-    """Hears one strand, whose samples come in a ring, and keeps what it hears in memory."""
+    """Hears one strand, whose samples come in a ring, and keeps the results in memory."""
 
     def __init__(self, heard: HeardName, rate: float, memory: HeardMemory, longest: int) -> None:
-        """A block has at most so many samples."""
+        """A block has at most this many samples."""
         self.heard = heard
         self.memory = memory
         self.picture = silence(heard)
-        """What sounds sample, if it `is_read` by one; changed in place. A sample cannot know what is heard in its own
-        block, so everything in it is late, by as many hops as a block may need; then it is never jumpy."""
+        """The picture that sounds sample, if one reads it (`is_read`); changed in place. While a block is computed, its
+        own results are not known yet. So all results are late by the hops of the longest block, and never jump."""
         self.is_read = False
         self._fresh = analyser(heard, rate)
         self._later = -(-longest // self._fresh.hop) + 1
@@ -110,7 +112,7 @@ class Listener:
         return deepcopy(self._fresh)
 
     def hear(self, ring: NDArray[np.float32], first: int, end: int) -> None:
-        """Takes the samples from number `first` to before `end`. Begins anew if they do not follow the last ones: at a
+        """Takes the samples from number `first` to before `end`. If they do not follow the last ones, begins again at a
         whole hop, so that rows do not depend on when that is."""
         hop = self._fresh.hop
         if first != self._next:

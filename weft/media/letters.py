@@ -35,11 +35,11 @@ MAX_LETTERS = 2000
 MAX_FONT_BYTES = 256_000_000
 
 _FONT = "DejaVuSansMono.ttf"
-# The tables of fonts that hold colours, as layers or as pictures.
+# The tables of fonts that have colours, as layers or as pictures.
 _COLOURED = {b"COLR", b"CBDT", b"sbix"}
-# How much of a pixel is covered where its colour is known.
+# The coverage from which on the colour of a pixel is known.
 _COVERED = 0.25
-# Over how many pixels around what is drawn its colours go on.
+# The number of pixels around the letters over which their colours continue.
 _BLED = 4
 
 
@@ -54,7 +54,7 @@ def header_of(letters: Letters) -> MediaHeader:
 
 
 def _lacking(text: str, font: _Font) -> list[str]:
-    """The letters of a text that a font draws as it draws what is no letter."""
+    """The letters of a text that a font does not have: it draws them like a code point that no font has."""
     face = font.face.font_variant(layout_engine=ImageFont.Layout.BASIC)
 
     def drawn_as(letter: str) -> tuple[object, ...]:
@@ -69,7 +69,7 @@ def _lacking(text: str, font: _Font) -> list[str]:
             and unicodedata.category(each) not in _UNDRAWN and drawn_as(each) == unknown]  # fmt: skip
 
 
-# A code point that no font has, and the categories of what only changes how others are drawn.
+# A code point that no font has, and the categories of characters that only change how others are drawn.
 _NO_LETTER = "\U0010ffff"
 _UNDRAWN = frozenset({"Cc", "Cf", "Mn", "Me"})
 _MOST_NAMED = 12
@@ -82,8 +82,9 @@ def _lacks(letters: Sequence[str]) -> Remark:
 
 
 def drawn(letters: Letters) -> NDArray[np.float32]:
-    """The picture, [height, width, 4]: colours with straight alpha; or of distances, then red is ½ on the outlines, 1
-    at `LETTERS_REACH` pixels outside of them, and 0 as far inside, and the others are 0. Raises PictureError."""
+    """The picture, [height, width, 4]: colours with straight alpha; or distances. Then red is ½ on the outlines, 1 at
+    `LETTERS_REACH` pixels outside of them, and 0 at that distance inside, and the other channels are 0. Raises
+    PictureError."""
     import numpy as np  # not needed for a header
 
     with _whole_font():
@@ -108,9 +109,9 @@ def _image(letters: Letters, font: _Font) -> Image.Image:
 
 
 def _straight(given: Floats) -> Floats:
-    """Colours that are multiplied by their alpha, as they are without it. Where little of a pixel is covered, too few
-    bits of its colour are left, so there and around what is drawn colours go on from their neighbours: nothing dark
-    comes in between pixels."""
+    """Colours that are multiplied by their alpha, without that factor. If little of a pixel is covered, too few bits of
+    its colour are left. There, and around the letters, colours continue from their neighbours, so that no dark edges
+    appear between pixels."""
     import numpy as np
 
     colours, alpha = given[..., :3], given[..., 3:]
@@ -151,7 +152,7 @@ class _Font(NamedTuple):
 
 
 def _font(path: str | None) -> _Font:
-    """A font, by its file. Raqm joins and orders letters as their script asks for, where Pillow has it."""
+    """A font, by its file. If Pillow has Raqm, that joins and orders letters as their script requires."""
     engine = ImageFont.Layout.RAQM if features.check("raqm") else ImageFont.Layout.BASIC
     try:
         data = _font_data(path)
@@ -174,7 +175,7 @@ def _font_data(path: str | None) -> bytes:
 
 
 def _tables(data: bytes) -> dict[bytes, int]:
-    """Where each table of a font, or of the first one of a collection, begins. Raises struct.error."""
+    """The start of each table of a font, or of the first font of a collection. Raises struct.error."""
     start = struct.unpack_from(">I", data, 12)[0] if data[:4] == b"ttcf" else 0
     (count,) = struct.unpack_from(">H", data, start + 4)
     rows = (struct.unpack_from(">4s4xI", data, start + 12 + 16 * number) for number in range(count))
@@ -193,8 +194,8 @@ def _picture_size(data: bytes, tables: Mapping[bytes, int]) -> int | None:
 
 
 class _Block(NamedTuple):
-    """Lines as they stand below one another, in pixels of the font: the size of all with margins, and where each
-    begins; and the size in pixels of the picture."""
+    """Lines below one another, in pixels of the font: the size of all with margins, and the start of each; and the size
+    in pixels of the picture."""
 
     size: tuple[int, int]
     places: tuple[tuple[int, int], ...]
@@ -282,8 +283,8 @@ def _gradient(coverage: Floats) -> tuple[Floats, Floats]:
 
 
 def _edge_offset(across: Floats, down: Floats, coverage: Floats) -> Floats:
-    """How far the outline is from a pixel's middle along the gradient, if it is a straight line that covers that much
-    of the pixel."""
+    """The distance of the outline from a pixel's centre along the gradient, if it is a straight line that covers this
+    much of the pixel."""
     import numpy as np
 
     steep, flat = np.maximum(across, down), np.minimum(across, down)
@@ -298,7 +299,7 @@ def _edge_offset(across: Floats, down: Floats, coverage: Floats) -> Floats:
 
 
 def _moved(plane: Floats, dy: int, dx: int, fill: np.float32) -> Floats:
-    """A plane of which each element is the one `dy` rows below and `dx` columns to the right."""
+    """A plane in which each element is that of `dy` rows below and `dx` columns to the right."""
     import numpy as np
 
     moved = np.full_like(plane, fill)

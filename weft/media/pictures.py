@@ -67,8 +67,8 @@ def probe_picture(path: Path) -> PictureInfo:
 
 
 def load_picture(path: Path) -> NDArray[np.float32]:
-    """The picture as [height, width, RGBA], row 0 on top, each 0…1; turned as its EXIF says. Where it has an
-    alpha, colours are multiplied by that, and by no less than `HIDDEN`.
+    """The picture as [height, width, RGBA], row 0 on top, each 0…1; turned as its EXIF says. If it has an alpha,
+    colours are multiplied by that, and by no less than `HIDDEN`.
 
     Raises `PictureError`. Any thread may call it; it takes about 20 bytes of memory a pixel while it works.
     """
@@ -112,7 +112,7 @@ def load_levels(path: Path) -> NDArray[np.float32]:
 
 
 def _frames(image: Image.Image, name: str) -> int:
-    """How many frames a picture has that moves; the pictures in a jpg do not."""
+    """The number of frames of a moving picture. The pictures in a jpg do not count."""
     return getattr(image, "n_frames", 1) if name in ("PNG", "GIF", "WEBP") else 1
 
 
@@ -157,7 +157,7 @@ _READABLE = "weft reads png, jpg, gif, webp and bmp"
 _LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"
 
 
-# The key of the PNG text that says what a picture was drawn from.
+# The key of the PNG text with the origin of a picture.
 _ORIGIN = "weft"
 
 
@@ -169,8 +169,8 @@ def origin_of(path: Path) -> str | None:
 
 
 def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None) -> None:
-    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of what they were drawn from.
-    Raises OSError if it cannot be written."""
+    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of its origin. Raises OSError if
+    it cannot be written."""
     notes = PngInfo()
     if origin is not None:
         notes.add_text(_ORIGIN, origin)

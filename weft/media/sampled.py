@@ -1,5 +1,5 @@
-"""What kernels sample, by its name among pictures: files, sounds, letters, and live pictures. Pillow, PyAV and the
-modules of live sources are imported when something is opened."""
+"""Everything that kernels sample, by its name among pictures: files, sounds, letters, and live pictures. Pillow, PyAV
+and the modules of live sources are imported when something is opened."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# What opens the live pictures of weft's own sources. Imported when it is needed.
+# The classes that open the live pictures of weft's own sources. They are imported when they are needed.
 _OWN = {
     "camera": ("weft.media.capture", "Capture"),
     "film": ("weft.media.films", "Films"),
@@ -27,7 +27,7 @@ _OWN = {
 
 
 def opener(picture: str) -> tuple[LiveSource, LiveName]:
-    """What opens a live picture, and its name taken apart."""
+    """The source that opens a live picture, and the parts of its name."""
     name = live_of(picture)
     if name.source not in _OWN:
         load_packages()
@@ -38,7 +38,7 @@ def opener(picture: str) -> tuple[LiveSource, LiveName]:
 
 
 def read(name: str) -> NDArray[Any]:
-    """The picture, [height, width, 4], for a live one what stands for it; or the sound, [1, samples, 2]. Raises
+    """The picture, [height, width, 4], for a live one a placeholder; or the sound, [1, samples, 2]. Raises
     `PictureError`. Any thread may call it."""
     from weft.media import letters, pictures, sounds
 
@@ -76,12 +76,12 @@ def read_decoded(file: str) -> NDArray[Any]:
 
 
 def header_if_whole(name: str) -> MediaHeader | str:
-    """The same as `header_of`, but a picture is decoded as well, which alone says whether it is whole."""
+    """The same as `header_of`, but a picture is decoded as well, which alone shows whether it is whole."""
     return header_of(name, decodes=True)
 
 
 def header_of(name: str, decodes: bool = False) -> MediaHeader | str:
-    """What the header of a picture, film or sound says, by its name or the path of its file; or why it cannot be read.
+    """The header of a picture, film or sound, by its name or the path of its file; or the reason why it cannot be read.
     With `decodes`, pictures are decoded."""
     from weft.media import letters, pictures, sounds
 
@@ -125,7 +125,7 @@ def _still_picture(frames: int) -> Remark:
 
 
 def memory_of(name: str) -> int:
-    """The bytes that a picture takes, as far as they are known before it is opened."""
+    """The bytes that a picture takes, if they are known before it is opened."""
     if is_live(name):
         source, live = opener(name)
         return source.memory(live.args)

@@ -36,7 +36,7 @@ def rgba(frame: Any, stream: Any) -> Pixels:
     from av.video.reformatter import Colorspace
 
     width, height = _unturned(frame, stream)
-    # Where a film does not say how its colours are coded, large ones are coded as those of HDTV.
+    # If a film does not say how its colours are coded, those of large films are coded as in HDTV.
     guessed = Colorspace.ITU709 if frame.height >= 720 else Colorspace.ITU601
     unknown = frame.colorspace == _UNSPECIFIED
     made = frame.reformat(width, height, "rgba", src_colorspace=guessed if unknown else None)
@@ -91,9 +91,9 @@ def _turn_of(frame: Any) -> _Turn:
 
 # --- high dynamic range ---
 
-# The light of white on paper in nits, by ITU-R BT.2408, and the most that is shown of what is brighter.
+# The light of white paper in nits, by ITU-R BT.2408, and the brightest light that is shown.
 _WHITE, _PEAK = 203.0, 1000.0
-# Up to this share of white, tones stay as they are.
+# Up to this share of white, tones do not change.
 _KNEE = 0.75
 # The gamma of an ordinary screen, by ITU-R BT.1886.
 _SCREEN = 2.4
@@ -121,8 +121,8 @@ _LIGHTS: dict[int, Callable[[_Light], _Light]] = {_PQ: _pq_light, _HLG: _hlg_lig
 
 @cache
 def tone_curve(transfer: int) -> NDArray[np.uint8]:
-    """For each code of a channel of high dynamic range, 0…255, the one by which an ordinary screen shows it: up to ¾ of
-    white the same light, and what is brighter is pressed into the rest, without a bend."""
+    """For each code of a channel of high dynamic range, 0…255, the code with which an ordinary screen shows it. Up to ¾
+    of white, the light is the same. Brighter light is compressed into the rest, without a kink."""
     light = np.minimum(_LIGHTS[transfer](np.arange(256) / 255), _PEAK) / _WHITE
     most = _PEAK / _WHITE
     far = np.clip((light - _KNEE) / (most - _KNEE), 0, 1)

@@ -34,17 +34,17 @@ MAX_SAMPLES = 2**29
 """The most samples of a sound: 3.1 hours at 48 kHz. Machine code counts its floats, two a sample, in 32 bits."""
 
 KEPT_BYTES = 4_000_000_000
-"""How much the cache folder keeps. The sounds that were not used for longest are deleted first."""
+"""The size of the cache folder. The sounds that were not used for longest are deleted first."""
 
 SIDES = 2
 SAMPLE_BYTES = 4 * SIDES
 
 # The resampler of libswresample: a windowed sinc of 256 taps in 2¹⁰ phases, or as many as a ratio of whole numbers has.
-# benchmarks/sounds.py measures what it leaves and lets through.
+# benchmarks/sounds.py measures its passband and its stopband.
 _TAPS = 256
 _RESAMPLER = f"filter_size={_TAPS}:phase_shift=10:cutoff=0.985:filter_type=kaiser:kaiser_beta=12"
 
-# What is kept; the number is to be increased when the same file would be decoded to other samples.
+# The version of decoded files, to be increased when the same file would be decoded to other samples.
 _KEPT = "sound 5"
 
 # A sound may be shorter than its header says by this many seconds, or by this share: some headers only estimate.
@@ -53,19 +53,19 @@ _SHORTER, _SHORTER_SHARE = 0.5, 0.02
 # Formats without a header that says how long they are.
 _ESTIMATED = frozenset({"mp3", "aac"})
 
-# In the sound of a film, time stamps that are off by fewer seconds mean no gap.
+# In the sound of a film, time stamps that are off by fewer seconds than this mean no gap.
 _UNEVEN = 0.02
-# Samples of silence that are made at once.
+# The samples of silence that are made at a time.
 _PIECE = 1 << 16
 
-# The end of a decoded file: after how many samples the sound is over.
+# The end of a decoded file: the number of samples after which the sound ends.
 _LENGTH = "<f8"
 _LENGTH_BYTES = 8
 
 AHEAD = 64_000_000
-"""How many bytes of a sound are fetched from the disk when it is opened."""
+"""The bytes of a sound that are fetched from the disk when it is opened."""
 
-# After so many seconds without a write, nobody decodes to a file any more.
+# After this many seconds without a write, no process decodes to a file any more.
 _ABANDONED = 600
 
 _SECONDS_UNIT = 1_000_000  # of the duration of a container
@@ -81,8 +81,8 @@ class SoundInfo:
 
 
 def probe_sound(path: Path) -> SoundInfo:
-    """Reads the header of a sound, and its first samples, which alone say whether there are any. Raises `PictureError`.
-    Any thread may call it."""
+    """Reads the header of a sound, and its first samples, which alone show whether there are any. Raises
+    `PictureError`. Any thread may call it."""
     with _opened(path) as (container, stream):
         seconds = _seconds(container, stream)
         first = next(_frames(container, stream), None)
@@ -134,7 +134,7 @@ def _folders() -> tuple[Path, ...]:
 
 @cache
 def _last_folder() -> Path:
-    """Where they are if there is no other place, up to the end of this process."""
+    """The folder of decoded sounds if there is no other place for them. It exists until the end of this process."""
     folder = tempfile.mkdtemp(prefix="weft-sounds-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
@@ -190,8 +190,8 @@ def _decode(kept: Path, path: Path, rate: int) -> None:
 
 
 def _make_room(newest: Path) -> None:
-    """Deletes what was not used for longest until the folder keeps no more than it should, and what a process that was
-    killed has left. Those who map a deleted file go on reading it."""
+    """Deletes the sounds that were not used for longest until the folder keeps no more than it should, and the remains
+    of processes that were killed. Processes that map a deleted file can still read it."""
     with suppress(OSError):
         for partial in newest.parent.glob(f"*{ASIDE}"):
             if time.time() - partial.stat().st_mtime > _ABANDONED:
@@ -208,14 +208,14 @@ def _make_room(newest: Path) -> None:
 
 
 def _times_of_film(path: Path) -> tuple[float, float]:
-    """When a film begins, on the clock of its file, and its seconds."""
+    """The start of a film, on the clock of its file, and its seconds."""
     from weft.media.decoding import times_of  # only films need it
 
     return times_of(path)
 
 
 def _fitted(pieces: Iterable[NDArray[np.float32]], count: int) -> Iterator[NDArray[np.float32]]:
-    """As many samples of a sound; silence follows one that is shorter."""
+    """This many samples of a sound. A shorter sound is followed by silence."""
     for piece in pieces:
         yield piece[:count]
         count -= len(piece[:count])
@@ -233,8 +233,8 @@ def _silence(count: int) -> Iterator[NDArray[np.float32]]:
 
 
 def _decoded(path: Path, rate: int, origin: float | None = None) -> Iterator[NDArray[np.float32]]:
-    """The samples [samples, 2] of a sound at a rate, piece by piece. What is no number is 0. If it has an `origin`, a
-    time on the clock of its file, it begins there, and each sample is at the time that the file says."""
+    """The samples [samples, 2] of a sound at a rate, piece by piece. NaN becomes 0. If it has an `origin`, a time on
+    the clock of its file, it begins there, and each sample is at its time in the file."""
     import numpy as np
 
     with _opened(path) as (container, stream):
@@ -263,7 +263,7 @@ def _decoded(path: Path, rate: int, origin: float | None = None) -> Iterator[NDA
 
 
 def _frames(container: Any, stream: Any) -> Iterator[Any]:
-    """The decoded frames of a sound, as far as they are whole."""
+    """The decoded frames of a sound, without damaged ones."""
     from av.error import InvalidDataError
 
     for packet in container.demux(stream):
@@ -300,9 +300,9 @@ def _sides(frame: Any) -> NDArray[np.float32]:
 
 
 _HALF = math.sqrt(0.5)
-# How loud a channel is on the left and on the right, by ITU-R BS.775-3, annex 4, table 2: what stands beside, behind or
-# above a listener as well as the centre, and one behind in the middle half as much. The lowest tones are left out, as
-# they are in the others, too.
+# The gain of a channel on the left and on the right, by ITU-R BS.775-3, annex 4, table 2. Loudspeakers at the sides,
+# behind or above the listener have the gain of the centre, and one behind in the middle half of it. The channel of the
+# lowest tones is left out, since they are in the others, too.
 _SHARES = {
     "FL": (1.0, 0.0), "FR": (0.0, 1.0), "FC": (_HALF, _HALF), "LFE": (0.0, 0.0), "LFE2": (0.0, 0.0),
     "BC": (0.5, 0.5), "TC": (0.5, 0.5), "TFC": (0.5, 0.5), "TBC": (0.5, 0.5), "DL": (1.0, 0.0), "DR": (0.0, 1.0),
@@ -313,7 +313,8 @@ _SHARES = {
 
 @cache
 def _shares(names: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    """How loud the channels of a layout are on each side. Where it does not say what they are, the first two count."""
+    """The gains of the channels of a layout on each side. If the layout does not say what they are, the first two
+    count."""
     if all(name in _SHARES for name in names):
         return tuple(_SHARES[name] for name in names)
     return ((1.0, 0.0), (0.0, 1.0), *[(0.0, 0.0)] * (len(names) - SIDES))
@@ -341,7 +342,7 @@ class _Resampler:
         self._count = self._made = 0
 
     def take(self, samples: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
-        """What can be computed with the next samples [samples, 2]."""
+        """The samples that can be computed with the next ones, [samples, 2]."""
         if self._graph is None:
             yield samples
             return
@@ -364,8 +365,8 @@ class _Resampler:
             return
         import numpy as np
 
-        # The library keeps what its filter is too long for, so it gets silence after the end. A sound has one sample at
-        # least.
+        # The library holds back the samples that its filter needs, so it gets silence after the end. A sound has at
+        # least one sample.
         left = max(1, round(self._count * self._wanted / self.given)) - self._made
         self._push(np.zeros((2 * _TAPS * max(1, -(-self.given // self._wanted)), SIDES), np.float32))
         self._source.push(None)
@@ -400,7 +401,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _seconds(container: Any, stream: Any) -> float:
-    """How long a sound is, by its header; 0 if that is unknown."""
+    """The length of a sound, by its header; 0 if that is unknown."""
     if stream.duration is not None:
         return float(stream.duration * stream.time_base)
     return float(container.duration or 0) / _SECONDS_UNIT

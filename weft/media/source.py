@@ -1,5 +1,5 @@
-"""Files that cannot be read, and live sources: what a call such as `camera(0)` opens, and how. A row of the table of
-sources says what it gives."""
+"""Files that cannot be read, and live sources: what a call such as `camera(0)` opens, and how. The table of sources has
+a row for the outputs of each."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class PictureError(InternalError):
 
 
 def open_media(path: Path) -> BinaryIO:
-    """A file, for reading. Raises PictureError for anything but a plain one: reading a named pipe, for instance, might
-    never end."""
+    """A file, for reading. Raises PictureError for anything except a plain file: reading a named pipe, for instance,
+    might never end."""
     with _as_picture_error():
         return open_plain(path)
 
 
 def require_file(path: Path) -> os.stat_result:
-    """What is known of a file without opening it. Raises PictureError as `open_media` does."""
+    """The state of a file, without opening it. Raises PictureError as `open_media` does."""
     with _as_picture_error():
         found = os.stat(path)
         problem = why_not_plain(found.st_mode)
@@ -61,52 +61,52 @@ def _as_picture_error() -> Iterator[None]:
 
 
 class LivePicture(ABC):
-    """A picture that changes while programs play. It is open as long as any program that reads it, and goes on over
-    saves. Any thread may call it."""
+    """A picture that changes while programs play. It is open as long as a program reads it, and continues over saves.
+    Any thread may call it."""
 
     is_timed = False
-    """Whether a patch says at which time it is shown, as it does of a film; if not, it is the time of the tick."""
+    """Whether a patch determines the time at which it is shown, as for a film. Otherwise it is the time of the tick."""
 
     @abstractmethod
     def at(self, seconds: float) -> Picture:
-        """The picture [height, width, 4] at a time of the performance. It takes no time worth mentioning: what is not
-        there yet is the last picture that was. The same array is given as long as the picture is the same. It does not
-        change until two others have been given."""
+        """The picture [height, width, 4] at a time of the performance. It returns at once: if the picture is not there
+        yet, it is the last one that was. The same array is returned as long as the picture is the same. It does not
+        change until two others have been returned."""
 
     def exactly(self, seconds: float) -> Picture:
-        """The same, but waits for the right picture, for what is computed offline."""
+        """The picture at this very time, for which it may wait; for what is computed offline."""
         return self.at(seconds)
 
     def problem(self) -> str | None:
-        """What is wrong with it now, in words for a warning; None if nothing is."""
+        """Its current problem, in words for a warning; None if there is none."""
         return None
 
     def is_current(self) -> bool:
-        """Whether the same would be opened again. If not, it is, for the next program."""
+        """Whether opening it again would give the same. If not, it is opened again for the next program."""
         return True
 
     @abstractmethod
     def close(self) -> None:
-        """Ends what it holds: threads, processes, memory. May be called twice."""
+        """Ends everything that it holds: threads, processes, memory. May be called twice."""
 
 
 class LiveSource(ABC):
-    """What opens the live pictures of one source."""
+    """Opens the live pictures of one source."""
 
     @abstractmethod
     def size(self, args: Arguments) -> tuple[int, int] | str:
-        """Width and height of the picture, judged by no more than a header; or why it cannot be had. Where they are not
-        known before it is open, an estimate for the memory that it takes."""
+        """Width and height of the picture, from no more than a header; or the reason why it is not available. If they
+        are not known before it is open, an estimate for the memory that it takes."""
 
     def memory(self, args: Arguments) -> int:
-        """The bytes that it takes, as far as they are known before it is open."""
+        """The bytes that it takes, if they are known before it is open."""
         size = self.size(args)
         return 0 if isinstance(size, str) else 16 * size[0] * size[1]
 
     @abstractmethod
     def still(self, args: Arguments) -> Picture:
-        """What stands for the picture in a trial, without opening anything."""
+        """A placeholder for the picture in a trial. Nothing is opened."""
 
     @abstractmethod
     def open(self, args: Arguments, offline: bool) -> LivePicture:
-        """Opens it, off the frame. `offline`: for a render, which is not in a hurry. Raises `PictureError`."""
+        """Opens it, outside of frames. `offline` is for a render, where there is no hurry. Raises `PictureError`."""

@@ -1,4 +1,5 @@
-"""The tables of operators, builtins and constants: one row holds all that any part of weft knows about one of them.
+"""The tables of operators, builtins and constants. One row has everything that any part of weft knows about one of
+them.
 
 To add a builtin, add a row to the file of its family. Nothing here imports numpy or a device library: the caller passes
 numpy to a row's vector form.

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from weft.ops.spec import Param
 
 Gives = Literal["one", "members", "regrouped", "element"]
-"""What a word gives: one strand; a bundle with a member for each of the first operand's; members of its operands, as
-they are; or what an index picks."""
+"""The result of a word: one strand; a bundle with a member for each of the first operand's; members of its operands,
+unchanged; or what an index picks."""
 
 
 def _combined(name: str, domain: Any, values: Sequence[Any]) -> Any:
@@ -55,8 +55,8 @@ def _cross(domain: Any, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class BundleSpec:
-    """One word. `value` takes a domain with `op` and `const`, and the values of each operand; it gives a value, or
-    those of all members. For `regrouped` it takes and gives the members themselves."""
+    """One word. `value` takes a domain with `op` and `const`, and the values of each operand; it returns a value, or
+    those of all members. For `regrouped` it takes and returns the members themselves."""
 
     name: str
     params: tuple[Param, ...]
@@ -66,7 +66,7 @@ class BundleSpec:
     value: Callable[..., Any] = _sum
     variadic: bool = False
     is_paired: bool = False
-    """Whether its operands need as many members; one strand serves for all."""
+    """Whether its operands need the same number of members. One strand serves for all."""
 
     def fits(self, count: int) -> bool:
         """Whether the word takes this number of arguments."""

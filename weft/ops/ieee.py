@@ -20,7 +20,7 @@ def divide(a: float, b: float) -> float:
 
 
 def floor(x: float) -> float:
-    # Infinities, NaN and zeros stay as they are; a zero keeps its sign.
+    # Infinities, NaN and zeros do not change; a zero keeps its sign.
     return float(math.floor(x)) if x and math.isfinite(x) else x
 
 

@@ -104,8 +104,8 @@ class Lanes(Protocol[V]):
     # Control flow.
 
     def where(self, c: V, make: Callable[[], V], otherwise: V, /) -> V:
-        """Reals: `make()` where the truth c holds, else `otherwise`. If c holds in no lane, what `make` emits is left
-        out."""
+        """Reals: `make()` where the truth c holds, else `otherwise`. If c holds in no lane, the code that `make` emits
+        is skipped."""
 
     def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
         """A real to which `step` is applied in all lanes, as long as `goes_on` of it holds in any lane."""

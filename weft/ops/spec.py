@@ -30,14 +30,14 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Where the operands of a row usually lie, an interval for each; the last one serves all further ones. Programs
-    that tests generate try the row there. Bools have no interval of their own."""
+    """The usual intervals of the operands of a row, one for each; the last one serves all further ones. Programs that
+    tests generate try the row there. Bools have no interval of their own."""
 
     intervals: tuple[Interval, ...] = (Interval(-2, 2),)
     strict: bool = False
-    """Beyond them, the result is no number, or infinite."""
+    """Beyond them, the result is NaN or infinite."""
     whole: bool = False
-    """Only whole operands are worth trying: others hardly ever meet."""
+    """Only whole operands are worth trying, since others are hardly ever equal."""
 
     def interval(self, index: int) -> Interval:
         return self.intervals[min(index, len(self.intervals) - 1)]
@@ -55,10 +55,10 @@ def params(*names: str, **defaults: float) -> tuple[Param, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """One operator or builtin: everything that any part of weft knows about it.
+    """One operator or builtin, with everything that any part of weft knows about it.
 
-    A row either carries its form for every target (`vector`, `native`, …) or an `expand`, which rewrites it into other
-    rows before any target sees it.
+    A row either has its form for every target (`vector`, `native`, …) or an `expand`, which rewrites it into other rows
+    before any target sees it.
     """
 
     name: str
@@ -103,7 +103,8 @@ class OpSpec:
     example: str = ""
     """An example expression."""
     usual: Usual = Usual()
-    """Where its operands usually lie. To be given where −2…2 is beyond what the row is for, or shows little of it."""
+    """The usual intervals of its operands. To be given if −2…2 is outside of what the row is for, or shows little of
+    it."""
     interval: Callable[..., Interval] | None = None
     """The interval of the result for operands within intervals, NaN and rounding aside; see `interval_of`."""
     keeps_finite: bool = False
@@ -152,7 +153,7 @@ class StateSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConstantSpec:
-    """A name that stands for a number."""
+    """A name for a number."""
 
     name: str
     value: float

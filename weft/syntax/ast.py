@@ -59,8 +59,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """`callee(args)`: a call where `callee` is the name of a spindle, builtin or source; a positional remap
-    of `callee` anywhere else. Only name resolution can tell."""
+    """`callee(args)`: a call where `callee` is the name of a spindle, builtin or source; a positional remap of `callee`
+    anywhere else. Only name resolution can distinguish them."""
 
     callee: Expression
     args: tuple[Argument, ...]
@@ -314,7 +314,7 @@ class Parameter:
     places: tuple[Span, ...] = ()
     """Where the start values are written: one place for each, or one for a whole colour; none for a button."""
     options: tuple[str, ...] = ()
-    """What a menu offers."""
+    """The options of a menu."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -361,8 +361,8 @@ Walkable: TypeAlias = Expression | BodyStatement
 
 
 def children(node: Walkable) -> tuple[Walkable, ...]:
-    """The expressions and statements directly below a node, in the order of the text. The targets of maps are left
-    out: they say what is replaced and have no value of their own."""
+    """The expressions and statements directly below a node, in the order of the text. The targets of maps are left out,
+    since they only name what is replaced and have no value."""
     match node:
         case Name() | Number() | Text():
             return ()

@@ -17,9 +17,9 @@ from weft.syntax.scanner import (
 
 # --- the place where the grammar stopped matching ---
 
-# What must be followed by a value. A > may also close a bundle; there, `ParseFailure.expected` decides.
+# The tokens that must be followed by a value. A > may also close a bundle; there, `ParseFailure.expected` decides.
 _BEFORE_OPERAND: Final = "-<NITE([,=a~:t" + OPERATOR
-# What a value can start with. So can - and <, but after a value these are operators.
+# The tokens with which a value can start. It can also start with - and <, but after a value these are operators.
 _STARTS_OPERAND: Final = NAME + NUMBER + TEXT + "MIN(["
 
 
@@ -267,7 +267,7 @@ def _bare_angle(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _more_of_bundle_follows(failure: ParseFailure) -> bool:
-    """Whether the line goes on as if the > before this place had not closed the bundle."""
+    """Whether the line continues as if the > before this place had not closed the bundle."""
     kinds, fresh = failure.tokens.kinds, failure.tokens.fresh
     for index in range(failure.at, len(kinds)):
         if kinds[index] in ";}Z=" or fresh[index]:
@@ -316,7 +316,7 @@ def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
     return failure.unclosed_angle()
 
 
-# What cannot stand where it does, wherever that is.
+# Tokens that cannot be where they are, in any construct.
 _MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = {
     ",": ("stray-comma", "only one value is allowed here", BUNDLE_FORM),
     ":": ("misplaced-colon", "`:` is not allowed here", "labels are used in calls, such as clamp(x, lo: 0)"),
@@ -384,7 +384,7 @@ _COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
 _TAKES_NAME: Final = ("name", "names", "results")
 
 
-# What each rule stands for, and the code of the error that it is missing.
+# What each rule matches, and the code of the error if it is missing.
 _SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "name": ("a name", "missing-name"),
     "open": ("the list of parameters", "missing-parameters"),

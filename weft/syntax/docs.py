@@ -10,10 +10,10 @@ from weft.syntax.ast import SpindleDefinition, SpindleParameter
 
 @dataclass(frozen=True, slots=True)
 class SpindleDoc:
-    """A spindle as its doc comment describes it. `summary` is the text before the first tag; `parameter_texts` has the
-    text of each parameter that has one; `heads` has each as the spindle's head writes it, with its members and its
-    default, and with `<…>` if the body takes it apart as a bundle; an example is code, of one or more lines. What was
-    not written is empty."""
+    """A spindle as its doc comment describes it. `summary` is the text before the first tag. `parameter_texts` has the
+    text of each parameter that has one. `heads` has each parameter as the spindle's head writes it, with its members
+    and its default, and with `<…>` if the body uses it as a bundle. An example is code, of one or more lines. Parts
+    that were not written are empty."""
 
     name: str
     parameters: tuple[str, ...]
@@ -45,7 +45,7 @@ def _head(parameter: SpindleParameter, is_taken_apart: bool) -> str:
 
 
 def doc_of(spindle: SpindleDefinition, taken_apart: Collection[str] = ()) -> SpindleDoc:
-    """The parts of the doc comment of a spindle, whose body takes some of its parameters apart as bundles."""
+    """The parts of the doc comment of a spindle, whose body uses some of its parameters as bundles."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     returns: list[str] = []

@@ -33,9 +33,9 @@ class _Lines:
 class EditedText:
     """The texts of one file, one after another.
 
-    A statement that an edit leaves alone keeps the places of the text in which it was parsed. Those of an output
-    statement and of a parameter outlive the compile: they are shown, and written to. If they move, the statement is
-    another object, with the same arguments. `placed` knows where a place in any other statement is now.
+    A statement that an edit leaves alone keeps the places of the text in which it was parsed. `placed` finds where a
+    place in such a statement is now. Output statements and parameters are different, because their places outlive the
+    compile: they are shown, and written to. If one of these moves, it becomes another object with the same arguments.
     """
 
     _source: Source = field(default_factory=lambda: Source("", ""))
@@ -43,13 +43,13 @@ class EditedText:
     _lines: list[str] = field(default_factory=list)
     _placed: _Lines | None = None
     _warnings: Sequence[Diagnostic] = ()
-    """Those about this text."""
+    """The warnings about this text."""
     _last: tuple[Source, Mapping[Statement, int]] = field(default_factory=lambda: (Source("", ""), {}))
-    """The last text, with or without errors, and how far each statement is from where it was parsed."""
+    """The last text, with or without errors, and the distance of each statement from where it was parsed."""
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
-        """The program of a text, as `parse` gives it, but for places. Diagnostics go to the report, with the places of
-        this text."""
+        """The program of a text, the same as from `parse` except for places. Diagnostics go to the report, with the
+        places of this text."""
         lines, own = source.text.split("\n"), Report()
         found = self._edited(source, lines, own, statements)
         if found is None:
@@ -116,8 +116,8 @@ class EditedText:
         )
 
     def _stay_within(self, report: Report, source: Source, part: tuple[int, int]) -> bool:
-        """Whether errors in a part of a text are those that the whole text has: they are not too many, and no block
-        reaches beyond the part."""
+        """Whether the errors in a part of a text are those that the whole text would have: there are not too many, and
+        no block reaches beyond the part."""
         tokens = scan(source, Report(), part)
         if tokens is None or len(report.diagnostics) + len(self._warnings) >= MAX_ERRORS:
             return False
@@ -129,7 +129,7 @@ _BLOCK_DEPTH = {"{": 1, "}": -1}
 
 
 def holds(statement: Statement, span: Span) -> bool:
-    """Whether a place is in a statement, in the text in which that was parsed, or its arguments were."""
+    """Whether a place is in a statement, in the text in which the statement, or its arguments, were parsed."""
     arguments = statement.args if isinstance(statement, OutputStatement) else ()
     return any(_is_within(part.span, span) for part in (statement, *arguments))
 
@@ -180,14 +180,14 @@ def _moved(statement: Statement, source: Source, by: int) -> Statement:
 
 
 def _words(statement: Statement) -> object:
-    """Equal for statements that are the same, but for their places."""
+    """Equal for statements that are the same except for their places."""
     if isinstance(statement, (OutputStatement, Parameter)):
         return statement
     return type(statement), statement.span.text, getattr(statement, "doc", None)
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many lines two texts have in common at their beginning, and after that at their end."""
+    """The number of lines that two texts have in common at their beginning, and after that at their end."""
     shorter = min(len(old), len(new))
     same = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     rest = shorter - same

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-# What announces a variable or a function elsewhere.
+# The words that announce a variable or a function in other languages.
 VARIABLE_WORDS: Final = frozenset(
     ("var", "const", "auto", "val", "float", "int", "double", "bool", "vec2", "vec3", "vec4", "uniform", "varying")
 )
@@ -29,7 +29,7 @@ STRANDS: Final[Mapping[str, str]] = MappingProxyType({
 """Strands of other tools, as weft writes them."""
 
 NAMESPACES: Final = frozenset({"Math", "math", "np", "numpy", "p5", "window", "THREE", "gl"})
-"""What other languages write before a dot, with no meaning here."""
+"""Words that other languages write before a dot, and that have no meaning here."""
 
 CALLS: Final[Mapping[str, str]] = MappingProxyType({
     "turn": "turned", "zoom": "zoomed", "repeat": "tiled", "scroll": "moved", "modulateRotate": "modulate_rotate",
@@ -48,7 +48,7 @@ CALLS: Final[Mapping[str, str]] = MappingProxyType({
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {**CALLS, "rotate": "turned", "scale": "zoomed", "pixelate": "pixelated", "normalize": "unit"}
 )
-"""The same for what is written after a dot, where it changes a whole picture, or a vector."""
+"""The same for calls after a dot, which change a whole picture or a vector."""
 
 _BUNDLE = "several strands are a bundle: write <a, b, c>"
 _PICTURE = "a picture is used by its name, and prev(name) is its last frame"
@@ -103,7 +103,7 @@ MORE: Final[Mapping[str, str]] = MappingProxyType({
     "triangle": "places are bundles: write triangle(centre(), <-0.3, 0.2>, <0.3, 0.2>, <0, -0.3>)",
     "arc": "a place is one bundle: write arc(centre() - <0.1, 0.2>, 0.3, pi)",
 })  # fmt: skip
-"""What is meant where a name of another tool is given more arguments than it takes here."""
+"""What is meant if a name of another tool has more arguments than it takes here."""
 
 PICTURE_WORDS: Final[Mapping[str, str]] = MappingProxyType({
     "rotate": "turned(s, 0.3), of std.picture", "scale": "zoomed(s, 2), of std.picture",
@@ -111,15 +111,15 @@ PICTURE_WORDS: Final[Mapping[str, str]] = MappingProxyType({
     "tile": "tiled(s, 3), of std.picture", "mirror_tile": "mirrored(s), of std.picture",
     "kaleidoscope": "kaleid(s, 6), of std.picture", "invert": "1 - s",
 })  # fmt: skip
-"""What changes a whole picture, where a word of the same name changes a place."""
+"""Words that change a whole picture elsewhere, and a place here."""
 
 Given = Literal["alone", "numbers", "place", "directions", "picture"]
 
 
 class FalseFriend(NamedTuple):
     """A name that another tool has for something else. It is meant so if its arguments are as `given`: one alone, only
-    numbers that are written there, one place, a direction among them, or a picture first. `here` says what the name
-    does in weft, and `library` which library has it, None for a builtin."""
+    numbers written there, one place, a direction among them, or a picture first. `here` says what the name does in
+    weft, and `library` is the library that has it, None for a builtin."""
 
     given: Given
     here: str

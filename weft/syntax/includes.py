@@ -18,7 +18,7 @@ from weft.syntax.parser import OUTPUT_STATEMENTS, parse
 from weft.syntax.scanner import ENDING, UnreadableError, is_patch_name, read_stream, read_text
 
 MAX_INCLUDES: Final = 64
-"""How deep files include each other."""
+"""The deepest nesting of includes."""
 
 
 @dataclass
@@ -137,15 +137,15 @@ def spindles_of(library: str) -> tuple[str, ...]:
     return tuple(name for name, having in _library_spindles().items() if library in having)
 
 
-# Lines that insert something, which block comments may make longer; and the comment at the top of a text.
+# Lines that insert something, which block comments may extend; and the comment at the top of a text.
 _USE = re.compile(r"^[ \t]*#(?:use|include)\b[^\n]*(?P<end>\n?)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*//(?!/).*\n)*")
 
 
 def place_for_use(source: Source) -> Span:
-    """The empty place in a text at which a line with `#use` is best inserted: below others, or above one that ends the
-    text; otherwise below the comment at its top."""
+    """The empty place in a text at which a line with `#use` is best inserted: below other such lines, or above one that
+    ends the text; otherwise below the comment at its top."""
     text = _COMMENT.sub(lambda comment: " " * len(comment[0]), source.text)
     if uses := [*_USE.finditer(text)]:
         at = uses[-1].end() if uses[-1]["end"] else uses[-1].start()
@@ -180,7 +180,7 @@ def open_source(path: str) -> Source:
 
 
 def stdin_source() -> Source:
-    """The source of what is piped in. Raises WeftError if it cannot be read."""
+    """The source of a text that is piped in. Raises WeftError if it cannot be read."""
     try:
         return Source("<stdin>", read_stream(0))
     except UnreadableError as failure:

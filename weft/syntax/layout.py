@@ -22,7 +22,7 @@ from weft.syntax.scanner import (
 
 _HEAD: Final = re.compile(r"[SF][^;{}pSF]*\{")
 _INSIDE: Final = re.compile(r"[^;{}p]*\}")
-# What a { follows in a head, even if the head is misspelt.
+# What comes before the { of a head, even if the head is misspelt.
 _BEFORE_BLOCK: Final = (")", ">", "g")
 _LIKE_HEAD: Final = re.compile("[dn:]n")
 _BEFORE_STATEMENT: Final = (";", "{", "}", "p", "")
@@ -86,9 +86,9 @@ MAX_DEPTH: Final = 256
 _CLOSING: Final = {opening: closing for closing, opening in OPENING.items()}
 _ROUND_OR_SQUARE: Final = ("(", "[")
 _EVENT: Final = re.compile(f"[][(){{}};IES{PRAGMA}{BINDS}{END}]")
-# None of these stands between round or square brackets: those end before them at the latest.
+# None of these is between round or square brackets, which end before them at the latest.
 _NEVER_INSIDE: Final = ";{}" + BINDS + END
-# What is not allowed in a spindle: a missing } is missing before this.
+# Tokens that are not allowed in a spindle: a missing } is missing before them.
 _NOT_IN_SPINDLE: Final = re.compile(r"n<n(?:,n)*[>g]=|M<n[>g]=")
 
 
@@ -186,7 +186,7 @@ class _Matcher:
         return top
 
     def _cut(self, index: int) -> None:
-        """Ends the open round and square brackets, because they cannot go on past this place."""
+        """Ends the open round and square brackets, because they cannot continue past this place."""
         if self._stack[-1].kind in _ROUND_OR_SQUARE:
             self._report_unclosed(self._stack[-1], index)
         while self._stack[-1].kind in _ROUND_OR_SQUARE:
@@ -197,7 +197,7 @@ class _Matcher:
         if top.kind == wanted:
             self._partners[self._pop().index] = index
             if top.is_explained and self._stack[-1].kind in _ROUND_OR_SQUARE:
-                # What has closed this one was perhaps meant for the one around it.
+                # The bracket that has closed this one was perhaps meant for the one around it.
                 self._stack[-1].is_explained = True
         elif top.kind not in _ROUND_OR_SQUARE:
             self._report_stray(index, wanted)
@@ -245,7 +245,7 @@ class _Matcher:
 
 # --- statement boundaries ---
 
-# What can only start a statement if it is the first on its line.
+# Tokens that can start a statement only if they are the first on their line.
 _START = re.compile(r"[nITENit](?:<n(?:,n)*[>g]|@n)?[=a]|n<-*[0n][>g]\(|M<n[>g]=|[SFOL]")
 # Two values side by side do not continue an expression. Names are left to the grammar: they may start a statement.
 _OPERAND_STARTS: Final = "0sIN"
@@ -350,7 +350,7 @@ def _closing_brackets(kinds: str) -> dict[int, int]:
 
 
 def _with_inserted(tokens: Tokens, inserted: Mapping[int, str]) -> Tokens:
-    """The tokens with others of no width, by the index of the token that each is put before."""
+    """The tokens, with others of no width inserted before them, by index."""
     kinds: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

@@ -1,8 +1,8 @@
 """The notation of patterns: from the string in `pattern("0 3 [7 10]")` to a tree, with errors at their places in it.
 
-A string is one or several sequences, which commas separate. The steps of a sequence share its time by their weights,
-and a step is a number, a note, a word, a rest, a run or a group, with suffixes. What `!n`, `(k,n,r)`, `0 .. 3`, feet
-(`bd sn . hh`) and the brackets `<…>` and `{…}%n` mean is written out in the tree, which has only the nodes below.
+A string is one or several sequences, separated by commas. The steps of a sequence share its time by their weights, and
+a step is a number, a note, a word, a rest, a run or a group, with suffixes. The tree has only the nodes below: `!n`,
+`(k,n,r)`, `0 .. 3`, feet (`bd sn . hh`) and the brackets `<…>` and `{…}%n` are written out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PatternSequence:
 
     @cached_property
     def ends(self) -> tuple[Fraction, ...]:
-        """Where each step ends in the cycle."""
+        """The end of each step in the cycle."""
         total = sum(weight for _, weight in self.steps)
         return tuple(end / total for end in accumulate(weight for _, weight in self.steps))
 
@@ -80,7 +80,7 @@ class PatternChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternTurns:
-    """Nodes that take turns: cycle n plays its own time of part n. So `bd*<2 3>` is `bd*2` in even cycles, and `bd*3`
+    """Nodes that take turns: in cycle n, part n plays its own cycle. So `bd*<2 3>` is `bd*2` in even cycles, and `bd*3`
     in odd ones."""
 
     parts: tuple[PatternNode, ...]
@@ -94,8 +94,7 @@ PatternNode: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternText:
-    """The tree of a string. `words` are the names of its own, each with its value and place, in the order of the
-    text."""
+    """The tree of a string. `words` are its own names, each with its value and place, in the order of the text."""
 
     root: PatternStack
     words: dict[str, tuple[float, Span]]
@@ -163,7 +162,7 @@ _NOTE = re.compile(r"([a-g])(##?|ss?|bb?|ff?)?(-?\d+)")
 _NOTE_ELSEWHERE = re.compile(r"([a-h])(is|es|isis|eses|n|sharp|flat)?(\d{1,2})")
 _ACCIDENTALS_ELSEWHERE = {"is": "#", "isis": "##", "es": "b", "eses": "bb", "n": "", "sharp": "#", "flat": "b"}
 
-# Where a pattern has the first of these, it is a rhythm of on and off, and the second is a rest.
+# If a pattern has the first of these, it is a rhythm of on and off, and the second is a rest.
 _ON, _OFF = ("t", "true"), ("f", "false")
 _HAS_ON = re.compile(rf"(?<![\w#])(?:{'|'.join(_ON)})(?![\w#])")
 
@@ -171,17 +170,17 @@ _HAS_ON = re.compile(rf"(?<![\w#])(?:{'|'.join(_ON)})(?![\w#])")
 _SUFFIXES = {"*": "bd*2", "/": "bd/2", "@": "bd@3", "!": "bd!2", "?": "bd?0.3", "(": "bd(3,8)"}
 _CLOSING = {"[": "]", "<": ">", "{": "}"}
 
-# What stands between sequences: those that are played together, and those of which one is.
+# The separators of sequences that are played together, and of those of which one is played.
 _TOGETHER, _EITHER = ",", "|"
 _SEPARATORS = (_TOGETHER, _EITHER)
 
-# What may follow a step, and what ends a sequence.
+# The characters that may follow a step, and those that end a sequence.
 _ENDS = ("", ",", "|", "]", ">", ")", "}")
 
 _A_STEP = "a step is a number, a note like c4 or eb3, a word, ~ for a rest, or a group [ ] or < > or { }"
 _POLYMETER = "steps of another length stand in braces: {bd sn hh}%4 plays four of them in a cycle"
 
-# What other notations write, and what to write here.
+# Words of other notations, and what to write here.
 _FOREIGN = {
     ":": "give each sound a word of its own: bd1 bd2",
     ".": "a dot between groups has spaces around it: bd sn . hh hh hh",
@@ -207,7 +206,7 @@ def parse_pattern(text: Text) -> PatternText:
 
 
 class _Item(NamedTuple):
-    """A step in the making, with how long it is and how often it comes."""
+    """A step in the making, with its length and the number of its repetitions."""
 
     node: PatternNode
     weight: Fraction = Fraction(1)
@@ -256,7 +255,7 @@ class _PatternParser:
         return error("pattern-syntax", message, self.place(start, end), hint)
 
     def _skip(self) -> None:
-        """Goes on to the next character that is no blank."""
+        """Moves to the next character that is not a blank."""
         while self._next in (" ", "\t"):
             self.at += 1
 
@@ -277,7 +276,7 @@ class _PatternParser:
     # --- sequences ------------------------------------------------------------------------------------------------
 
     def _group(self, opening: str) -> PatternNode:
-        """What stands between brackets, of which the first was read; or all of the text."""
+        """The content of brackets, of which the first was read; or all of the text."""
         start = self.at - 1
         parts, separator = self._parts(opening)
         match opening:
@@ -546,7 +545,7 @@ class _PatternParser:
         return numbers
 
     def _cycles(self, numbers: Sequence[Sequence[float]], begun: int) -> list[tuple[float, ...]]:
-        """Several numbers in each cycle, until they come again, from those that each takes in turn."""
+        """Several numbers in each cycle, until they repeat, from the numbers that take turns for each."""
         period = math.lcm(*map(len, numbers))
         if period > MAX_REPEATS:
             raise self._too_many_turns(begun)
@@ -567,7 +566,7 @@ class _PatternParser:
         return int(amount)
 
     def _probabilities(self) -> Sequence[float]:
-        """How often an event is left out: a number, those that take turns, or half of the time."""
+        """The probability that an event is left out: a number, those that take turns, or a half."""
         start = self.at
         match = _AMOUNT.match(self.characters, start)
         if match is not None:
@@ -580,7 +579,7 @@ class _PatternParser:
         return shares
 
     def _steps_of_cycle(self, first: Sequence[_Item]) -> list[Fraction | None]:
-        """How many steps of `{…}` a cycle plays: those of its first sequence, or what `%` says."""
+        """The number of steps of `{…}` in a cycle: those of its first sequence, or the number after `%`."""
         begun = self.at
         if self._next != "%":
             return [sum((item.weight * item.repeats for item in first), Fraction(0))]
@@ -588,7 +587,7 @@ class _PatternParser:
         return [*self._amounts(begun)]
 
     def _euclid(self, node: PatternNode, begun: int) -> PatternNode:
-        """What stands in brackets: hits, steps and a rotation, each of which may take turns."""
+        """The content of the brackets: hits, steps and a rotation, each of which may take turns."""
         numbers, places = self._whole_numbers(begun)
         in_turn = self._cycles([*numbers, (0.0,)][:3], begun)
         rhythms = [self._rhythm(node, int(hits), int(count), int(first), places) for hits, count, first in in_turn]
@@ -606,7 +605,7 @@ class _PatternParser:
         return PatternSequence(tuple((node if hit != (hits < 0) else PatternRest(), Fraction(1)) for hit in steps))
 
     def _whole_numbers(self, begun: int) -> tuple[list[Sequence[float]], list[tuple[int, int]]]:
-        """The two or three numbers between brackets, each as it is in turn, with their places."""
+        """The two or three numbers between brackets, for each turn, with their places."""
         numbers: list[Sequence[float]] = []
         places: list[tuple[int, int]] = []
         example = "hits, steps and where to begin: (3,8) or (3,8,2)"
@@ -638,7 +637,7 @@ class _PatternParser:
 
 
 def _sequence(items: Sequence[_Item], steps: Fraction | None = None) -> PatternNode:
-    """Steps one after the other: in a cycle, or so many in each cycle."""
+    """Steps one after the other, all in each cycle, or this many."""
     written = tuple(_written_out(items))
     factor = 1 if steps is None else steps / sum((weight for _, weight in written), Fraction(0))
     sequence = written[0][0] if len(written) == 1 and factor == 1 else PatternSequence(written)
@@ -659,7 +658,7 @@ def _joined(parts: Sequence[PatternNode], separator: str) -> PatternNode:
 
 
 def _by_cycle(node: PatternNode) -> tuple[float, ...]:
-    """The numbers of which a node has one for each cycle, until they come again; none if it has anything else."""
+    """The numbers of a node that has one for each cycle, until they repeat; none if it has anything else."""
     match node:
         case PatternEvent(value, None):
             return (value,)

@@ -259,9 +259,9 @@ FRAMES_PER_LEVEL: Final = 60
 # Python's own limit leaves room for this depth; ordinary patches nest less.
 _SHALLOW: Final = 12
 
-# What is a statement of its own even after an expression on the same line.
+# Tokens that begin a statement of their own even after an expression on the same line.
 _OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g]|@n)?[=a]|[SFLOP]|M(?:<|@n=)")
-# What a line ends with if a name on the next line does not continue it.
+# The last tokens of a line that a name on the next line does not continue.
 _ENDS: Final = OPERAND_ENDS + "}>" + GLUED + PRAGMA_END
 
 
@@ -297,7 +297,7 @@ class _FirstErrors(Report):
             super().add(found)
 
     def limited(self) -> list[Diagnostic]:
-        """The diagnostics that were kept; if there are more, the last one says so."""
+        """The diagnostics that were kept. If there are more, the last one says so."""
         if not self.has_more:
             return self.diagnostics
         *first, last = self
@@ -324,7 +324,7 @@ _ITEM = re.compile("P[^p]*p?|[^;{}Z]*.")
 @lru_cache(maxsize=1024)
 def _matched(kinds: str) -> Node:
     """The match of the item at the start of these kinds. Raises ParseError. Cached, because matching takes half the
-    time of parsing, and from save to save most items keep their kinds, if not their place."""
+    time of parsing, and most items keep their kinds from save to save, even if they move."""
     item: Node = grammar()["item"].match(kinds).children[0]
     return item
 
@@ -358,9 +358,9 @@ class _Parser:
         self._openings = {closing: opening for opening, closing in tokens.partners.items()}
         self._at = 0
         self._value_from: int | None = None
-        """Where the statement before this place starts, if it ends in an expression."""
+        """The start of the statement before this place, if that ends in an expression."""
         self._rest_of_error: int | None = None
-        """Where the rest of something that was reported may start."""
+        """The place where the rest of a reported statement may start."""
 
     def program(self) -> Program:
         kinds = self._tokens.kinds
@@ -509,7 +509,7 @@ class _Parser:
             self._rest_of_error = self._tokens.kinds.index(PRAGMA_END, self._at) + 1
 
     def _is_rest_of_value(self) -> bool:
-        """Whether what starts here cannot be a statement of its own."""
+        """Whether the tokens that start here cannot be a statement of their own."""
         if _OWN_STATEMENT.match(self._tokens.kinds, self._at):
             return False
         is_call = CALL.match(self._tokens.kinds, self._at)

@@ -33,12 +33,12 @@ STATEMENT_FORM: Final = "a statement starts with a name, as in a = … or displa
 USE_FORM: Final = "give it a name (a = …) or output it (display(…))"
 
 LONGEST_HINT: Final = 60
-"""Characters of a text that a hint may repeat."""
+"""The most characters of a text that a hint repeats."""
 
 # --- reading files ---
 
 ENDING: Final = ".weft"
-"""What the name of a patch ends in."""
+"""The ending of the name of a patch."""
 
 MAX_CHARACTERS: Final = 250_000
 # A character takes at most four bytes in UTF-8.
@@ -46,7 +46,7 @@ MAX_BYTES: Final = 4 * MAX_CHARACTERS
 
 
 class UnreadableError(InternalError):
-    """A file that cannot be read as a patch; the message says why, to be shown after its name."""
+    """A file that cannot be read as a patch. The message is the reason, to be shown after its name."""
 
 
 def read_text(path: str) -> str:
@@ -69,8 +69,8 @@ def read_stream(descriptor: int) -> str:
 
 
 def is_patch_name(name: str) -> bool:
-    """Whether a file that was found in a folder is a patch or a library, by its name. Hidden files are not, among them
-    those (`._a.weft`) in which a Mac keeps what other file systems have no room for."""
+    """Whether a file in a folder is a patch or a library, by its name. Hidden files are not. Among them are those
+    (`._a.weft`) in which a Mac keeps data for which other file systems have no room."""
     return name.endswith(ENDING) and not name.startswith(".")
 
 
@@ -89,7 +89,7 @@ def decode(data: bytes) -> str:
 
 # --- lookalikes: the characters that a chat or a word processor makes of those on a keyboard ---
 
-# Everything that people mistake for the straight double quote.
+# The characters that people mistake for the straight double quote.
 QUOTES: Final = "'`´“”„‟«»‘’‚‛"
 
 _MEANT: Final[Mapping[str, str]] = {
@@ -134,7 +134,7 @@ COMPARISON_LEVEL = 5
 
 # --- tokens ---
 
-# The kinds. Punctuation that is not listed stands for itself: ( ) [ ] { } , ; : = < > - @ ~ and the dot.
+# The kinds. Punctuation that is not listed represents itself: ( ) [ ] { } , ; : = < > - @ ~ and the dot.
 NAME: Final = "n"
 NUMBER: Final = "0"
 TEXT: Final = "s"
@@ -156,12 +156,12 @@ KEYWORDS: Final[Mapping[str, str]] = {
 OPENING: Final[Mapping[str, str]] = {")": "(", "]": "[", "}": "{"}
 CALL: Final = re.compile(r"n(?:@n)?\(")
 
-# What an operand can end with. A > may also be an operator; `diagnose` knows which.
+# The last tokens of operands. A > may also be an operator; `diagnose` knows which.
 OPERAND_ENDS: Final = "n0s)]"
 
 
 def shorten(text: str) -> str:
-    """The text as a message can show it."""
+    """The text, short enough for a message."""
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
@@ -179,7 +179,7 @@ class Tokens:
     broken: Sequence[int]
     """The tokens for which an error was reported, in order."""
     repairs: Mapping[int, str]
-    """What a mistyped operator is read as, by its offset."""
+    """The operator that a mistyped one is read as, by its offset."""
     docs: Mapping[int, str]
     """Doc texts, by the offset of the token below them."""
     partners: Mapping[int, int] = field(default_factory=dict)
@@ -222,8 +222,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     "&&": "and", "||": "or", "&": "and", "|": "or", "!": "not", "**": "^", "!==": "!=", "=>": ">="
 }  # fmt: skip
 
-# `-` and `<` are also a sign and a bracket, so they stand for themselves; what begins with `>` is cut into single
-# characters, because a > that closes a list or a bundle is a token of its own whatever follows it.
+# `-` and `<` are also a sign and a bracket, so they represent themselves. Operators that begin with `>` are cut into
+# single characters, because a > that closes a list or a bundle is a token of its own, whatever follows it.
 _SYMBOLS: Final[Mapping[str, str]] = {
     **{symbol: OPERATOR for symbol in BINARY if not symbol[0].isalpha() and symbol[0] != ">"},
     **{symbol: symbol for symbol in "-<()[]{},;:=@~."},
@@ -278,7 +278,7 @@ _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
 
 
 def text_value(literal: str) -> str:
-    """The characters that a string literal stands for."""
+    """The characters that a string literal represents."""
     return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), literal[1:-1])
 
 
@@ -493,7 +493,7 @@ class _Scanner:
         self._add_broken(BROKEN, start, end)
 
     def _repair(self, meant: str, start: int, end: int) -> None:
-        """Continues as if `meant` stood here, so that this place has one error only."""
+        """Continues as if `meant` had been written here, so that this place has one error only."""
         kind = _SYMBOLS.get(meant) or KEYWORDS.get(meant)
         if kind is None:
             kind = ">" if meant == ">" else OPERATOR if meant in BINARY else BROKEN

@@ -98,7 +98,7 @@ class OperandRow:
         self._pending.append(_PendingOperator(symbol, binary.level, first, stop, False, None, follows, chain))
 
     def pipe(self, index: int, target: PipeTarget) -> None:
-        """A `|>` and what stands on its right."""
+        """A `|>` and its right side."""
         while self._pending and self._pending[-1].level >= PIPE_LEVEL:
             self._reduce()
         first = self._operands.pop()
@@ -137,7 +137,7 @@ class OperandRow:
 # --- expressions; the recursion follows brackets and `if`s only ---
 
 class _GivenArgument(NamedTuple):
-    """One argument as it stands in the text: `value`, `label: value` or `value ~ mapped`."""
+    """One argument as it is written in the text: `value`, `label: value` or `value ~ mapped`."""
 
     label: Ident | None
     value: Operand
@@ -282,7 +282,7 @@ class _ExpressionBuilder:
                                    "join(a, b) makes one bundle of several")  # fmt: skip
 
     def _piped(self, node: Node) -> PipeTarget:
-        """What `|>` hands its left side to: a call, with what follows it, or maps."""
+        """The right side of `|>`: a call, with what follows it, or maps."""
         if node.expr_name == "mapping":
             _, first, others, close, postfixes = node.children
             given = [
@@ -403,7 +403,7 @@ _DUPLICATES: Final = {"output": "duplicate-output", "parameter": "duplicate-para
 
 
 def has_duplicates(names: Sequence[Ident], what: Literal["output", "parameter"], report: Report) -> bool:
-    """Whether a name stands twice in a list; if so, that is reported."""
+    """Whether a name occurs twice in a list; if so, that is reported."""
     seen: dict[str, Ident] = {}
     for name in names:
         if first := seen.get(name.name):
@@ -495,7 +495,7 @@ class StatementBuilder(_ExpressionBuilder):
         if mapped := next((argument for argument in given if argument.mapped), None):
             message = "an output statement takes no maps; map the strand instead"
             self._report.tell("misplaced-map", message, mapped.span, f"as in display({REMAP_FORM})")
-        # Labels name the outputs, so they may stand anywhere.
+        # Labels name the outputs, so they may be anywhere.
         head = self._tokens.span(0)
         return OutputStatement(head.text, self._arguments(given), self._span(node), head)
 

@@ -99,7 +99,7 @@ class Canvas:
         self.limit = Texture(graphics, shape) if shader.stops else None
 
     def begin_look(self) -> None:
-        """Has the card give what `stopped` looks at, without waiting."""
+        """Asks the card for the data that `stopped` needs, without waiting."""
         if self.limit is not None:
             self.limit.begin_read()
 
@@ -358,7 +358,7 @@ def _seconds(work: Callable[[], None]) -> float:
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
-# How many constant rows of coordinates stay on the card.
+# The number of constant rows of coordinates that stay on the card.
 _CONSTANT_ROWS = 8
 
 
@@ -480,10 +480,10 @@ class ExposedStrand:
 
 # A subgraph on the graphics card: made ready in a context of its own, with programs, memory and pictures.
 
-# How many pictures are requested before one is waited for: more would only add latency.
+# The number of pictures that are requested before the first wait. More would only add latency.
 _AHEAD = 2
 
-# Whether a loop reached its limit is looked at every 30 ticks only.
+# Whether a loop reached its limit is checked only every 30 ticks.
 _LOOK = 30
 
 _FOREVER = 2**63 - 1
@@ -506,7 +506,7 @@ class GlCompiled(CardCompiled):
     drawn: PictureHandle | None = None
     _fences: deque[Any] = field(default_factory=deque)
     _looks: list[Canvas] = field(default_factory=list)
-    """What was drawn in the last tick, if that is to be looked at."""
+    """What was drawn in the last tick, if that is to be checked."""
     _wide: DrawPass | None = None
 
     @property
@@ -602,7 +602,7 @@ class GlSounding:
 
 # Subgraphs are made ready in a context of their own, so that they do not hold up a frame.
 
-# Pictures are drawn to these by turns.
+# Pictures are drawn to these in turn.
 _CANVASES = 2
 
 

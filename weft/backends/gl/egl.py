@@ -98,7 +98,7 @@ class Egl:
         return self._created(display)
 
     def _displays(self) -> tuple[list[int], list[int]]:
-        """The displays of devices, which are cards or stand for one, and others."""
+        """The displays of devices that are cards or represent one, and those of others."""
         pointer = ctypes.c_void_p
         get = self._extension("eglGetPlatformDisplayEXT", pointer, ctypes.c_uint, pointer, pointer)
         query = self._extension("eglQueryDevicesEXT", ctypes.c_uint, ctypes.c_int, pointer, pointer)

@@ -72,7 +72,7 @@ if _FINDS_BY_EGL:
 __all__ = ["GL", "NEEDS_EGL", "SOFTWARE", "DriverError", "is_software", "plain"]
 
 DriverError: type[Exception] = OpenGLError
-"""What a call raises if the driver lacks the function."""
+"""The exception of a call if the driver lacks the function."""
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic")
 """Parts of the names of renderers that draw with the CPU."""
@@ -108,7 +108,7 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """What the driver reports. Memory is in bytes, 0 if unknown."""
+    """The information that the driver reports. Memory is in bytes, 0 if unknown."""
 
     renderer: str
     vendor: str
@@ -177,13 +177,13 @@ class _Entrance:
                 self._depth -= 1
                 if not self._depth:
                     self.owner = None
-                    # The state that other code expects which draws in the context, such as that of a window.
+                    # The state that other code in the context expects, such as that of a window.
                     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
                     GL.glActiveTexture(GL.GL_TEXTURE0)
                     self.context.leave()
 
     def close(self) -> None:
-        """Lets no thread enter any more. Waits a while for a thread that is inside."""
+        """Lets no thread enter any more. Waits for a while for a thread that is inside."""
         has_left = self._lock.acquire(timeout=_LEAVE)
         self._closed = True
         if has_left:
@@ -290,7 +290,7 @@ class Graphics:
 
 
 def read_about() -> DriverInfo:
-    """What the driver of the current context reports."""
+    """The information of the driver of the current context."""
     total, free = _memory()
     return DriverInfo(
         renderer=plain(GL.glGetString(GL.GL_RENDERER)), vendor=plain(GL.glGetString(GL.GL_VENDOR)),

@@ -1,4 +1,4 @@
-"""What programs on the graphics card remember: images in textures, and the programs that resize and survey them."""
+"""The state of programs on the graphics card: images in textures, and the programs that resize and survey them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Resizer:
 
 
 class Surveyor:
-    """Looks for what is not finite in images, without reading them back."""
+    """Looks for values that are not finite in images, without reading them back."""
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
@@ -131,7 +131,8 @@ class GlMemory(StateMemory):
             return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
 
     def is_finite(self, key: str) -> bool:
-        """What the last look has found; has the card begin the next one. An image at which nobody looked is finite."""
+        """The result of the last look. Has the card begin the next one. An image that was not looked at yet counts as
+        finite."""
         if key not in self.layers or self.graphics.about.software:
             return super().is_finite(key)  # it is in the memory of the computer
         count = self.slots[key].planes
@@ -171,7 +172,7 @@ class GlMemory(StateMemory):
             return
         with self.graphics.drawing() as place:
             if mine is its:
-                # It was taken over in the other direction earlier.
+                # It was taken over in the opposite direction earlier.
                 mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
             resizer = self.graphics.own(Resizer)
             planes = self.slots[key].planes

@@ -18,7 +18,7 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
-    """The devices of OpenGL, each available if it has at least this version; an unavailable one says why. Never
+    """The devices of OpenGL, each available if it has at least this version; an unavailable one has a reason. Never
     raises."""
     found = answer("weft.backends.gl.probe", "OpenGL")
     if "reason" in found:
@@ -47,7 +47,7 @@ def main() -> None:
         from weft.backends.gl.graphics import offscreen
 
         found = [offscreen().about]
-        # Cards come first. What draws with the processor is left out where there is one.
+        # Cards come first. If there is one, drivers that draw with the processor are left out.
         with suppress(GraphicsError):
             while not (another := offscreen(len(found)).about).software:
                 found.append(another)

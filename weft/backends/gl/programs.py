@@ -1,4 +1,4 @@
-"""Programs of shaders: compiled and linked by the driver, and kept on disk as it has linked them."""
+"""Programs of shaders: compiled and linked by the driver, and kept on disk in the form that it has linked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OWN_REFUSED = functools.partial(error, "driver-refused")
 # Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
 _LINE = re.compile(r"\b0[:(](\d+)")
 
-# The programs of this many recent texts are kept: a text with other numbers has the same, and so has an undo.
+# The programs of this many recent texts are kept. A text with other numbers has the same program, and so has an undo.
 _PROGRAMS = 64
 
 
@@ -46,8 +46,8 @@ def drawing(fragment: bytes | str) -> Parts:
 
 
 def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool = False) -> Any:
-    """A program of shaders; if it is `retrievable`, it can be had in the driver's own form. If the driver refuses it,
-    raises what `refused` makes of the driver's words. In a context."""
+    """A program of shaders. If it is `retrievable`, it can be read in the driver's own form. If the driver refuses it,
+    raises the result of `refused` for the driver's words. In a context."""
     program = GL.glCreateProgram()
     try:
         for kind, text in parts:
@@ -131,7 +131,7 @@ _KEPT = "program 1"
 # The number of the form comes before the program.
 _FORM = struct.Struct("<I")
 
-# How many programs are kept on disk; beyond that, the oldest half is removed.
+# The number of programs that are kept on disk. With more, the oldest half is removed.
 _MOST_KEPT = 512
 
 # Values in comments are for people.
@@ -144,7 +144,7 @@ class KeptProgram:
     def __init__(self, path: Path, is_possible: bool) -> None:
         self._path = path
         self.is_possible = is_possible
-        """Whether the driver gives programs away, and takes them."""
+        """Whether the driver can read and load programs in its own form."""
 
     @classmethod
     def of(cls, about: DriverInfo, parts: Parts) -> KeptProgram:
@@ -157,7 +157,7 @@ class KeptProgram:
         return cls(cache_folder() / "programs" / key.hexdigest()[:32], bool(np.any(forms)))
 
     def read(self) -> Any:
-        """The program, if it is there and the driver takes it; else None. In a context."""
+        """The program, if it exists and the driver accepts it; else None. In a context."""
         if not self.is_possible:
             return None
         try:
@@ -167,7 +167,7 @@ class KeptProgram:
             return None
         program, binary = GL.glCreateProgram(), found[_FORM.size :]
         GL.glProgramBinary(program, form, binary, len(binary))
-        while GL.glGetError() != GL.GL_NO_ERROR:  # the form is unknown to it by now
+        while GL.glGetError() != GL.GL_NO_ERROR:  # the form is no longer known to it
             pass
         if GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
             return program
@@ -175,7 +175,7 @@ class KeptProgram:
         return None
 
     def write(self, program: Any) -> None:
-        """Keeps a program that was linked so that it can be had. In a context."""
+        """Keeps a program that was linked as retrievable. In a context."""
         length = int(GL.glGetProgramiv(program, GL.GL_PROGRAM_BINARY_LENGTH)) if self.is_possible else 0
         if length <= 0:
             return

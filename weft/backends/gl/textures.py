@@ -25,7 +25,7 @@ from weft.media.sounds import SAMPLE_BYTES, SIDES
 Shape = tuple[int, int]
 """Height and width."""
 
-# How many bytes of a sound are uploaded at once.
+# The bytes of a sound that are uploaded at once.
 _PIECE = 16_000_000
 
 
@@ -59,7 +59,8 @@ class Texture:
         GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, self._kind, given)
 
     def stream(self, pixels: Array) -> None:
-        """Uploads pixels that change often, through two buffers in turn: it waits for nothing that is being drawn."""
+        """Uploads pixels that change often, through two buffers in turn, so that it does not wait for anything that is
+        being drawn."""
         given, (height, width) = np.ascontiguousarray(pixels, self._dtype), self.shape
         if not self._buffers:
             self._buffers = [Buffer(self.graphics), Buffer(self.graphics)]
@@ -284,8 +285,8 @@ class GlPicture(CardPicture):
             raise DeviceLostError(self._context, str(failure)) from failure
 
     def copier(self) -> Callable[[Array], None]:
-        """The pictures of a program take turns, and so do the buffers that they are copied to: the copy of one is under
-        way while that of the one before is read."""
+        """See `PictureHandle.copier`. The pictures of a program take turns, and so do the buffers that they are copied
+        to. While the copy of one is in progress, that of the one before is read."""
         graphics = self.texture.graphics
         try:
             with graphics.drawing():
@@ -338,7 +339,7 @@ class GlArray:
 
 
 class GlPool(MemoryPool):
-    """One buffer of the card, handed out piece by piece."""
+    """One buffer of the card, allocated piece by piece."""
 
     def __init__(self, graphics: Graphics, size: int) -> None:
         """Raises GraphicsError if there is not enough memory."""

@@ -106,7 +106,7 @@ def _missing(reason: str, remedy: str | None) -> DeviceInfo:
     return DeviceInfo(0, "Metal", available=False, reason=reason, remedy=remedy, platform="Metal")
 
 
-# Pictures are drawn to this many buffers by turns.
+# Pictures are drawn to this many buffers in turn.
 _BUFFERS = 2
 
 

@@ -559,7 +559,7 @@ def emit(
 def emit_forms(
     kernel: Kernel, languages: Sequence[Language], packed: bool, numbered: NumberedKernel | None = None
 ) -> list[Callable[[], Shader]]:
-    """The same for several forms of one language, which only differ around the statements: these are written once.
+    """A kernel in several forms of one language, which differ only around the statements: these are written once.
     Raises UnsuitableError if there is none in any form; each form raises it for itself."""
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")

@@ -1,5 +1,5 @@
-"""Languages whose programs get buffers as arguments, as those of Metal, CUDA and OpenCL do, and as C does: a function
-that computes the element `id` of `count`."""
+"""Languages whose programs get buffers as arguments, as in Metal, CUDA, OpenCL and C: a function that computes the
+element `id` of `count`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from weft.ir.rates import Rate
 from weft.names import is_sound
 
 Item: TypeAlias = Literal["real", "pixel", "two", "four", "limit"]
-"""An item of a buffer: a real, four bytes, two or four reals, and the number that says whether a loop met its limit."""
+"""The type of an item of a buffer: a real, four bytes, two or four reals, and the number that says whether a loop
+reached its limit."""
 
 
 class Given(NamedTuple):
@@ -29,12 +30,12 @@ class Given(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """The comment, to stand after the declaration."""
+        """The comment, to be written after the declaration."""
         return f"  // {remark(self.about)}" if self.about else ""
 
 
 class BufferLanguage(Language):
-    """A language like this. Its functions include `between` and `fetched`, which read pictures and sounds, and
+    """A language of this kind. Its functions include `between` and `fetched`, which read pictures and sounds, and
     `to_byte` for the channels of pixels."""
 
     ring: ClassVar[str] = "ring"
@@ -49,7 +50,7 @@ class BufferLanguage(Language):
 
     @abstractmethod
     def stopped(self) -> str:
-        """The statement that notes in the buffer `met_limit` that a loop met its limit."""
+        """The statement that notes in the buffer `met_limit` that a loop reached its limit."""
 
     def packed(self, channels: Sequence[str]) -> str:
         """A pixel of bytes."""
@@ -96,7 +97,8 @@ class BufferLanguage(Language):
     # What is around the statements.
 
     def element(self, parts: ProgramParts) -> list[CodeLine]:
-        """The body of the function: the coordinates of the element, its statements, and what writes its results."""
+        """The body of the function: the coordinates of the element, its statements, and the statements that write its
+        results."""
         return [*map(CodeLine, self._coordinates(parts)), *parts.body, *map(CodeLine, self._ends(parts))]
 
     def _coordinates(self, parts: ProgramParts) -> list[str]:
@@ -113,7 +115,7 @@ class BufferLanguage(Language):
         return [*lines, *(self.declared("float", f"me_{name}", place) for name, place in places)]
 
     def _centre(self, number: str, count: str) -> str:
-        """The coordinate of the centre of a pixel, among so many."""
+        """The coordinate of the centre of a pixel, among this many."""
         at = self.converted("float", operand(number)).text
         return f"({at} + {self.real(0.5)}) / {self.converted('float', ExpressionText(count)).text}"
 

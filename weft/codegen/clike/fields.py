@@ -1,9 +1,10 @@
 """The numbers of a program: constants of a kernel that are fields of `Frame`, so that one program serves all values.
 
-A driver takes tenths of seconds to link a program, and turning a number is what happens most often on stage. So most
-constants of what a program computes are inputs of it, each use of a constant by itself. What decides the text of the
-program stays a constant: bounds of loops, how many ticks a read goes back, exponents, and zeros where languages treat
-them in their own way. Whether an angle may be large is asked as well: if the answer differs, so does the program.
+A driver takes tenths of a second to link a program, and on stage, numbers are tuned more often than anything else. So
+most constants of a program are inputs of it, each use of a constant by itself. Constants that determine the text of the
+program stay constants: bounds of loops, the number of ticks that a read goes back, exponents, and zeros where languages
+treat them in their own way. Whether an angle may be large is a question as well: if the answer differs, so does the
+program.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _part_of(op: str, place: int, value: float) -> Part | None:
     part: Part = "finite"
     match op, place:
         case ("power", 1) | ("loop", 0 | 1) | ("next" | "state" | "sample", _):
-            return None  # of an exponent, too: a compiler drops what the function asks about one that it knows
+            return None  # of an exponent, too: if a compiler knows it, it drops the tests in the function
         case ("min" | "max" | "loop", _):
             part = "nonzero"  # of two zeros the second one is given
         case ("div" | "mod" | "select", 1) | ("select", 2):

@@ -45,7 +45,7 @@ class Identifiers:
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = set(reserved)
         self._counts: dict[str, int] = {}
-        """How many of a name were made, at least: smaller numbers are taken."""
+        """The least number that may be free for each name: smaller ones are taken."""
 
     def copy(self) -> Identifiers:
         """The same, to which others can be added."""
@@ -82,11 +82,11 @@ class Identifiers:
 
 @dataclass(slots=True)
 class FrameBlock:
-    """The block of uniforms: the numbers that are the same in a whole launch, as far as the program reads them."""
+    """The block of uniforms: the numbers that are the same in a whole launch and that the program reads."""
 
     names: Identifiers
     access: str = "frame."
-    """What stands before the name of a number where it is read."""
+    """The prefix of the name of a number where it is read."""
     uniforms: dict[Source, Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     """The comment after the declaration of a number, by its name."""
@@ -132,7 +132,7 @@ class ProgramParts:
     """The base coordinates that are read."""
     helpers: set[str] = field(default_factory=set)
     stops: bool = False
-    """Whether a loop may meet its limit: then the body sets `stopped`."""
+    """Whether a loop may reach its limit. Then the body sets `stopped`."""
 
 
 Type: TypeAlias = Literal["float", "bool", "u32", "int", "two", "four"]
@@ -142,9 +142,9 @@ C_TYPES: Mapping[Type, str] = MappingProxyType({"float": "float", "bool": "bool"
 
 
 class Language(ABC):
-    """One language. The class variables say how it spells things. The methods that write statements and expressions
-    write them as C would, unless a language says otherwise. What each language must say for itself is how it reads
-    memory, and the text around the statements."""
+    """One language. The class variables are its spellings. The methods that write statements and expressions write them
+    as in C, unless a language overrides them. Each language has to define how it reads memory, and the text around the
+    statements."""
 
     name: ClassVar[str]
 
@@ -154,7 +154,7 @@ class Language(ABC):
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
 
     frame_access: ClassVar[str] = "frame."
-    """What stands before the names of uniforms where they are read."""
+    """The prefix of the names of uniforms where they are read."""
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"
@@ -172,7 +172,7 @@ class Language(ABC):
 
     @property
     def taken(self) -> frozenset[str]:
-        """Names that the values of a program cannot have, besides those of functions."""
+        """Names that the values of a program cannot have, in addition to those of functions."""
         return self.reserved
 
     def spelling(self, row: OpSpec) -> str:

@@ -120,7 +120,7 @@ float minimum(float a, float b) {
 float maximum(float a, float b) {
     return a > b || !is_number(b) ? a : b;
 }"""))
-"""NaN and infinities, looked for by bits, and what follows from them."""
+"""NaN and infinities, found by their bits, and functions that use this."""
 
 
 def _waves(fused: bool) -> dict[str, str]:
@@ -333,4 +333,4 @@ PRELUDE: Mapping[str, str] = MappingProxyType(
 """The functions of all parts by their names, each after those that it calls."""
 
 FUSED: Mapping[str, str] = MappingProxyType({**PRELUDE, **_waves(True), **_powers(True), **_remainders(True)})
-"""The same for compilers that reorder sums, but compute fma(a, b, c) as it is."""
+"""The functions for compilers that reorder sums, but compute fma(a, b, c) exactly as written."""

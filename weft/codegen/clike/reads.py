@@ -164,8 +164,8 @@ def _owners(program: Section) -> dict[Node, Note]:
 
 
 class VariablePlan:
-    """How the nodes of a program are written, in a language that may have a function for x − floor(x). It follows from
-    the place of each node and its users."""
+    """How the nodes of a program are written, in a language that may have a function for x − floor(x). The plan depends
+    on the place of each node and its users."""
 
     def __init__(self, program: Section, has_fract: bool) -> None:
         self.kept: set[Node] = set()

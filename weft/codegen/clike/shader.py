@@ -109,7 +109,7 @@ class Shader:
 
     A picture has its first row on top. In `packed` form it is one target of four 8-bit channels; otherwise each target
     of four floats holds four of the `outputs`. `stores` are the new values of slots, in targets of one float that
-    follow in this order. `stops` says whether there is a last target, which is 1 where a loop met its limit.
+    follow in this order. `stops` says whether there is a last target, which is 1 where a loop reached its limit.
     """
 
     language: str
@@ -123,7 +123,7 @@ class Shader:
     """Slots that are numbers and are read a varying number of ticks back."""
     pictures: tuple[Bound, ...]
     external_reads: tuple[Bound, ...]
-    """External reads, which are prefetched (`strands_of` the kernel says where)."""
+    """External reads, which are prefetched (`strands_of` the kernel gives the places)."""
     coords: tuple[str, ...]
     """For points: the coordinates, in the order of their buffers."""
     outputs: tuple[str, ...]
@@ -144,8 +144,8 @@ class Shader:
     calls: tuple[str, ...] = ()
     """The functions of the prelude that it calls. The text includes them, and all that they call."""
     numbers: tuple[float, ...] = ()
-    """The values of the constants that it reads as `Scalar` of `const`, by their places. Other values need no other
-    text."""
+    """The values of the constants that it reads as `Scalar` of `const`, by their places. The text is the same for other
+    values."""
     functions: tuple[int, int] = (0, 0)
     """The lines of the text with these functions: the first, from 0, and the one after the last."""
 
@@ -186,7 +186,7 @@ class Forms(NamedTuple):
     tiled: Shader | None = None
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Forms:
-        """The same with other numbers."""
+        """The forms with other numbers."""
         tiled = None if self.tiled is None else replace(self.tiled, numbers=numbers)
         return Forms(replace(self.drawn, numbers=numbers), tiled)
 

@@ -42,7 +42,8 @@ def costs(nodes: Iterable[Node]) -> int:
 
 
 def parallelism(nodes: Iterable[Node]) -> float:
-    """How many values can be computed at once, on average: the cost of all by that of the longest chain of values."""
+    """The number of values that can be computed at once, on average: the cost of all divided by that of the longest
+    chain of values."""
     nodes = list(nodes)
     return max(costs(nodes) / max(_longest(nodes), 1), 1)
 
@@ -59,7 +60,7 @@ def _longest(nodes: Iterable[Node]) -> float:
 
 
 def most_alive(section: Section) -> int:
-    """How many values wait for their last use at once, at most, if they are computed in order."""
+    """The largest number of values that wait for their last use at the same time, if they are computed in order."""
     nodes = list(section.walk())
     last = {each: at for at, node in enumerate(nodes) for each in operands_within(node)}
     last |= dict.fromkeys(section.roots, len(nodes))
@@ -67,11 +68,11 @@ def most_alive(section: Section) -> int:
     return max(accumulate(1 - ends[at] for at in range(len(nodes))), default=0)
 
 
-# The interval of a value, as far as its last few operations show it; NaN aside.
+# The interval of a value, as its last few operations show it; NaN aside.
 
 _DEPTH = 6
 
-# What rounding adds to a value after whole turns were taken out of it.
+# What rounding adds to a value after whole turns were removed from it.
 _ROUNDING = 1e-3
 
 

@@ -1,5 +1,4 @@
-"""The functions of which pictures and sounds without a compiler are made: one for each operation, over a tile of
-lanes.
+"""The functions that pictures and sounds without a compiler consist of: one for each operation, over a tile of lanes.
 
 `handlers` writes them once for a processor and a precision, from the native forms of the table of operations, with
 `run`, which follows a program (`tiles`, `chunks`). A program consists of lists of records of `RECORD` words: the
@@ -9,7 +8,8 @@ the next record; the last one of a list returns. Slots hold a float for each lan
 `UNIFORM` times.
 
 Pictures are in single precision, and their tiles are pieces of rows. Sounds are in double precision, and their tiles
-are chunks of samples. What needs the sample before it is computed for one lane at a time, by other functions (`ONE`).
+are chunks of samples. Values that need the sample before are computed for one lane at a time, by other functions
+(`ONE`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TILE = 256
 _REGISTERS: Mapping[Precision, int] = MappingProxyType({SINGLE: 4, DOUBLE: 2})
 
 UNIFORM: Mapping[Precision, int] = MappingProxyType({SINGLE: 64, DOUBLE: 16})
-"""The copies of a number that is the same in all lanes. No function reads more at once."""
+"""The number of copies of a value that is the same in all lanes. No function reads more at once."""
 
 RECORD = 8
 """The words of a record."""
@@ -50,7 +50,8 @@ BODY = 4
 """The word of a record with a body that says how many bytes after the record the body is."""
 
 ONE = "one_"
-"""How the names of functions for one lane begin. The lane is the row `%y`; in a slot of one number it is the first."""
+"""The prefix of the names of functions for one lane. The lane is the row `%y`; in a slot of one number it is the
+first."""
 
 Pattern: TypeAlias = "tuple[str | int | float | Pattern, ...]"
 
@@ -153,13 +154,13 @@ FUSIONS: tuple[Pattern, ...] = (
     ("select", 0, 1, ("select", 2, 3, 4)),
 )
 
-# The functions of pictures besides rows.
+# The functions of pictures, apart from rows.
 _NUMBERS = ("_const", "_scalar", "_row", "_base")
 _COPIES = ("_column", "_past", "_store")
 _READS = ("_past_at", "_sample", "_sample_row", "_sample_at", "_history", "_picture", "_fetch")
 _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or")
 
-# The functions of sounds besides rows, for tiles and for one lane.
+# The functions of sounds, apart from rows, for tiles and for one lane.
 _OF_CHUNKS = (
     "_const", "_bits", "_number", "_copy", "_column", "_store", "_times", "_wave_sinpi", "_wave_cospi", "_inside",
     "_modulo", "_picture", "_fetch", "_before", "_shift", "_keep", "_advance", "_spread", "_spread_bits", "_chunks",
@@ -411,7 +412,7 @@ def _copy(w: _Handler, target: str, source: str, count: str = "%count") -> None:
 
 
 def _read(w: _Handler, name: str) -> LlvmValue:
-    """What is read from state and pictures. Lanes after the last read something too, so their places are limited."""
+    """A read of state or pictures. Lanes after the last read something too, so their places are limited."""
     match name:
         case "_past_at":
             size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
@@ -501,7 +502,7 @@ def _wave(w: _Handler, row: str) -> list[str]:
 
 
 def _before(w: _Handler) -> LlvmValue:
-    """What a slot was as many ticks ago as the record says."""
+    """The value of a slot, the number of ticks ago that the record gives."""
     history, head = w.word(w.given(_HISTORY, 2)), w.word(w.given(_HEAD, 3))
     cell = w.put(f"sub i64 {head}, {w.operand(4)}")
     wrapped, is_before = w.put(f"add i64 {cell}, {w.operand(5)}"), w.put(f"icmp slt i64 {cell}, 0")
@@ -510,7 +511,7 @@ def _before(w: _Handler) -> LlvmValue:
 
 
 def _before_by(w: _Handler) -> LlvmValue:
-    """What a slot was as many ticks ago as a value says."""
+    """The value of a slot, the number of ticks ago that a value gives."""
     history, head, depth = w.word(w.given(_HISTORY, 2)), w.word(w.given(_HEAD, 3)), w.constant(4)
     ring = RingShape(w.real_of(depth), w.bits_add(depth, w.bits(1)), w.constant(5))
     return w.gather(history, cell_numbers(w, ring, head, w.constant(6), w.read(7, "float")), source=DOUBLE)
@@ -533,7 +534,7 @@ def _spread(w: _Handler, kind: ValueType) -> None:
 
 
 def _advance(w: _Handler) -> None:
-    """Ends the ticks of a slot: goes on in its ring by as many cells as there are lanes."""
+    """Ends the ticks of a slot: moves forward in its ring by as many cells as there are lanes."""
     field, cells = w.given(_HEAD, 2), w.operand(3)
     if w.lanes == 1:
         _end_tick(w, field, cells)
@@ -555,13 +556,13 @@ def _shift(w: _Handler) -> None:
 
 
 def _ring_copy(w: _Handler, keeps: bool) -> list[str]:
-    """Between a tile and the ring of a slot: keeps the values of a chunk, or reads as many as were there some ticks
-    before it. The latter has the operands of `_before`."""
+    """Copies between a tile and the ring of a slot: keeps the values of a chunk, or reads those of some ticks before
+    it. The latter has the operands of `_before`."""
     with w.writing(w.entry):
         history, head = (w.word(w.given(field, at + keeps)) for field, at in ((_HISTORY, 2), (_HEAD, 3)))
         cells, planes, plane = (w.operand(at) for at in ((5, 6, 7) if not keeps else (7, 5, 6)))
         if keeps:
-            # Of more samples than cells, the last ones stay.
+            # If there are more samples than cells, the last ones stay.
             skipped = w.call_of_words("smax", w.put(f"sub i64 %count, {cells}"), "0")
             start, count = w.put(f"add i64 {head}, {skipped}"), w.put(f"sub i64 %count, {skipped}")
         else:
@@ -638,7 +639,7 @@ def _samples(w: _Handler) -> list[str]:
 
 
 def _step(w: _Handler) -> list[str]:
-    """Runs the body, and goes on to the next step."""
+    """Runs the body, and continues with the next step."""
     return [_run_body(w), "  %n.next = add i32 %n, 1", "  br label %head", "done:"]
 
 
@@ -667,7 +668,7 @@ def _loop(w: _Handler) -> list[str]:
 
 
 def _masked_loop(w: _Handler) -> list[str]:
-    """Lanes leave at different steps; the tile goes on while one of them does."""
+    """Lanes leave at different steps; the tile continues while one of them does."""
     stopped, active = w.in_entry(lambda: w.place(Word.STOPPED)), w.read(6, "bool")
     index = w.add(w.read(2, "float"), w.splat("%n.real", "float"))
     wanting = w.both(w.le(index, w.read(3, "float")), active)

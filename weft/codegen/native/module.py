@@ -246,7 +246,7 @@ def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precisio
 
 
 def prologue_length(kernel: Kernel) -> int:
-    """How many values are computed once a launch."""
+    """The number of values that are computed once a launch."""
     return sum(len(section) for section in kernel.sections if section.rate <= Rate.FRAME)
 
 
@@ -280,7 +280,7 @@ _SOME_IN_NARROW = 8.5
 
 
 def registers(section: Section, isa: Isa) -> int:
-    """How many registers each value of the elements of a picture has in the second tier."""
+    """The number of registers for each value of the elements of a picture in the second tier."""
     values, at_once = len(section), parallelism(section.nodes)
     waits = at_once <= _FEW_AT_ONCE and values * at_once <= _MOST_IN_FOUR
     # The more lanes a vector has, the less often do neighbours read neighbours.

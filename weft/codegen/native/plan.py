@@ -1,4 +1,4 @@
-"""How a kernel runs as native code: what it is at first, what takes over, and why. All of that is decided here."""
+"""How a kernel runs as native code: its first form, the form that takes over, and why. All of that is decided here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.ir.rates import Rate
 
 
 class KernelDomain(Enum):
-    """What the values of a kernel belong to."""
+    """The kind of the elements of a kernel."""
 
     PICTURE = "picture"
     """Pixels that do not depend on each other, in single precision."""
@@ -24,14 +24,14 @@ class KernelDomain(Enum):
 
 
 class Form(Enum):
-    """What is made of a kernel."""
+    """The form of a kernel as code."""
 
     LIST = "a list of calls"
     """Records of functions that exist: there in milliseconds."""
     MODULE = "machine code"
     """A module that LLVM compiles: quickly for the first tier."""
     QUICK_MODULE = "machine code, made quickly"
-    """The same in the second tier, for what LLVM would take too long to make well."""
+    """The same in the second tier, for kernels that LLVM would take too long to optimise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ _MOST_VALUES = 2500
 # Operations that take LLVM as long as this many others.
 _LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
 
-# For more values, making a sound well takes so long that a save would have to wait for it.
+# For more values, optimising a sound takes so long that a save would have to wait for it.
 _MOST_TO_IMPROVE = 1180
 
 
@@ -95,13 +95,13 @@ def plan(kernel: Kernel, lists: bool = True) -> NativePlan:
 
 
 def _work(kernel: Kernel) -> int:
-    """How much a kernel is for LLVM, in operations."""
+    """How much work a kernel is for LLVM, in operations."""
     ops = (op for section in kernel.sections for op in section.ops())
     return sum(_LONG if op in _LONG_CALLS else 1 for op in ops)
 
 
 def _lacking(kernel: Kernel, domain: KernelDomain) -> str:
-    """Why a kernel cannot be a list of calls; empty if it can."""
+    """The reason why a kernel cannot be a list of calls; empty if it can."""
     if domain is KernelDomain.SOUND:
         frame = (kernel.section(rate) for rate in (Rate.CONSTANT, Rate.FRAME))
         if any(section.stores or any(states(section.nodes)) for section in frame):
@@ -113,6 +113,6 @@ def _lacking(kernel: Kernel, domain: KernelDomain) -> str:
 
 
 def _missing(nodes: Iterable[Node]) -> str:
-    """That there is no function for the first of these; empty without any."""
+    """A reason about the first of these, for which there is no function; empty without any."""
     node = next(iter(nodes), None)
     return "" if node is None else f"there is no function for {node.op}"

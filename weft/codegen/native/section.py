@@ -79,7 +79,7 @@ def _allow_steps(w: FunctionWriter, masked: bool) -> None:
 def _step(
     w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
 ) -> LlvmValue:
-    """Enters the body, unless the loop is over; all lanes agree. Returns whether it goes on."""
+    """Enters the body, unless the loop is over; all lanes agree. Returns whether it continues."""
     index = w.put(f"fadd {w.scalar('float')} {w.lane(first)}, {count}")
     goes_on = w.put(f"fcmp ole {w.scalar('float')} {index}, {w.lane(last)}")
     allowed = w.put(f"icmp ult i32 {names.steps}, {LOOP_STEPS}")
@@ -89,7 +89,7 @@ def _step(
     go = w.put(f"and i1 {goes_on}, {allowed}")
     end = f"{names.after}.end"
     w.branch(go, names.step, end)
-    # The loop met its limit if it would have gone on.
+    # The loop has reached its limit if it would have continued.
     w.label(end)
     note_stop(w, goes_on, f"{end}.stop", names.after)
     w.label(names.step)
@@ -129,7 +129,8 @@ def _masked_step(
 
 
 def note_stop(w: FunctionWriter, condition: str, stop: str, after: str) -> None:
-    """Goes on at `after`; if the condition holds, by way of the block `stop`, which notes that a loop met its limit."""
+    """Continues at `after`. If the condition holds, it first passes the block `stop`, which notes that a loop reached
+    its limit."""
     w.branch(condition, stop, after)
     w.label(stop)
     w.do(f"store i64 1, ptr {w.place(Word.STOPPED)}, align 8")
@@ -162,7 +163,7 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     raster = Raster(*extents_of(slot, w.kernel.level), 1)
     is_here = slot.level == w.kernel.level and w.graph.section.rate == Rate.ELEMENT
     if address is not None and w.lanes > 1 and is_here:
-        # Along an axis that no remap moves, the pixel itself is read: half as many values.
+        # Along an axis that no remap moves, the pixel itself is read, so there are half as many values.
         if y.op == "line" and y.attr == _OWN_ROW:
             columns = _locate(w, x, raster.width, w.bits(raster.stride))
             return _across(w, x, columns, [w.element(address, "%row.start")])[0]
@@ -212,7 +213,7 @@ def fetch(w: ValueWriter, sound: str, number: LlvmValue, channel: LlvmValue) -> 
 
 
 class RingShape(NamedTuple):
-    """How far back a slot can be read, how many ticks its ring holds (one more), and the planes of each."""
+    """How far back a slot can be read, the number of ticks in its ring (one more), and the planes of each."""
 
     depth: LlvmValue
     cells: LlvmValue
@@ -307,8 +308,8 @@ def between_four(
 
 
 def between_rows(w: ValueWriter, raster: Raster, x: Node, y: Node, address: str) -> LlvmValue:
-    """The same where all lanes are between the same two rows. Neighbouring lanes then usually read neighbouring pixels,
-    and a plain load replaces the gather."""
+    """Interpolates between the four pixels where all lanes are between the same two rows. Neighbouring lanes then
+    usually read neighbouring pixels, and a plain load replaces the gather."""
     columns, rows = _locate_both(w, raster, x, y)
     places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
     upper, lower = _across(w, x, columns, places)

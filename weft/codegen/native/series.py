@@ -245,8 +245,8 @@ def write_vectors(w: ChunkWriter) -> None:
 
 # Scans: linear feedback `y = a · prev(y) + x`, in vectors.
 #
-# Sample by sample, each would wait for the one before it. What the samples of a vector contribute to one another,
-# `x₃ + a·x₂ + a²·x₁ + a³·x₀`, does not depend on earlier vectors: it is summed over neighbours first, then over pairs,
+# Sample by sample, each would wait for the one before it. The contribution of the samples of a vector to one another,
+# `x₃ + a·x₂ + a²·x₁ + a³·x₀`, does not depend on earlier vectors. It is summed over neighbours first, then over pairs,
 # and so on. The contribution of the earlier vectors is added to all lanes at once, so that from vector to vector only
 # one product and one sum wait for each other.
 
@@ -312,13 +312,14 @@ def _factor(node: Node, state: Node) -> float | None:
 
 
 def rows_before(w: ChunkWriter, lanes: int) -> str:
-    """How many samples of a chunk scans compute, in whole vectors. At least one sample is left over."""
+    """The number of samples of a chunk that scans compute, in whole vectors. At least one sample is left over."""
     return w.put(f"and i64 {w.put('sub i64 %count, 1')}, {-lanes}")
 
 
 def write_scans(w: ChunkWriter, found: Sequence[Scan]) -> None:
-    """Writes the samples of a chunk up to `rows_before`; `write_recurrence` goes on from the rings as they are then.
-    Vectors have an even number of samples, so the recurrence writes the same cells as it would without the scan."""
+    """Writes the samples of a chunk up to `rows_before`; `write_recurrence` continues from the state of the rings after
+    that. Vectors have an even number of samples, so the recurrence writes the same cells as it would without the
+    scan."""
     part = w.part
     write_nodes(w, part.prologue, part.prologue)
     scan_of = {scan.total: scan for scan in found}
@@ -489,7 +490,7 @@ def _write_body(w: ChunkWriter, loop: Node, varying: Sequence[int]) -> None:
 
 
 def _write_steady(w: ChunkWriter, loop: Node) -> None:
-    """Writes the values that are the same at all samples of a step, as far as others need them."""
+    """Writes the values that are the same at all samples of a step, if others need them."""
     body: LoopBody = loop.attr
     steady = {node: None for node in body.nodes if not w.graph.changes(node)}
     found = tables(loop, list(steady))
@@ -503,7 +504,7 @@ def _write_steady(w: ChunkWriter, loop: Node) -> None:
     write_nodes(w, [node for node in steady if node not in found], roots)
 
 
-# Serial recurrences: state, and the values that it is made of, sample by sample.
+# Serial recurrences: state, and the values that it is computed from, sample by sample.
 
 
 class _SlotRegister(NamedTuple):
@@ -604,12 +605,12 @@ def _next_head(w: ChunkWriter, head: str, depth: int) -> str:
 
 
 def _write_word(w: ChunkWriter, slot: str, head: str) -> None:
-    """Stores the cell at which the next chunk goes on in a ring."""
+    """Stores the cell at which the next chunk continues in a ring."""
     w.do(f"store i64 {head}, ptr {w.place(Head(slot))}, align 8")
 
 
 def _fill_up(w: ChunkWriter, lanes: int) -> None:
-    """Fills rows up to a whole vector with their last value, so that every lane computes what some sample does."""
+    """Fills rows up to a whole vector with their last value, so that every lane computes the value of some sample."""
     if not w.part.writes:
         return
     w.do("%row.last = sub i64 %count, 1")

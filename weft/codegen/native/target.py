@@ -132,7 +132,7 @@ _EXACT_BITS = 256
 
 def exactly(isa: Isa) -> Isa:
     """A family for which code gives the same numbers as for all others: nothing is rounded once in one family and twice
-    in another, and what lanes hold together, such as the terms of a scan, is added in one order."""
+    in another, and values in lanes, such as the terms of a scan, are added in one order."""
     return replace(isa, bits=_EXACT_BITS, fused=False)
 
 
@@ -184,11 +184,11 @@ class Word(Enum):
     WIDTH = "width"
     HEIGHT = "height"
     BAND = "band"
-    """How many rows a thread takes at once."""
+    """The number of rows that a thread takes at once."""
     NEXT = "next"
     """The number of the next band to take. Threads increment it."""
     STOPPED = "stopped"
-    """Set to 1 when a loop met its limit."""
+    """Set to 1 when a loop reached its limit."""
     SCALARS = "scalars"
     """The address of the scalars of the launch, each as large as a float, in the order of `Layout.scalars`."""
     BASE = "base"
@@ -215,7 +215,7 @@ class ImageCell:
 
     @classmethod
     def back(cls, slot: StateSlot, plane: int, ticks: float) -> ImageCell:
-        """The cell that a read of a constant count of ticks finds."""
+        """The cell for a read of a constant count of ticks."""
         return cls(slot.key, plane, int(min(ticks, slot.depth)) if ticks >= 1 else 1)
 
 

@@ -1,8 +1,8 @@
 """Constants that can change: as arguments of the machine code of pictures and of the lists of calls of sounds, and as
 words of the lists of calls of pictures, whose slots would not suffice for an argument for each use.
 
-What does not depend on the values of constants serves again when a number of the text is tuned, which is what happens
-most often on stage.
+Code that does not depend on the values of constants is used again when a number of the text is tuned, which on stage
+happens more often than anything else.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _DECIDING = frozenset({"mod", "state", "sample", "loop", "next"})
 _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})
 
 Part: TypeAlias = Literal["itself", "value", "rest", "finite", "nonzero", "no step"]
-"""What a constant gives to an argument: itself, or a part of its reciprocal. The last three are the constant itself as
-well, if it is finite; also not 0; or none of −1, 0 and 1."""
+"""The part of a constant that is an argument: the constant itself, or a part of its reciprocal. The last three are the
+constant itself as well, with a condition: finite; also not 0; or none of −1, 0 and 1."""
 
 Rule: TypeAlias = "Callable[[str, int, float], Part | None]"
 """What a constant becomes as an operand: of an operation, at a place, with a value. None: it stays a constant."""
@@ -43,13 +43,13 @@ Use: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ConstantArgument:
-    """An argument that stands for one use of a constant."""
+    """An argument for one use of a constant."""
 
     part: Part
     use: Use
 
     def of(self, constants: Sequence[Sequence[float]]) -> float | None:
-        """Its value, from the constants of all sections; None if that does not suit it."""
+        """Its value, from the constants of all sections; None if the condition does not hold."""
         section, at = self.use
         value = constants[section][at]
         if self.part == "itself":
@@ -67,7 +67,7 @@ def suits(part: Part, value: float) -> bool:
 
 @dataclass(frozen=True)
 class TunableKernel:
-    """A kernel with constants as `arguments`, as far as that is worth while. `fixed` are the bits of the other
+    """A kernel with `arguments` in place of the constants for which that pays. `fixed` are the bits of the other
     constants."""
 
     kernel: Kernel
@@ -99,9 +99,10 @@ def with_arguments(
     kernel: Kernel, rule: Callable[[Section], Rule | None], isa: Isa | None = None,
     merged: Callable[[Section], Set[int]] = lambda section: frozenset(),
 ) -> TunableKernel:  # fmt: skip
-    """The kernel with those constants as arguments for which the rule of their section says so; a section without a
-    rule stays as it is. Each use of a constant is an argument of its own, since the text may have the number in several
-    places. For `isa`, quotients by constants become products. The constants of `merged` values stay constants."""
+    """The kernel with arguments in place of those constants that the rule of their section names. A section without a
+    rule does not change. Each use of a constant is an argument of its own, since the text may have the number in
+    several places. For `isa`, quotients by constants become products. The constants of `merged` values stay
+    constants."""
     arguments: list[ConstantArgument] = []
     fixed: dict[Use, bytes] = {}
     sections = []
@@ -230,7 +231,7 @@ class _Copier:
         return self._places[known]
 
     def _use(self) -> Use:
-        """The constant that is met next."""
+        """The next constant."""
         self._met += 1
         return self._number, self._met - 1
 

@@ -178,7 +178,7 @@ class LlvmLanes:
         return LoopHead(before, len(self.text))
 
     def phis(self, head: LoopHead, latch: str, values: Iterable[tuple[str, str, str, str]]) -> None:
-        """Writes the values that each step of a loop hands on to the next: the type of each, its name, and what it is
+        """Writes the values that each step of a loop passes to the next: the type of each, its name, and its value
         before the loop and after the block `latch`."""
         self.text[head.place : head.place] = [
             f"  {name} = phi {of} [ {start}, %{head.before} ], [ {following}, %{latch} ]"
@@ -355,7 +355,7 @@ class LlvmLanes:
             return self._floor(x)
         near = self._near(x)
         below = self._sub_apart(near, self.select(self.lt(x, near), self.real(1), self.real(0)))
-        # A whole number, an infinity and NaN stay as they are, and so does the sign of a zero.
+        # Whole numbers, infinities and NaN do not change, and neither does the sign of a zero.
         return self.select(self._has_fraction(x), self.call("copysign", "float", below, x), x)
 
     def nearest(self, x: LlvmValue, /) -> LlvmValue:
@@ -393,7 +393,7 @@ class LlvmLanes:
         return LlvmValue(self.put(f"select {self.types['bool']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
 
     def as_real(self, x: LlvmValue) -> LlvmValue:
-        """A bool as 1 or 0; a float as it is."""
+        """A bool as 1 or 0; a float unchanged."""
         return self.select(x, self.real(1), self.real(0)) if x.kind == "bool" else x
 
     # Bits.
@@ -414,14 +414,14 @@ class LlvmLanes:
         return LlvmValue(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "float")
 
     def whole(self, x: LlvmValue, /) -> LlvmValue:
-        # What does not fit becomes an arbitrary number. `freeze` makes it the same one for every use.
+        # A number that does not fit becomes an arbitrary one. `freeze` makes it the same for every use.
         return LlvmValue(self.put(f"freeze {self.types['u32']} {self._to_whole(x).text}"), "u32")
 
 
 class Reciprocal(NamedTuple):
-    """A reciprocal as a number and what is left, which has the same sign or is 0. The quotient is the sum of two
-    products. It is that of a division, but for about one in a million dividends, where its last digit differs by one;
-    infinities and zeros are right, because the products agree in their signs."""
+    """A reciprocal as a number and a rest, which has the same sign or is 0. The quotient is the sum of two products. It
+    equals that of a division, except for about one dividend in a million, for which its last digit differs by one.
+    Infinities and zeros are right, because the products agree in their signs."""
 
     value: float
     rest: float
@@ -468,7 +468,7 @@ class ArgumentTable:
         self.numbers = _Numbering[Scalar]()
 
     def copied(self) -> ArgumentTable:
-        """A table that goes on after the same numbers."""
+        """A table that continues after the same numbers."""
         copy = ArgumentTable()
         copy.fields.update(self.fields)
         copy.scalars.update(self.scalars)
@@ -624,7 +624,7 @@ class FunctionWriter(ValueWriter):
         """The values one tick ago of slots that are kept in registers."""
         self._is_large = len(graph.section) > _MOST_HOISTED
         self.budget = ""
-        """The address of the steps that the nest of loops around this place may still make."""
+        """The address of the number of steps that the nest of loops around this place may still make."""
 
     # Values.
 
@@ -644,7 +644,7 @@ class FunctionWriter(ValueWriter):
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         def load() -> LlvmValue:
-            # What is no float is counted in 4 bytes.
+            # Values other than floats take 4 bytes.
             place = self.table.scalars[scalar] * (1 if scalar.kind == "float" else self.floats.bytes // 4)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
