@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Command("weft.cli.evaluate", "Show the values of a strand."),
         "render": _Command("weft.cli.render", "Write pictures to files, offline and deterministic."),
+        "export": _Command("weft.cli.export", "Write a patch as a page that plays it in any browser."),
         "bench": _Command("weft.cli.bench", "Measure every backend on this machine."),
         "graph": _Command("weft.cli.graph", "Show the render graph of a patch."),
         "devices": _Command("weft.cli.devices", "List the backends, their devices, and what a patch would use."),

@@ -158,6 +158,13 @@ PLAYING: Sequence[CodeSpec] = (
         arises="weft eval --samples of a strand that reads a film.",
     ),
     CodeSpec(
+        "not-in-a-page",
+        "A page in a browser cannot do this, for the reason in the message; everything else in it plays. `weft run` "
+        "plays all of the patch.",
+        arises="weft export of a patch that sends by OSC.",
+        severity="warning",
+    ),
+    CodeSpec(
         "not-enough-memory",
         "What the patch remembers does not fit into free memory: remember fewer ticks, make the picture smaller, or "
         "end other programs.",

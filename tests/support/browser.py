@@ -1,0 +1,144 @@
+"""A real browser without a window: Chromium, which is told what to do through a pipe (its DevTools protocol)."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+
+# No sandbox, since tests may run as root; the card is a program, and nothing is fetched.
+_FLAGS = (
+    "--headless=new", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+    "--autoplay-policy=no-user-gesture-required", "--remote-debugging-pipe", "--mute-audio",
+)  # fmt: skip
+
+
+class Browser:
+    """A browser with one tab."""
+
+    def __init__(self, profile: str) -> None:
+        assert CHROMIUM is not None
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        # The browser reads commands from descriptor 3, and writes answers to 4.
+        command = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", CHROMIUM, *_FLAGS]
+        self.process = subprocess.Popen(
+            [*command, f"--user-data-dir={profile}", "about:blank"], pass_fds=(to_read, to_write),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_read)
+        os.close(to_write)
+        self._left = b""
+        self._count = 0
+        self._session = ""
+        self.said: list[str] = []
+        """What the page has written to its console."""
+        targets = self._ask("Target.getTargets")["targetInfos"]
+        page = next(each["targetId"] for each in targets if each["type"] == "page")
+        self._session = self._ask("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self._ask("Page.enable")
+        self._ask("Runtime.enable")
+
+    def open(self, address: str) -> None:
+        """Opens an address."""
+        self.said.clear()
+        self._ask("Page.navigate", url=address)
+
+    def title(self, ends: str, seconds: float = 120.0) -> str:
+        """The title of the page, as soon as it begins with this."""
+        return str(self.until(f"document.title.startsWith({json.dumps(ends)}) && document.title", seconds))
+
+    def until(self, condition: str, seconds: float = 120.0) -> Any:
+        """The value of an expression, as soon as it is true."""
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit:
+            found = self.value(condition)
+            if found:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"{condition} did not become true; title: {self.value('document.title')}; {self.said}")
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression in the page; waits for a promise."""
+        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise AssertionError(found["exceptionDetails"]["exception"].get("description", found))
+        return found["result"].get("value")
+
+    def press(self, code: str, key: str) -> None:
+        """Presses a key and releases it."""
+        for kind in ("keyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, code=code, key=key)
+
+    def pointer(self, kind: str, x: float, y: float) -> None:
+        """A move of the mouse (`mouseMoved`), or its left button (`mousePressed`, `mouseReleased`)."""
+        self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def size(self, width: int, height: int) -> None:
+        """Sets the size of the window's inside."""
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def screenshot(self, path: Path) -> None:
+        """What the window shows, as a PNG."""
+        path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self) -> None:
+        """Ends the browser."""
+        if self.process.poll() is None:
+            self._session = ""
+            try:
+                self._ask("Browser.close")
+                self.process.wait(10)
+            except (OSError, AssertionError, subprocess.TimeoutExpired):
+                self.process.kill()
+                self.process.wait()
+        os.close(self._write)
+        os.close(self._read)
+
+    def _ask(self, method: str, **params: Any) -> Any:
+        self._count += 1
+        session = {"sessionId": self._session} if self._session else {}
+        command = {"id": self._count, "method": method, "params": params, **session}
+        os.write(self._write, json.dumps(command).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._count:
+                assert "error" not in answer, (method, answer["error"])
+                return answer["result"]
+            self._note(answer)
+
+    def _note(self, event: Any) -> None:
+        match event.get("method"):
+            case "Runtime.consoleAPICalled":
+                self.said.append(" ".join(str(each.get("value", each.get("description"))) for each in event["params"]["args"]))
+            case "Runtime.exceptionThrown":
+                details = event["params"]["exceptionDetails"]
+                self.said.append(details.get("exception", {}).get("description", details["text"]))
+
+    def _next(self) -> Any:
+        while b"\0" not in self._left:
+            part = os.read(self._read, 1 << 20)
+            assert part, "the browser has ended"
+            self._left += part
+        message, _, self._left = self._left.partition(b"\0")
+        return json.loads(message)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser with a profile of its own, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="weft-browser-", ignore_cleanup_errors=True) as profile:
+        browser = Browser(profile)
+        try:
+            yield browser
+        finally:
+            browser.close()

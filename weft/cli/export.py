@@ -1,0 +1,38 @@
+"""`weft export`: a patch as a page that plays it in any browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weft.cli.arguments import ALLOW, FILE, compile_file
+from weft.cli.console import output, show, write_file
+from weft.codes.rows import DONE, ERRORS
+from weft.errors import WeftError
+from weft.permissions import Permissions
+from weft.syntax.includes import open_source
+from weft.web.page import page_of
+from weft.web.reference import reference, small_size
+
+
+@click.command("export")
+@FILE
+@click.option("-o", "out", required=True, type=click.Path(path_type=Path), metavar="PAGE",
+              help="The page that is written, such as page.html.")
+@click.option("--no-check", "unchecked", is_flag=True,
+              help="Leave out the values with which page.html?check compares what it plays.")
+@ALLOW
+def command(file: str, out: Path, unchecked: bool, permissions: Permissions) -> int:
+    """Write FILE as one page of HTML that plays it in a browser, offline, from a disk or a link."""
+    build = compile_file(file, permissions=permissions)
+    values = None
+    if not unchecked:
+        values = reference(compile_file(file, settings=small_size(build), permissions=permissions))
+    page = page_of(build, Path(file).stem, open_source(file).text, check=values)
+    show([*build.warnings, *page.refused])
+    if not page.plays:
+        return ERRORS
+    write_file(out, page.text.encode())
+    output(str(out))
+    return DONE

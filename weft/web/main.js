@@ -1,0 +1,150 @@
+// Where a page begins: it reads its description and its address, and plays or checks itself.
+
+import { Card } from "./card.js";
+import { check } from "./check.js";
+import { Inputs } from "./inputs.js";
+import { mediaOf } from "./media.js";
+import { Panel } from "./panel.js";
+import { Player, Tick } from "./player.js";
+import { Screen, Words } from "./screen.js";
+import { Sound } from "./sound.js";
+
+const description = JSON.parse(document.getElementById("program").textContent);
+const asked = new URLSearchParams(location.search);
+const words = new Words(document.getElementById("words"));
+
+// A performance: the player, the sound, and the clock that both follow.
+class Performance {
+    constructor(media) {
+        this.media = media;
+        this.begin = Math.max(0, Number(asked.get("t")) || 0);
+        this.inputs = new Inputs(description.inputs, description.uniforms);
+        this.screen = new Screen(document.getElementById("stage"));
+        this.sound = null;
+        this._from = performance.now();
+        this._last = null;
+        this._number = Math.floor(this.begin * description.settings.fps);
+        this.player = this._player();
+        this._shown = this.player?.shown ?? [];
+        for (const canvas of this.screen.open(this._shown)) this.inputs.follow(canvas);
+        this.inputs.followKeys();
+    }
+
+    _player() {
+        if (description.subgraphs.length === 0) return null;
+        const draws = description.subgraphs.some((record) => record.is === "picture");
+        const card = draws ? new Card(this.screen.canvas, description.vertex) : null;
+        const player = new Player(description, card, {
+            heard: (name) => (seconds) => this.sound?.recent.getter(name)(seconds) ?? 0,
+        });
+        for (const [name, picture] of this.media.pictures) player.pictures.give(name, picture);
+        return player;
+    }
+
+    // The time of the performance in seconds. The sound leads it.
+    get time() {
+        return this.sound?.plays ? this.sound.time : this.begin + (performance.now() - this._from) / 1000;
+    }
+
+    start() {
+        this._from = performance.now();
+        const frame = () => {
+            if (this._frame()) requestAnimationFrame(frame);
+        };
+        requestAnimationFrame(frame);
+    }
+
+    _frame() {
+        const { fps } = description.settings, time = this.time;
+        // A display that is faster than the patch shows some frames twice.
+        if (this._last !== null && time < this._last + 0.9 / fps) return true;
+        try {
+            this.tick(time, this._last === null ? 1 / fps : time - this._last);
+            this._last = time;
+        } catch (problem) {
+            words.say(`The picture stands still: ${problem.message}.`);
+            console.error(problem);
+            return false;
+        }
+        return true;
+    }
+
+    tick(time, step) {
+        this.inputs.frame();
+        const { player, inputs, media } = this;
+        if (player !== null) {
+            const tick = new Tick({
+                number: this._number++, time, step, width: player.width, height: player.height,
+                inputs: (name) => inputs.values.get(name) ?? media.lengths.get(name) ?? 0,
+            });
+            player.run(tick);
+            if (this._shown.length) this.screen.show(player.card, this._shown);
+            if (description.feeds) player.feeds(tick).forEach((value, name) => inputs.set(name, value));
+        }
+        this.sound?.set(this._controls());
+    }
+
+    // The numbers that the sound reads, as pairs of name and value.
+    _controls() {
+        this._names ??= [...new Set(description.sounds.flatMap(({ controls }) => controls))];
+        return this._names.filter((name) => this.inputs.values.has(name)).map((name) => [name, this.inputs.get(name)]);
+    }
+
+    async openSound() {
+        this.sound = await Sound.open(description, this.media, this.time);
+        this.sound.set(this._controls());
+    }
+}
+
+// Plays without a gesture where the browser allows it, and shows a button where it does not.
+async function begin(performance) {
+    performance.start();
+    if (description.sounds.length === 0) return;
+    const button = document.getElementById("begin");
+    try {
+        await performance.openSound();
+    } catch (problem) {
+        words.say(`There is no sound: ${problem.message}.`);
+        return;
+    }
+    if (performance.sound.plays || asked.has("embed")) {
+        if (asked.has("embed")) addEventListener("pointerdown", () => performance.sound.resume(), { once: true });
+        return;
+    }
+    button.hidden = false;
+    button.onclick = () => {
+        performance.sound.resume();
+        button.hidden = true;
+    };
+    performance.sound.context.onstatechange = () => (button.hidden = performance.sound.plays);
+}
+
+function hands(performance) {
+    const panel = new Panel(document.getElementById("panel"), description.parameters, performance.inputs);
+    if (!asked.has("embed")) panel.toggle();
+    addEventListener("keydown", (event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("form")) return;
+        if (performance.inputs.read.has(`key@${event.key}`)) return;
+        if (event.key === "f") performance.screen.fullscreen();
+        if (event.key === "p") panel.toggle();
+    });
+}
+
+async function main() {
+    document.body.classList.toggle("embedded", asked.has("embed"));
+    if (asked.has("check")) {
+        await check(description);
+        return;
+    }
+    const media = await mediaOf(description);
+    media.problems.forEach((problem) => words.say(problem));
+    description.notes.forEach((note) => words.say(note));
+    const performance = new Performance(media);
+    hands(performance);
+    await begin(performance);
+}
+
+main().catch((problem) => {
+    words.say(`The page cannot play: ${problem.message}.`);
+    console.error(problem);
+});

@@ -1,0 +1,113 @@
+"""The page of a program: HTML with its description, the modules that play it, and a style."""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias
+
+from weft.codegen.kernel import number_to_json
+from weft.errors import Diagnostic
+from weft.runtime.compiling.stages import Build
+from weft.web.description import Description
+from weft.web.reference import ReferenceValues
+
+Json: TypeAlias = Any
+
+MODULES = (
+    "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "mixer.js",
+    "media.js", "sound.js", "worklet.js", "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
+)  # fmt: skip
+"""The modules of a page, in JavaScript, each after those that it imports."""
+
+# Nothing that a page holds may ask anything of a network.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' data:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; media-src data: blob: mediastream:; connect-src data:; worker-src data: blob:"
+)
+
+
+class Page(NamedTuple):
+    """A page as text, and what it cannot play of the program."""
+
+    text: str
+    refused: tuple[Diagnostic, ...]
+    plays: bool
+    """Whether anything is left that is seen or heard."""
+
+
+def page_of(
+    build: Build, title: str, source: str, about: str = "", check: ReferenceValues | None = None, media: Json = None
+) -> Page:
+    """The page of a program. Raises WeftError."""
+    description = Description(build)
+    program = description.program()
+    program |= {"title": title, "about": about, "source": source,
+                "media": media or {}, "check": None if check is None else check.to_json(), "notes": []}  # fmt: skip
+    plays = any(each["shown"] for each in (*program["subgraphs"], *program["sounds"]))
+    return Page(html_of(program, title, about), tuple(description.refused), plays)
+
+
+def html_of(program: Json, title: str, about: str) -> str:
+    """The page with a description, which is data in it, never markup."""
+    folder = files("weft.web")
+    scripts = "\n".join(
+        f'<script type="text/plain" data-module="{name}">\n{folder.joinpath(name).read_text("utf-8")}</script>'
+        for name in MODULES
+    )
+    return _PAGE.format(
+        policy=_POLICY, title=html.escape(title), about=html.escape(about),
+        style=folder.joinpath("page.css").read_text("utf-8"), program=as_data(program), scripts=scripts,
+        loader=folder.joinpath("loader.js").read_text("utf-8"),
+    )  # fmt: skip
+
+
+def as_data(value: Json) -> str:
+    """A value as JSON that stands in a page: only ASCII, and no character that could end or begin markup."""
+    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(value: Json) -> Json:
+    """A value in which numbers that are not finite are texts."""
+    match value:
+        case float():
+            # Whole numbers are shorter without their point.
+            whole = value == value and abs(value) < 2**53 and value == int(value) and str(value)[0] != "-"
+            return int(value) if whole else number_to_json(value)
+        case dict():
+            return {key: _finite(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+    return value
+
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="weft">
+<meta name="description" content="{about}">
+<meta property="og:title" content="{title}">
+<meta property="og:description" content="{about}">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main id="stage"></main>
+<button id="begin" hidden>play</button>
+<form id="panel" aria-label="parameters" hidden></form>
+<p id="words" role="status" hidden></p>
+<noscript>This page needs JavaScript, with which it draws and plays.</noscript>
+<script type="application/json" id="program">{program}</script>
+{scripts}
+<script>
+{loader}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,59 @@
+// The canvases of a page: the card draws on the first one, and the pictures of other windows are copied to theirs.
+
+export class Screen {
+    constructor(stage) {
+        this.stage = stage;
+        this.canvas = document.createElement("canvas");
+        this._others = new Map();
+        stage.append(this.canvas);
+    }
+
+    // Makes a canvas for each picture, the first window's first.
+    open(pictures) {
+        pictures.forEach((picture, at) => {
+            const canvas = at === 0 ? this.canvas : document.createElement("canvas");
+            canvas.width = picture.width;
+            canvas.height = picture.height;
+            canvas.tabIndex = 0;
+            canvas.setAttribute("role", "img");
+            canvas.setAttribute("aria-label", picture.record.target || document.title);
+            if (at > 0) {
+                this.stage.append(canvas);
+                this._others.set(picture, canvas.getContext("2d"));
+            }
+        });
+        return [this.canvas, ...[...this._others.values()].map((context) => context.canvas)];
+    }
+
+    // Shows what was drawn. The first picture is shown last, so that it stays.
+    show(card, pictures) {
+        for (const picture of [...pictures].reverse()) {
+            card.show(picture.shown);
+            const other = this._others.get(picture);
+            if (other === undefined) continue;
+            other.clearRect(0, 0, picture.width, picture.height);
+            other.drawImage(card.canvas, 0, 0);
+        }
+    }
+
+    fullscreen() {
+        if (document.fullscreenElement) document.exitFullscreen();
+        else document.documentElement.requestFullscreen?.();
+    }
+}
+
+// Tells something in words, over the picture.
+export class Words {
+    constructor(place) {
+        this.place = place;
+        this._said = new Set();
+    }
+
+    say(text) {
+        if (this._said.has(text)) return;
+        this._said.add(text);
+        this.place.textContent = [...this._said].join("\n");
+        this.place.hidden = false;
+        this.place.onclick = () => (this.place.hidden = true);
+    }
+}

@@ -1,0 +1,50 @@
+// The processor that plays the sound, in the thread of the audio device.
+
+import { Mixer, Recent, soundModules } from "./mixer.js";
+
+// The samples that pictures and numbers are sent at once.
+const SENT = 512;
+
+class Weft extends AudioWorkletProcessor {
+    constructor({ processorOptions: { description, sounds, first } }) {
+        super();
+        this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
+        this._recent = new Recent(this._exposed, sampleRate, 2 * SENT);
+        this.mixer = new Mixer(description, { rate: sampleRate, modules: soundModules(description), sounds,
+                                              recent: this._recent });
+        this._first = this._next = first;
+        this._heard = null;
+        this.mixer.microphone = (name, _, out) => this._microphone(name, out);
+        this.port.onmessage = ({ data }) => {
+            for (const [name, value] of data) this.mixer.inputs.set(name, value);
+        };
+    }
+
+    process(inputs, outputs) {
+        const out = outputs[0], count = out[0].length;
+        this._heard = inputs[0];
+        const rows = this.mixer.render(this._next, count);
+        out.forEach((channel, at) => channel.set(rows[at] ?? rows[0]));
+        this._next += count;
+        if (this._exposed.length && (this._next - this._first) % SENT < count) this._send();
+        return true;
+    }
+
+    _send() {
+        const first = Math.max(this._first, this._next - SENT), count = this._next - first;
+        const rows = this._exposed.map((name) => {
+            const ring = this._recent.rings.get(name);
+            return Float32Array.from({ length: count }, (_, at) => ring[(first + at) % ring.length]);
+        });
+        this.port.postMessage({ first, rows });
+    }
+
+    // What the channel of a microphone has heard in this quantum.
+    _microphone(name, out) {
+        const channel = this._heard?.[Number(name.slice(name.lastIndexOf("@") + 1))] ?? this._heard?.[0];
+        if (channel !== undefined) out.set(channel);
+        return out;
+    }
+}
+
+registerProcessor("weft", Weft);
