@@ -11,9 +11,8 @@ import { renderedByWorklet } from "./sound.js";
 const BLOCK = 512;
 const REACH = 1 << 20;
 
-// By how much a channel of a pixel may differ, in steps of 1/255, and a sample.
+// By how much a channel of a pixel may differ, in steps of 1/255.
 const PIXEL = 1;
-const SAMPLE = 1e-6;
 
 export async function check(description) {
     try {
@@ -107,7 +106,7 @@ class Run {
             const count = Math.min(BLOCK, end - this.next), rows = this.mixer.render(this.next, count);
             for (let at = 0; at < count; at++) {
                 for (const [channel, value] of this._samples.get(this.next + at) ?? []) {
-                    this.say(`sample ${this.next + at}`, `channel ${channel}`, Math.fround(rows[channel][at]), value, SAMPLE);
+                    this.say(`sample ${this.next + at}`, `channel ${channel}`, Math.fround(rows[channel][at]), value, this.check.allowed);
                 }
             }
             this.next += count;
@@ -122,7 +121,7 @@ class Run {
         for (const [number, wanted] of this._samples) {
             if (number >= count) continue;
             for (const [channel, value] of wanted) {
-                this.say(`sample ${number} of the worklet`, `channel ${channel}`, played[channel][number], value, SAMPLE);
+                this.say(`sample ${number} of the worklet`, `channel ${channel}`, played[channel][number], value, this.check.allowed);
             }
         }
     }

@@ -164,7 +164,8 @@ class Description:
         # What the host has to lend it: the code of a prologue reads few of the pictures and images of its kernel.
         sampled = {node.attr.picture: None for node in nodes if node.op in ("picture", "fetch")}
         images = {slot.key for slot in kernel.slots if slot.image}
-        looked_at = {node.attr.slot: None for node in nodes if node.op in ("state", "sample") and node.attr.slot in images}
+        remembered = [node.attr.slot for node in nodes if node.op in ("state", "sample")]
+        looked_at = dict.fromkeys(key for key in remembered if key in images)
         record = {
             **made.layout.to_json(), "samples": [*sampled], "looks": [*looked_at],
             "code": base64.b64encode(made.module.encoded()).decode(),

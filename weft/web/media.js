@@ -15,7 +15,7 @@ export async function mediaOf(description) {
                 lengths.set(name, medium.length);
                 pictures.set(name, { values: samples, width: samples.length / 2, height: 1, sides: 2 });
             } else if (medium.kind === "floats") {
-                pictures.set(name, floats(medium));
+                pictures.set(name, await floats(medium));
             } else if (medium.kind === "picture") {
                 pictures.set(name, await decodedPicture(medium));
             }
@@ -26,26 +26,39 @@ export async function mediaOf(description) {
     return { pictures, sounds, lengths, problems };
 }
 
-// A picture of floats that weft has made, such as letters: 16 bits for each of its channels that are not 0.
-function floats({ data, width, height, channels, scale }) {
-    const bytes = bytesOf(data), view = new DataView(bytes.buffer), values = new Float32Array(4 * width * height);
+// The bytes that were packed by deflate.
+async function unpacked(text) {
+    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// Rows of whole numbers of 16 bits, of which the page has the differences from row to row: the low bytes of all, then
+// the high ones.
+async function rowsOf(text, columns, Kind) {
+    const bytes = await unpacked(text), count = bytes.length / 2, rows = new Kind(count);
+    for (let at = 0; at < count; at++) {
+        rows[at] = bytes[at] + 256 * bytes[count + at] + (at < columns ? 0 : rows[at - columns]);
+    }
+    return rows;
+}
+
+// A picture that weft has made, such as letters: only the channels that are not 0.
+async function floats({ data, width, height, channels, scale }) {
+    const levels = await rowsOf(data, channels.length, Uint16Array), values = new Float32Array(4 * width * height);
     for (let at = 0; at < width * height; at++) {
-        channels.forEach((channel, n) => {
-            values[4 * at + channel] = view.getUint16(2 * (at * channels.length + n), true) * scale;
-        });
+        channels.forEach((channel, n) => (values[4 * at + channel] = levels[at * channels.length + n] * scale));
     }
     return { values, width, height };
 }
 
-// Samples as whole numbers of 16 bits, or as floats, whatever the page has.
+// Samples [samples, 2], from whole numbers of 16 bits or from floats.
 async function decodedSound({ data, form }) {
-    const bytes = bytesOf(data);
-    if (form === "f32") return new Float32Array(bytes.buffer);
-    return Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 32768);
+    if (form === "f32") return new Float32Array((await unpacked(data)).buffer);
+    return Float32Array.from(await rowsOf(data, 2, Int16Array), (value) => value / 32768);
 }
 
 // The pixels of a picture file. Where it has an alpha, colours are multiplied by it, and by no less than `hidden`.
-async function decodedPicture({ data, type, width, height, weighted, hidden, levels }) {
+async function decodedPicture({ data, type, weighted, hidden, levels }) {
     const blob = new Blob([bytesOf(data)], { type });
     const bitmap = await createImageBitmap(blob, { premultiplyAlpha: "none", colorSpaceConversion: "none" });
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height), gl = canvas.getContext("webgl2");

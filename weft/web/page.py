@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,6 +12,7 @@ from weft.codegen.kernel import number_to_json
 from weft.errors import Diagnostic
 from weft.runtime.compiling.stages import Build
 from weft.web.description import Description
+from weft.web.embedded import LIMIT, embedded
 from weft.web.reference import ReferenceValues
 
 Json: TypeAlias = Any
@@ -38,15 +40,18 @@ class Page(NamedTuple):
 
 
 def page_of(
-    build: Build, title: str, source: str, about: str = "", check: ReferenceValues | None = None, media: Json = None
+    build: Build, title: str, source: str, about: str = "", check: ReferenceValues | None = None,
+    limit: int = LIMIT,
 ) -> Page:
-    """The page of a program. Raises WeftError."""
+    """The page of a program, with at most `limit` bytes of media. Raises PictureError for a file that cannot be
+    read."""
     description = Description(build)
     program = description.program()
+    media = embedded(description.pictures, limit)
     program |= {"title": title, "about": about, "source": source,
-                "media": media or {}, "check": None if check is None else check.to_json(), "notes": []}  # fmt: skip
+                "media": media.records, "check": None if check is None else check.to_json(), "notes": []}  # fmt: skip
     plays = any(each["shown"] for each in (*program["subgraphs"], *program["sounds"]))
-    return Page(html_of(program, title, about), tuple(description.refused), plays)
+    return Page(html_of(program, title, about), (*description.refused, *media.left_out), plays)
 
 
 def html_of(program: Json, title: str, about: str) -> str:
@@ -74,8 +79,8 @@ def _finite(value: Json) -> Json:
     match value:
         case float():
             # Whole numbers are shorter without their point.
-            whole = value == value and abs(value) < 2**53 and value == int(value) and str(value)[0] != "-"
-            return int(value) if whole else number_to_json(value)
+            is_whole = value.is_integer() and abs(value) < 2**53 and math.copysign(1, value) > 0
+            return int(value) if is_whole else number_to_json(value)
         case dict():
             return {key: _finite(each) for key, each in value.items()}
         case list() | tuple():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.backends.base import SampleBlock
+from weft.backends.launch import OPAQUE, channels, level
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.codegen.kernel import LOOP_STEPS, Kernel
@@ -17,10 +19,12 @@ from weft.codegen.values import Node, Section
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.ir.rates import Rate
 from weft.runtime.compiling.stages import Build
-from weft.runtime.films.offline import Offline
+from weft.runtime.films.offline import Offline, Samples, raw
 from weft.runtime.sound.mixer import BLOCK
 
 Json: TypeAlias = Any
+
+Picture: TypeAlias = NDArray[Any]
 
 SECONDS = 3.0
 """The values are from the first seconds."""
@@ -28,11 +32,11 @@ SECONDS = 3.0
 VALUES = 200
 """How many pixels are compared, and how many samples."""
 
-# The pixels of the pictures that are compared: patches look the same at any size, and the reference machine is slow.
-_WIDTH = 48
+# The widths of the pictures that are compared: patches look the same at any size, and the reference machine is slow.
+_WIDTHS = (48, 32, 24, 16)
 
 # How many values of kernels the reference machine computes for the pictures, and for the sound.
-_WORK = 4_000_000
+_WORK = 1_500_000
 
 # Frames and samples that a patch with memory has to play from the beginning, at least.
 _FEWEST_FRAMES, _FEWEST_SAMPLES = 8, 2048
@@ -41,8 +45,18 @@ _FEWEST_FRAMES, _FEWEST_SAMPLES = 8, 2048
 _MOMENTS = 12
 
 
+Pixel: TypeAlias = "tuple[int, str, int, int, list[int]]"
+"""The frame, the target of its picture, x, y, and the levels of its channels."""
+
+# By how much single precision may differ from double at a pixel that is compared. Cards are less precise than a CPU.
+_SINGLE = 0.1 / 255
+
+# By how much a sample may differ: computed in double precision, or fed by pictures, which a card draws in single.
+_COMPUTED, _FED = 1e-6, 1e-4
+
+
 class ReferenceValues(NamedTuple):
-    """What a page compares. `pixels` are (frame, target, x, y, levels), `samples` are (number, channel, value)."""
+    """What a page compares. `samples` are (number, channel, value), and may differ by `allowed`."""
 
     size: tuple[int, int]
     fps: float
@@ -53,8 +67,9 @@ class ReferenceValues(NamedTuple):
     """Whether the sound and the frames read each other, and have to be computed in step."""
     end: int
     """The number of the sample after the last one."""
-    pixels: list[tuple[int, str, int, int, list[int]]]
+    pixels: list[Pixel]
     samples: list[tuple[int, int, float]]
+    allowed: float
 
     def to_json(self) -> Json:
         return self._asdict()
@@ -63,48 +78,90 @@ class ReferenceValues(NamedTuple):
 def small_size(build: Build) -> dict[str, float]:
     """The settings of a picture that the reference machine draws in time."""
     width, height = build.compiled.size
-    small = min(width, _WIDTH)
-    return {"width": float(small), "height": float(max(1, round(height * small / width)))}
+    units = [unit for unit in build.units if build.contexts[unit.subgraph.context].sweeps_plane]
+    work = _FEWEST_FRAMES * sum(work_of(unit.kernel) for unit in units)
+
+    def shape(small: int) -> tuple[int, int]:
+        return min(width, small), max(1, round(height * min(width, small) / width))
+
+    suitable = (shape(each) for each in _WIDTHS if math.prod(shape(each)) * work <= _WORK)
+    columns, rows = next(suitable, shape(_WIDTHS[-1]))
+    return {"width": float(columns), "height": float(rows)}
 
 
 def reference(build: Build, seed: int = 1) -> ReferenceValues:
-    """The values of a program in a small size. Raises WeftError for what cannot be computed."""
+    """The values of a program, which is compiled for a small picture. Raises WeftError for what cannot be computed."""
     chosen = random.Random(seed)
-    choices = _reference_machines()
-    targets = [each.target for each in build.compiled.pictures]
-    offline = Offline(build, choices)
-    compiled, fps, rate = build.compiled, build.patch.settings["fps"], build.patch.settings["rate"]
-    streams = [unit for unit in compiled.units if compiled.contexts[unit.subgraph.context].streams]
-    together = any(unit.feeds or unit.subgraph.exposes for unit in streams) or bool(compiled.views or compiled.heard)
-    every = offline.remembers or together
-    frames = _frames(build, fps, every, together, chosen) if targets else []
-    pixels: list[tuple[int, str, int, int, list[int]]] = []
-    heard: dict[int, np.ndarray[Any, Any]] = {}
-    places = _places(frames, targets, build.compiled.size, chosen)
-    record, count = _recorder(heard)
-    if together and frames:
-        film = offline.film(frames, range(frames[-1] + 1), record)
-        pixels += _looked_at(film.frames, places[targets[0]], targets[0])
-        end = count()
-    else:
-        if frames:
-            steps = offline.steps(frames)
-            pixels += _looked_at(offline.play(steps), places[targets[0]], targets[0])
-        end = _hear(Offline(build, choices), build, rate, heard) if streams and offline.sounds else 0
-    for target in targets[1:]:
-        other = Offline(build, choices, window=target)
-        shown = (other.film(frames, range(frames[-1] + 1), lambda block: None).frames if together
-                 else other.play(other.steps(frames)))  # fmt: skip
-        pixels += _looked_at(shown, places[target], target)
-    samples = _samples(heard, chosen)
+    settings, targets = build.patch.settings, [each.target for each in build.compiled.pictures]
+    together, exact = _reads_each_other(build), _machines("vm")
+    every = bool(targets) and (Offline(build, exact).remembers or together)
+    frames = _frames(build, every, together, chosen) if targets else []
+    heard: list[Samples] = []
+    pixels: list[Pixel] = []
+    for target in targets:
+        # In step with the frames, all of the sound that they need is computed anyway.
+        record = (lambda block: heard.append(block.copy())) if together and target == targets[0] else None
+        shown = _shown(Offline(build, exact, window=target), frames, together, record)
+        single = _shown(Offline(build, _machines("vector"), window=target), frames, together)
+        pixels += _pixels(target, shown, single, VALUES // len(targets), chosen)
+    if not heard:
+        heard += _heard(Offline(build, exact), build)
+    end = sum(map(len, heard))
     pixels.sort(key=lambda each: each[0])
-    return ReferenceValues(compiled.size, fps, frames, every, together, end, pixels, samples)
+    fed = any(unit.feeds for unit in build.units)
+    return ReferenceValues(
+        build.compiled.size, settings["fps"], frames, every, together, end, pixels, _samples(heard, chosen),
+        _FED if fed else _COMPUTED,
+    )  # fmt: skip
 
 
-def _reference_machines() -> Mapping[str, Choice]:
-    names = ",".join(f"{context}=vm" for context in (VISUAL.name, AUDIO.name, COMPUTE.name))
-    registry = load_registry()
-    return choose(registry, [VISUAL.name, AUDIO.name, COMPUTE.name], names)
+def _machines(name: str) -> Mapping[str, Choice]:
+    """What computes pictures, sounds and numbers: the reference machine, for pictures perhaps another one."""
+    names = f"{VISUAL.name}={name},{AUDIO.name}=vm,{COMPUTE.name}=vm"
+    choices = choose(load_registry(), [VISUAL.name, AUDIO.name, COMPUTE.name], names)
+    pictures = raw(choices[VISUAL.name])
+    assert pictures is not None, "the CPU gives values"
+    return {**choices, VISUAL.name: pictures}
+
+
+def _reads_each_other(build: Build) -> bool:
+    """Whether the sound reads pictures or numbers, or these read it."""
+    streams = [unit for unit in build.units if build.contexts[unit.subgraph.context].streams]
+    compiled = build.compiled
+    return any(unit.feeds or unit.subgraph.exposes for unit in streams) or bool(compiled.views or compiled.heard)
+
+
+def _shown(
+    offline: Offline, frames: list[int], together: bool, record: Callable[[Samples], object] | None = None
+) -> dict[int, Picture]:
+    """The values of the wanted frames, [height, width, outputs], by their numbers; `record` gets the sound that is computed meanwhile."""
+    if together:
+        film = offline.film(frames, range(frames[-1] + 1), record or (lambda block: None))
+        shown = film.frames
+    else:
+        shown = offline.play(offline.steps(frames))
+    return {number: picture.copy() for number, picture in shown if number in frames}
+
+
+def _pixels(
+    target: str, shown: Mapping[int, Picture], single: Mapping[int, Picture], count: int, chosen: random.Random
+) -> list[Pixel]:
+    """Some pixels of a picture, of those at which single precision shows what double does. At an edge, or where a patch
+    magnifies the last digit, the two differ, and both are right."""
+    clear = {}
+    for number, exact in shown.items():
+        with np.errstate(invalid="ignore"):
+            far = np.abs(np.clip(exact, 0, 1) - np.clip(single[number], 0, 1)) > _SINGLE
+        clear[number] = np.argwhere(~far.any(axis=2))
+    numbers = [number for number, places in clear.items() if len(places)]
+    found: list[Pixel] = []
+    for _ in range(count if numbers else 0):
+        number = chosen.choice(numbers)
+        row, column = map(int, chosen.choice(clear[number]))
+        values = shown[number][row, column]
+        levels = [level(float(values[channel])) for channel in channels(len(values))]
+        found.append((number, target, column, row, [*levels, *[OPAQUE] * (4 - len(levels))]))
+    return found
 
 
 # What is computed.
@@ -128,8 +185,9 @@ def _work_of_value(node: Node) -> int:
     return max(1, int(steps)) * max(1, sum(map(_work_of_value, node.attr.nodes)))
 
 
-def _frames(build: Build, fps: float, every: bool, together: bool, chosen: random.Random) -> list[int]:
+def _frames(build: Build, every: bool, together: bool, chosen: random.Random) -> list[int]:
     """The frames that are compared, in order."""
+    fps = build.patch.settings["fps"]
     width, height = build.compiled.size
     units = [unit for unit in build.units if build.contexts[unit.subgraph.context].sweeps_plane]
     sounds = [unit for unit in build.units if build.contexts[unit.subgraph.context].streams]
@@ -143,59 +201,23 @@ def _frames(build: Build, fps: float, every: bool, together: bool, chosen: rando
     return sorted({0, *chosen.sample(range(last), min(last, max(2, min(_MOMENTS, affordable))))})
 
 
-def _places(
-    frames: list[int], targets: list[str], size: tuple[int, int], chosen: random.Random
-) -> dict[str, dict[int, list[tuple[int, int]]]]:
-    """The pixels of each picture, by its target and by frame."""
-    found: dict[str, dict[int, list[tuple[int, int]]]] = {target: {} for target in targets}
-    for _ in range(VALUES if frames and targets else 0):
-        place = chosen.randrange(size[0]), chosen.randrange(size[1])
-        found[chosen.choice(targets)].setdefault(chosen.choice(frames), []).append(place)
-    return found
-
-
-def _looked_at(
-    pictures: Iterable[tuple[int, Any]], places: Mapping[int, list[tuple[int, int]]], target: str
-) -> list[tuple[int, str, int, int, list[int]]]:
-    found: list[tuple[int, str, int, int, list[int]]] = []
-    for number, picture in pictures:
-        height, width = picture.shape[:2]
-        for x, y in places.get(number, ()):
-            column, row = min(x, width - 1), min(y, height - 1)
-            found.append((number, target, column, row, [int(level) for level in picture[row, column]]))
-    return found
-
-
-def _recorder(heard: dict[int, Any]) -> tuple[Callable[[Any], None], Callable[[], int]]:
-    """Keeps the blocks of a sound by the number of their first sample; and how many samples came."""
-    next_ = [0]
-
-    def record(block: Any) -> None:
-        heard[next_[0]] = block.copy()
-        next_[0] += len(block)
-
-    return record, lambda: next_[0]
-
-
-def _hear(offline: Offline, build: Build, rate: float, heard: dict[int, Any]) -> int:
-    """The first samples of a sound that depends on nothing else; gives how many they are."""
+def _heard(offline: Offline, build: Build) -> list[Samples]:
+    """The first samples of a sound that depends on nothing else, in blocks."""
     streams = [unit for unit in build.units if build.contexts[unit.subgraph.context].streams]
-    block = SampleBlock(0, 0, rate)
-    channels = offline.channels if any(block.differs(unit.kernel) for unit in streams) else 1
-    work = channels * sum(work_of(unit.kernel) for unit in streams)
-    count = min(int(SECONDS * rate), max(_FEWEST_SAMPLES, _WORK // work)) // BLOCK * BLOCK
-    at = 0
-    for block_ in offline.samples(0.0, count / rate):
-        heard[at] = block_.copy()
-        at += len(block_)
-    return at
+    if not streams or not offline.sounds:
+        return []
+    rate, block = build.patch.settings["rate"], SampleBlock(0, 0, build.patch.settings["rate"])
+    count = offline.channels if any(block.differs(unit.kernel) for unit in streams) else 1
+    work = count * sum(work_of(unit.kernel) for unit in streams)
+    length = min(int(SECONDS * rate), max(_FEWEST_SAMPLES, _WORK // work)) // BLOCK * BLOCK
+    return [each.copy() for each in offline.samples(0.0, length / rate)]
 
 
-def _samples(heard: Mapping[int, Any], chosen: random.Random) -> list[tuple[int, int, float]]:
+def _samples(heard: list[Samples], chosen: random.Random) -> list[tuple[int, int, float]]:
     """Some of the samples, in order."""
     if not heard:
         return []
-    all_ = np.concatenate([heard[first] for first in sorted(heard)])
-    numbers = sorted(chosen.sample(range(len(all_)), min(VALUES, len(all_))))
-    return [(number, channel, float(all_[number, channel]))
-            for number, channel in ((number, chosen.randrange(all_.shape[1])) for number in numbers)]  # fmt: skip
+    samples = np.concatenate(heard)
+    numbers = sorted(chosen.sample(range(len(samples)), min(VALUES, len(samples))))
+    sides = [chosen.randrange(samples.shape[1]) for _ in numbers]
+    return [(number, side, float(samples[number, side])) for number, side in zip(numbers, sides, strict=True)]  # fmt: skip

@@ -1,0 +1,120 @@
+"""The media of a program as they travel inside a page: pictures, letters and sounds, as data."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import Diagnostic
+from weft.media.frames import length_of
+from weft.media.pictures import probe_picture
+from weft.media.sampled import read
+from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, live_of, shown
+from weft.sources import HIDDEN, PictureLevels
+
+Json: TypeAlias = Any
+
+LIMIT = 16_000_000
+"""The most bytes of media that a page holds, unless another limit is asked for."""
+
+# Loudness as whole numbers of 16 bits.
+_STEPS = 32768.0
+
+# Distances and colours of letters, likewise.
+_SHADES = 65535.0
+
+
+class EmbeddedMedia(NamedTuple):
+    """The media by their names among pictures, and what is left out."""
+
+    records: dict[str, Json]
+    left_out: tuple[Diagnostic, ...]
+
+
+def embedded(names: Iterable[str], limit: int = LIMIT) -> EmbeddedMedia:
+    """The media of these names, as long as they are no more than `limit` bytes together. Raises PictureError for a file
+    that cannot be read."""
+    records: dict[str, Json] = {}
+    left_out: list[Diagnostic] = []
+    room = limit
+    for name in names:
+        if is_view(name) or is_heard(name):
+            continue
+        if is_live(name):
+            if live_of(name).source not in ("camera",):
+                left_out.append(_refusal(f"{shown(name)} does not move in a page"))
+            continue
+        record = _record(name)
+        size = len(record.get("data", ""))
+        if size > room:
+            words = f"{shown(name)} is left out: with it, there would be more than {limit:,} bytes of media"
+            left_out.append(_refusal(words, "weft export --media BYTES allows more"))
+            continue
+        room -= size
+        records[name] = {**record, "title": Path(shown(name)).name}
+    return EmbeddedMedia(records, tuple(left_out))
+
+
+def _refusal(words: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic.of("not-in-a-page", words, None, hint)
+
+
+def _record(name: str) -> Json:
+    if is_sound(name):
+        return _sound(read(name))
+    if is_letters(name):
+        return _floats(read(name))
+    if is_levels(name):
+        path = Path(levelled(name))
+        info = probe_picture(path)
+        levels = PictureLevels(info.width, info.height)
+        tops = [levels.top(number) for number in range(1, levels.count + 1)]
+        return {**_picture(path), "levels": {"whole": levels.whole, "together": levels.together, "tops": tops}}
+    assert is_file(name)
+    return _picture(Path(name))
+
+
+def _picture(path: Path) -> Json:
+    """The file itself: a browser decodes it."""
+    info = probe_picture(path)
+    kind = "jpeg" if info.format == "jpeg" else info.format
+    return {
+        "kind": "picture", "type": f"image/{kind}", "weighted": info.has_alpha, "hidden": HIDDEN,
+        "data": base64.b64encode(path.read_bytes()).decode(),
+    }  # fmt: skip
+
+
+def _sound(samples: NDArray[np.float32]) -> Json:
+    """Whole numbers of 16 bits if these say all, else floats."""
+    whole = np.round(samples[0] * _STEPS)
+    exact = bool(np.all(whole / _STEPS == samples[0]) and np.all(np.abs(whole) < _STEPS))
+    data = _differences(whole.astype(np.int16)) if exact else np.ascontiguousarray(samples[0], np.float32).tobytes()
+    return {"kind": "sound", "form": "s16" if exact else "f32", "length": length_of(samples), "data": _packed(data)}
+
+
+def _floats(picture: NDArray[np.float32]) -> Json:
+    height, width = picture.shape[:2]
+    channels = [channel for channel in range(4) if picture[..., channel].any()] or [0]
+    levels = np.round(np.clip(picture[..., channels], 0.0, 1.0) * _SHADES).astype(np.uint16)
+    data = _differences(levels.reshape(height * width, len(channels)))
+    return {
+        "kind": "floats", "width": width, "height": height, "channels": channels, "scale": 1 / _SHADES,
+        "data": _packed(data),
+    }  # fmt: skip
+
+
+def _differences(rows: NDArray[Any]) -> bytes:
+    """Numbers of 16 bits as their differences from row to row: the low bytes of all, then the high ones."""
+    wide = rows.astype(np.int64)
+    differences = np.diff(wide, axis=0, prepend=np.zeros((1, rows.shape[1]), np.int64)).astype(np.uint16)
+    return (differences & 255).astype(np.uint8).tobytes() + (differences >> 8).astype(np.uint8).tobytes()
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()
