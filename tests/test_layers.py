@@ -24,6 +24,7 @@ LAYERS = (
     {"codegen"},
     {"backends"},
     {"runtime"},
+    {"web"},
     {"cli", "__init__", "__main__"},
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name)) is not None), None)
 
 # No sandbox, since tests may run as root; the card is a program, and nothing is fetched.
 _FLAGS = (
@@ -30,7 +32,12 @@ class Browser:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         # The browser reads commands from descriptor 3, and writes answers to 4.
-        command = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", CHROMIUM, *_FLAGS]
+        begin = (
+            "import fcntl, os, sys; "
+            "ends = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]; "
+            "os.dup2(ends[0], 3); os.dup2(ends[1], 4); os.execv(sys.argv[3], sys.argv[3:])"
+        )
+        command = [sys.executable, "-c", begin, str(to_read), str(to_write), CHROMIUM, *_FLAGS]
         self.process = subprocess.Popen(
             [*command, f"--user-data-dir={profile}", "about:blank"], pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -119,7 +126,8 @@ class Browser:
     def _note(self, event: Any) -> None:
         match event.get("method"):
             case "Runtime.consoleAPICalled":
-                self.said.append(" ".join(str(each.get("value", each.get("description"))) for each in event["params"]["args"]))
+                words = (each.get("value", each.get("description")) for each in event["params"]["args"])
+                self.said.append(" ".join(map(str, words)))
             case "Runtime.exceptionThrown":
                 details = event["params"]["exceptionDetails"]
                 self.said.append(details.get("exception", {}).get("description", details["text"]))

@@ -158,13 +158,6 @@ PLAYING: Sequence[CodeSpec] = (
         arises="weft eval --samples of a strand that reads a film.",
     ),
     CodeSpec(
-        "not-in-a-page",
-        "A page in a browser cannot do this, for the reason in the message; everything else in it plays. `weft run` "
-        "plays all of the patch.",
-        arises="weft export of a patch that sends by OSC.",
-        severity="warning",
-    ),
-    CodeSpec(
         "not-enough-memory",
         "What the patch remembers does not fit into free memory: remember fewer ticks, make the picture smaller, or "
         "end other programs.",
@@ -175,6 +168,13 @@ PLAYING: Sequence[CodeSpec] = (
         "not-for-this-device",
         "This backend computes only pictures, or no single strands: `--backend native` computes everything.",
         arises="weft eval --samples --backend gl.",
+    ),
+    CodeSpec(
+        "not-in-a-page",
+        "A page in a browser cannot do this, for the reason in the message; everything else in it plays. `weft run` "
+        "plays all of the patch.",
+        arises="weft export of a patch that sends by OSC.",
+        severity="warning",
     ),
     CodeSpec(
         "nothing-to-hear",

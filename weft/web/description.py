@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,11 +15,10 @@ from weft.codegen.native.target import Head, PictureWord
 from weft.codegen.values import Scalar
 from weft.codegen.wasm.sweep import emit
 from weft.contexts import COMPUTE, ContextSpec, channel_of, is_smoothed
-from weft.errors import Diagnostic, Span
+from weft.errors import Diagnostic
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 from weft.runtime.compiling.stages import Build
-from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.findings import places_of
 from weft.runtime.sound.mixer import channels_of
 from weft.web.launches import read_places

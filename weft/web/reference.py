@@ -38,6 +38,9 @@ _WIDTHS = (48, 32, 24, 16)
 # How many values of kernels the reference machine computes for the pictures, and for the sound.
 _WORK = 1_500_000
 
+# What an element takes besides its values.
+_EACH = 12
+
 # Frames and samples that a patch with memory has to play from the beginning, at least.
 _FEWEST_FRAMES, _FEWEST_SAMPLES = 8, 2048
 
@@ -52,7 +55,7 @@ Pixel: TypeAlias = "tuple[int, str, int, int, list[int]]"
 _SINGLE = 0.1 / 255
 
 # By how much a sample may differ: computed in double precision, or fed by pictures, which a card draws in single.
-_COMPUTED, _FED = 1e-6, 1e-4
+_COMPUTED, _FED = 1e-6, 1e-3
 
 
 class ReferenceValues(NamedTuple):
@@ -134,7 +137,8 @@ def _reads_each_other(build: Build) -> bool:
 def _shown(
     offline: Offline, frames: list[int], together: bool, record: Callable[[Samples], object] | None = None
 ) -> dict[int, Picture]:
-    """The values of the wanted frames, [height, width, outputs], by their numbers; `record` gets the sound that is computed meanwhile."""
+    """The values of the wanted frames, [height, width, outputs], by their numbers. `record` gets the sound that is
+    computed meanwhile."""
     if together:
         film = offline.film(frames, range(frames[-1] + 1), record or (lambda block: None))
         shown = film.frames
@@ -170,7 +174,7 @@ def _pixels(
 def work_of(kernel: Kernel) -> int:
     """About how many values a kernel computes for each element, with those of its stages."""
     own = _work(kernel.section(Rate.ELEMENT)) + _work(kernel.section(Rate.ROW)) // 8
-    return max(1, own + sum(work_of(stage) >> 2 * stage.level for stage in kernel.stages))
+    return _EACH + own + sum(work_of(stage) >> 2 * stage.level for stage in kernel.stages)
 
 
 def _work(section: Section) -> int:
@@ -220,4 +224,4 @@ def _samples(heard: list[Samples], chosen: random.Random) -> list[tuple[int, int
     samples = np.concatenate(heard)
     numbers = sorted(chosen.sample(range(len(samples)), min(VALUES, len(samples))))
     sides = [chosen.randrange(samples.shape[1]) for _ in numbers]
-    return [(number, side, float(samples[number, side])) for number, side in zip(numbers, sides, strict=True)]  # fmt: skip
+    return [(number, side, float(samples[number, side])) for number, side in zip(numbers, sides, strict=True)]

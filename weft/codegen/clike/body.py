@@ -444,7 +444,7 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.attr == NEAR:
+        if node.attr == NEAR and self.language.exact_waves:
             turn = literal(self.language.real(pi))
             return applied(self.language.word(_NEAR_WAVES[node.op]), [applied("*", [turn, *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:

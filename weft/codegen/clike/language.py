@@ -152,6 +152,8 @@ class Language(ABC):
     """The names of types."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
+    exact_waves: ClassVar[bool] = True
+    """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 
     frame_access: ClassVar[str] = "frame."
     """The prefix of the names of uniforms where they are read."""

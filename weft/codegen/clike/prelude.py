@@ -40,7 +40,7 @@ def bits_text(value: int) -> str:
 # convert a float to its bits and back, `nearest` rounds to even, and `pair` is two floats.
 
 
-def _polynomial(x: str, coefficients: tuple[float, ...]) -> str:
+def polynomial_text(x: str, coefficients: tuple[float, ...]) -> str:
     """c₀ + x·(c₁ + x·(…)), as text."""
     *others, last = coefficients
     text = f"({real_text(last)})" if last < 0 else real_text(last)
@@ -132,7 +132,7 @@ float sine(float x) {{
     float rest = {_less("x", "turns", (_PI_1, _PI_2, _PI_3), fused)};
     rest = clamp(rest, -1.58, 1.58);
     float square = rest * rest;
-    float value = rest + rest * square * {_polynomial("square", SINE)};
+    float value = rest + rest * square * {polynomial_text("square", SINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
 }}
 
@@ -141,7 +141,7 @@ float cosine(float x) {{
     float turns = nearest(x * {_PER_PI});
     float rest = {_less("x", "turns", (_PI_1, _PI_2, _PI_3), fused)};
     float square = min(rest * rest, 2.4964);
-    float value = 1.0 + square * {_polynomial("square", COSINE)};
+    float value = 1.0 + square * {polynomial_text("square", COSINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
 }}
 
@@ -170,7 +170,7 @@ float exponential(float x) {{
     float limited = clamp(x, -87.4, 89.0);
     float octaves = nearest(limited * {_PER_LN_2});
     float rest = {_less("limited", "octaves", (_LN_2_1, _LN_2_2), fused)};
-    float value = scaled(1.0 + rest * {_polynomial("rest", POWER_OF_E)}, octaves);
+    float value = scaled(1.0 + rest * {polynomial_text("rest", POWER_OF_E)}, octaves);
     return is_number(x) ? value : not_a_number;
 }}
 
@@ -179,7 +179,7 @@ float power_of_two(float x) {{
     float limited = clamp(x, -126.0, 128.0);
     float octaves = nearest(limited);
     float rest = limited - octaves;
-    float value = scaled(1.0 + rest * {_polynomial("rest", POWER_OF_2)}, octaves);
+    float value = scaled(1.0 + rest * {polynomial_text("rest", POWER_OF_2)}, octaves);
     return !is_number(x) ? not_a_number : x < -126.0 ? 0.0 : value;
 }}
 
@@ -190,7 +190,7 @@ pair logarithm_parts(float x) {{
     uint exponent = (bits - 0x3f2aaaabu) & 0xff800000u;
     float octaves = float(int(exponent)) * {_STEP} - (is_small ? 23.0 : 0.0);
     float rest = real_in(bits - exponent) - 1.0;
-    return pair(octaves, rest + rest * rest * {_polynomial("rest", LOGARITHM)});
+    return pair(octaves, rest + rest * rest * {polynomial_text("rest", LOGARITHM)});
 }}
 
 // The value where x is positive and finite, otherwise what the logarithm is there.
@@ -222,7 +222,7 @@ float power(float a, float b) {{
     float logarithm = size == 0.0 ? -infinity : is_finite(size) ? parts.x + parts.y * {_PER_LN_2} : size;
     float whole = nearest(clamp(exponent * logarithm, -126.0, 129.0));
     float left = {whole_part} + exponent * parts.y * {_PER_LN_2};
-    float value = scaled(1.0 + left * {_polynomial("left", POWER_OF_2)}, whole);
+    float value = scaled(1.0 + left * {polynomial_text("left", POWER_OF_2)}, whole);
     value = whole > 128.0 ? infinity : whole < -125.0 ? 0.0 : value;
     return is_whole && is_odd(exponent) && (bits_in(a) >> 31u) != 0u ? -value : value;
 }}""")
@@ -238,7 +238,7 @@ float angle(float y, float x) {{
     float ratio = smaller == larger ? 1.0 : smaller / larger;
     ratio = larger == 0.0 ? 0.0 : ratio;
     float square = ratio * ratio;
-    float turned = ratio + ratio * square * {_polynomial("square", ARCTANGENT)};
+    float turned = ratio + ratio * square * {polynomial_text("square", ARCTANGENT)};
     turned = width < height ? {real_text(math.pi / 2)} - turned : turned;
     turned = (bits_in(x) >> 31u) != 0u ? {real_text(math.pi)} - turned : turned;
     turned = (bits_in(y) >> 31u) != 0u ? -turned : turned;

@@ -1,0 +1,40 @@
+"""`weft.web`: pages play what the reference machine computes, in a real browser (`weft/web/*.js`)."""
+
+import re
+
+import pytest
+
+HEAD = "me<width> = 64; me<height> = 36\n"
+
+PATCHES = {
+    "a picture": "#slider s<v> = 0, 1, 0.3\ndisplay(me@x * s@v, fract(me@y + me@time), sin(me@frame + me@px * 9))",
+    "gray": "display(noise(me@x * 5, me@y * 5, me@time))",
+    "alpha": "display(me@x, me@y, 0.5, me@x)",
+    "memory of pictures": "old<v> = prev(t@v)\nt<v> = old@v(me@x ~ me@x + 0.03) * 0.9 + me@y * 0.1\n"
+                          "d<v> = delay(me@x * fract(me@time), 1 + me@y * 2, 3)\ndisplay(t@v, d@v, old@v)",
+    "more memory than targets": "".join(f"s{n}<v> = prev(s{n}@v) * 0.5 + me@x * {n}\n" for n in range(6))
+                                + f"display({' + '.join(f's{n}@v' for n in range(6))})",
+    "memory of numbers": "n<v> = prev(n@v) + 1\ndisplay(fract(n@v / 7), fract(me@frame / 5), me@x)",
+    "loops": "spindle f(x) :: c { c = 0; for i in (1 to 9) { c += sin(i * x * 3) / i } }\n"
+             "display(f(me@x), f(me@time), 0)",
+    "several windows": 'display(me@x)\ndisplay(me@y, 0, 1, to: "side")\n'
+                       't<v> = prev(t@v) * 0.9 + me@x * 0.1\ndisplay(t@v, to: "past")\n'
+                       'display(t@v, me@y, 0, to: "twice")',
+    "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",
+    "a sound": "audio(sin(me@time * 440 * tau) * 0.3 + phasor(3) * 0.1)",
+    "sides of a sound": "p<v> = phasor(220)\naudio(p@v * 0.5 - 0.2, prev(p@v) * 0.3)",
+    "a sound and its picture": "a<v> = sin(phasor(5) * tau) * 0.4\naudio(a@v)\n"
+                               "display(a@v + 0.5, a@v(me@time ~ me@time - me@x * 0.1), 0)",
+    "a picture and its sound": "t<v> = prev(t@v) * 0.9 + me@x * 0.1\ndisplay(t@v)\n"
+                               "audio(sin(phasor(100 + 300 * t@v(me@x ~ 0.7, me@y ~ 0.5)) * tau) * 0.2)",
+    "letters": 'text("Weft é 織")::w<d>\ndisplay(smoothstep(0.52, 0.48, w@d))',
+    "a pattern": 'pattern("c4 [eb4 g4] ~ <bb4 c5>", per: 1)::p<value, gate, since>\n'
+                 "audio(sin(phasor(p@value * 2 + 100) * tau) * p@gate * 0.2)\ndisplay(p@gate, p@since, fract(me@beat))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_page_plays_what_the_reference_machine_computes(checked, name):
+    title = checked(HEAD + PATCHES[name])
+    assert title.startswith("check ok: ")
+    assert int(re.findall(r"\d+", title)[0]) >= 200
