@@ -2,38 +2,36 @@
 """Counts how much of compiler and backends all devices share, and prints it: .venv/bin/python scripts/shared_code.py
 
 Counted are the lines that are not blank in weft/ir, weft/codegen and weft/backends. A file is a device's own if it, or
-the folder that it stands in, is named for the device; whatever is not is shared. Of that, a second table tells what
-executes programs on a processor: it serves every context, but is of no use to a graphics card.
+its folder, is named after the device; all others are shared. Of these, a second table counts the files that execute
+programs on a processor: they serve every context, but are of no use to a graphics card.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 import weft
 
 PACKAGES = ("ir", "codegen", "backends")
 
-# What files and folders are called that are for one device alone.
+# The names of files and folders that are for one device alone.
 DEVICES: Mapping[str, tuple[str, ...]] = {
-    "processor": ("cpu", "cpu_*"),
-    "OpenGL": ("gl", "gl_*", "glsl", "glsl_*"),
-    "Metal": ("metal", "metal_*", "msl", "msl_*"),
+    "processor": ("cpu",),
+    "OpenGL": ("gl", "glsl"),
+    "Metal": ("metal", "msl"),
     "browsers": ("essl",),
     "C": ("c99", "c_program"),
     "haptic": ("haptic",),
-    "null": ("null",),
 }
 
-# What those are called that execute programs on a processor.
+# The names of those that execute programs on a processor.
 MACHINES: Mapping[str, tuple[str, ...]] = {
-    "machine code": ("native", "native_*", "llvm", "asked_lines"),
-    "WebAssembly": ("wasm", "wasm_*"),
-    "vector machine": ("vector", "vector_*", "bands"),
-    "reference": ("vm", "interpreter"),
+    "machine code": ("native",),
+    "WebAssembly": ("wasm",),
+    "vector machine": ("vector",),
+    "reference": ("vm",),
 }
 
 LEAST = 0.80
@@ -43,11 +41,9 @@ SHARED = "shared"
 
 
 def named(path: PurePath, names: Mapping[str, tuple[str, ...]], other: str) -> str:
-    """Which of the names a file, by its path within weft, or a folder above it bears; else `other`."""
+    """The key of the name that a file has, by its path within weft, or a folder above it; else `other`."""
     parts = path.with_suffix("").parts
-    return next(
-        (key for key, patterns in names.items() if any(fnmatchcase(p, want) for p in parts for want in patterns)), other
-    )
+    return next((key for key, wanted in names.items() if not set(parts).isdisjoint(wanted)), other)
 
 
 def lines_by_file(root: Path) -> dict[PurePath, int]:
@@ -61,13 +57,13 @@ def _lines(path: Path) -> int:
 
 
 def shared_fraction(counts: Mapping[PurePath, int]) -> float:
-    """The lines that no device has to itself, over all."""
+    """The share of the lines that do not belong to a single device."""
     own = sum(count for path, count in counts.items() if named(path, DEVICES, SHARED) != SHARED)
     return 1 - own / sum(counts.values())
 
 
 def table(counts: Mapping[PurePath, int]) -> str:
-    """The lines of each package: shared, and of each device; below that, what of the shared ones is a machine."""
+    """The lines of each package: shared, and of each device; below that, the shared ones by machine."""
     by_owner = Counter[tuple[str, str]]()
     by_machine = Counter[str]()
     for path, count in counts.items():

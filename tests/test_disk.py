@@ -177,7 +177,7 @@ def test_a_damaged_segment_of_a_film_is_drawn_again(tmp_path: Path) -> None:
     out, numbers = tmp_path / "a.mkv", range(3 * spec.segment)
     frames = [np.zeros((16, 16, 4), np.uint8)] * spec.segment
     parts = FilmParts(out, spec, numbers, "origin")
-    parts.open(anew=False)
+    parts.open(overwrite=False)
     segments = list(parts.segments.values())
     for segment in segments[:2]:
         write_segment(spec, segment, frames)
@@ -186,7 +186,7 @@ def test_a_damaged_segment_of_a_film_is_drawn_again(tmp_path: Path) -> None:
     _cut(segments[1])
     (segments[0].parent / ".left.part").touch()
     again = FilmParts(out, spec, numbers, "origin")
-    assert again.open(anew=False) == 0
+    assert again.open(overwrite=False) == 0
     assert again.missing == [number for first in list(again.segments)[1:] for number in again.frames(first)]
     assert {path.name for path in segments[0].parent.iterdir()} == {"origin", segments[0].name}
     again.close(keep=False)
@@ -199,7 +199,7 @@ def test_links_among_the_parts_of_a_film_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / ".a.mkv.parts").mkdir()
     (tmp_path / ".a.mkv.parts" / "origin").symlink_to(victim)
     with pytest.raises(OSError, match="origin"):
-        FilmParts(tmp_path / "a.mkv", spec, range(3), "origin").open(anew=True)
+        FilmParts(tmp_path / "a.mkv", spec, range(3), "origin").open(overwrite=True)
     assert victim.read_text() == "precious"
 
 

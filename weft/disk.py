@@ -117,7 +117,7 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
-        raise PermissionError(1, "the folder belongs to somebody else", str(folder))
+        raise PermissionError(1, "the folder belongs to another user", str(folder))
     if found.st_mode & _WRITTEN_BY_OTHERS:
         folder.chmod(0o700)
 

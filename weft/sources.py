@@ -77,8 +77,8 @@ class MediaHeader(NamedTuple):
 HIDDEN = 2.0**-24
 """The weight of a colour where the alpha is 0. A picture with alpha is stored as its colours times their weights, which
 are the alpha elsewhere, so that colours are interpolated and shrunk by how much there is of them; what is read is
-divided by the weight there. That changes nothing where the alpha is 1, and the colours behind an alpha of 0 can still
-be read."""
+divided by the weight there. That changes nothing where the alpha is 1, and the colours under an alpha of 0 can still be
+read."""
 
 UNSEEN = MediaHeader(1, 1, 1.0, channels=2)
 """The header of a file whose header has not been read."""
@@ -201,7 +201,7 @@ _ROWS = (
                'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True, is_mixed=True,
                facts=(
                    ("of words", "for each word in it, such as bd: bd, its gate, and bd_since"),
-                   ("of voices", "value2, gate2, … for what stands behind the first comma, and so on"),
+                   ("of voices", "value2, gate2, … for what is after the first comma, and so on"),
                    ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, 0 .. 3 run"),
                    ("groups", "[0 7] in one step, <0 7> one a cycle, [0|7] one by chance, {0 3 7}%4 four a cycle"),
                    ("suffixes", "0*2 faster, 0/2 slower, 0@3 longer, 0!2 twice, 0(3,8) Euclidean, 0?0.3 left out"),

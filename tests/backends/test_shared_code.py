@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import weft
-from scripts.shared_code import DEVICES, LEAST, SHARED, lines_by_file, named, shared_fraction, table
+from scripts.shared_code import DEVICES, LEAST, MACHINES, SHARED, lines_by_file, named, shared_fraction, table
 
 ROOT = Path(weft.__file__).parent
 
@@ -32,6 +32,12 @@ def test_most_is_shared_by_all_devices() -> None:
 )
 def test_a_file_is_a_devices_own_by_its_name_or_folder(path: str, owner: str) -> None:
     assert named(PurePath(path), DEVICES, SHARED) == owner
+
+
+def test_every_name_is_that_of_a_file_or_folder() -> None:
+    parts = {part for path in lines_by_file(ROOT) for part in path.with_suffix("").parts}
+    wanted = {name for names in (*DEVICES.values(), *MACHINES.values()) for name in names}
+    assert wanted <= parts, wanted - parts
 
 
 def test_every_line_is_counted_once(tmp_path: Path) -> None:

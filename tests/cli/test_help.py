@@ -13,7 +13,7 @@ import pytest
 from weft.cli import COMMANDS, main
 from weft.cli.help import KINDS, _of_library, all_names, all_topics, find, library_docs
 from weft.contexts import ContextTable, context_table
-from weft.errors import Report, Source
+from weft.errors import Report, Source, did_you_mean
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY
@@ -147,11 +147,19 @@ def test_it_is_wrapped_to_the_terminal(weft):
 
 
 @pytest.mark.parametrize(("wrong", "right"), [("clammp", "clamp"), ("me@tiem", "me@time"), ("std.noize", "std.noise"),
-                                              ("#slidr", "#slider"), ("chek", "check")])  # fmt: skip
+                                              ("#slidr", "#slider"), ("chek", "check"), ("blurr", "blur")])  # fmt: skip
 def test_an_unknown_name(weft, wrong, right):
     done = weft("help", wrong, code=2)
     assert f'did you mean "{right}"?' in done.stderr
     assert done.stdout == ""
+
+
+def test_an_unknown_name_may_be_meant_as_one_of_any_library():
+    names = all_names()
+    spindles = [name for library in libraries() for name in spindles_of(library) if f"{name}{name[-1]}" not in names]
+    assert spindles
+    for name in spindles:
+        assert did_you_mean(f"{name}{name[-1]}", names) == f'did you mean "{name}"?'
 
 
 def test_the_code_of_a_message_is_looked_up_as_it_is_shown(weft):

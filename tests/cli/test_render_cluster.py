@@ -198,7 +198,7 @@ def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kep
     assert process.returncode == 3
     why = "does not answer any more" if end == signal.SIGSTOP else "has gone"
     assert f"silent.mp4 cannot be written: the scheduler at {address_of(tmp_path)} {why}; " in words
-    assert "frames are kept, and the same command goes on from there" in words
+    assert "frames are kept, and the same command continues from there" in words
     assert not (weft.folder / "silent.mp4").exists()
     shutil.rmtree(parts)
 

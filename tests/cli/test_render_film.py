@@ -237,12 +237,12 @@ def test_an_interrupt_keeps_what_is_complete(films):
         finally:
             process.kill()
     assert process.returncode == 130
-    assert f"of {3600 * FPS} frames are kept, and the same command goes on" in words
+    assert f"of {3600 * FPS} frames are kept, and the same command continues" in words
     assert not (films.folder / "long.mp4").exists()
     assert (parts / "00000000").exists()
     # Another patch: nothing of the old one is used.
     done = films(*command[:2], "-o", "long.mp4", "--duration", "0.25", "--size", "32x18")
-    assert "the film is drawn anew" in done.stderr
+    assert "the film is drawn again" in done.stderr
     assert len(decoded(films.folder / "long.mp4")[0]) == 3
     assert not parts.exists()
 

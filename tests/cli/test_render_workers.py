@@ -123,7 +123,7 @@ def test_workers_that_are_always_killed_end_the_film_and_what_is_complete_is_kep
     assert words.count("\n") == 1
     assert "lost.mp4 cannot be written: 3 processes that computed" in words
     assert "ended (SIGKILL); " in words
-    assert "frames are kept, and the same command goes on from there" in words
+    assert "frames are kept, and the same command continues from there" in words
     assert not (weft.folder / "lost.mp4").exists()
     with start(weft, "lost.mp4") as process:
         _, words = process.communicate(timeout=120)
@@ -138,7 +138,7 @@ def test_an_interrupt_keeps_what_is_complete(weft, film):
         process.send_signal(signal.SIGINT)
         _, words = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert "the same command goes on from there" in words
+        assert "the same command continues from there" in words
         assert not workers_of(process)
     with start(weft, "interrupted.mp4") as process:
         process.communicate(timeout=120)

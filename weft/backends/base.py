@@ -66,7 +66,7 @@ class DeviceLostError(WeftError):
     """A device that ran a context has permanently failed, for a `reason`. Its work can continue on another device."""
 
     def __init__(self, context: str, reason: str) -> None:
-        super().__init__(Diagnostic.of("device-lost", f"{context} cannot go on: {reason}"))
+        super().__init__(Diagnostic.of("device-lost", f"{context} cannot continue: {reason}"))
         self.context = context
         self.reason = reason
 

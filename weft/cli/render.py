@@ -374,7 +374,7 @@ def _write_sequence(
             tasks = with_checkpoints(picture_tasks(missing, pool.count), offline)
             deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
         except WorkerError as problem:
-            raise Missing(f"{out} cannot be written: {problem}; the same command goes on from there") from problem
+            raise Missing(f"{out} cannot be written: {problem}; the same command continues from there") from problem
         return
     steps = offline.steps(missing)
     for number, picture in _progress(offline.play(steps), len(steps)):
@@ -472,10 +472,10 @@ def _write_film(
     is_complete = False
     try:
         with _writing(out):
-            stale = parts.open(anew=overwrite)
+            stale = parts.open(overwrite=overwrite)
             missing = parts.missing
             if stale:
-                say("the film is drawn anew: the patch, its pictures or the settings have changed")
+                say("the film is drawn again: the patch, its pictures or the settings have changed")
             if len(missing) < len(numbers):
                 say(f"{len(numbers) - len(missing)} of {len(numbers)} frames are there already and are kept")
             track = SoundTrack(parts.sound, round(offline.rate), offline.channels) if sounds else None
@@ -501,7 +501,7 @@ def _write_film(
 def _going_on(parts: FilmParts, numbers: range) -> str:
     """The end of a message about a film that is not complete."""
     kept = len(numbers) - len(parts.missing)
-    return f"; {kept} of {len(numbers)} frames are kept, and the same command goes on from there" if kept else ""
+    return f"; {kept} of {len(numbers)} frames are kept, and the same command continues from there" if kept else ""
 
 
 def _encode(

@@ -136,7 +136,7 @@ _WINDOW = _WindowParam()
 @click.option("--no-mic", is_flag=True, help="Open no microphone.")
 @click.option("--midi-clock", is_flag=True, help="Follow the tempo of a MIDI device that sends a clock.")
 @click.option("--no-midi", is_flag=True, help="Open no MIDI port.")
-@click.option("--no-values", is_flag=True, help="Do not keep what parameters are set to beside the patch.")
+@click.option("--no-values", is_flag=True, help="Do not keep the values of parameters in a file next to the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")

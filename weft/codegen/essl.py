@@ -53,7 +53,7 @@ float cospi(float x) {{
     return is_odd(turns) ? -value : value;
 }}
 
-// A number of a ring, whose texture goes on in the next row where one is full.
+// A number of a ring, whose texture continues in the next row where one is full.
 float remembered(sampler2D ring, int at) {{
     int width = textureSize(ring, 0).x;
     return texelFetch(ring, ivec2(at % width, at / width), 0).r;

@@ -47,7 +47,7 @@ PLAYING: Sequence[CodeSpec] = (
         "device-lost",
         "The device that computed this is gone, and nothing is left that could take over: check the card, its driver "
         "and its cable, and start again.",
-        arises="A graphics card is unplugged, or its driver crashes, and no other backend can go on.",
+        arises="A graphics card is unplugged, or its driver crashes, and no other backend can take over.",
         exit_code=MISSING,
     ),
     CodeSpec(
@@ -85,7 +85,7 @@ PLAYING: Sequence[CodeSpec] = (
         "internal",
         "This is a mistake in weft, not in your patch: the last good version plays on; please report it, with the "
         "text of the patch.",
-        arises="A part of weft fails in a way that nobody has foreseen.",
+        arises="A part of weft fails in a way that was not foreseen.",
     ),
     CodeSpec(
         "late",
@@ -190,7 +190,7 @@ PLAYING: Sequence[CodeSpec] = (
         "osc-host",
         "The machine that OSC is to be sent to is not found: check how it is written, and that both are in the same "
         "network.",
-        arises="weft run --osc-send with the name of a machine that nobody knows.",
+        arises="weft run --osc-send with the name of a machine that does not exist.",
         exit_code=MISSING,
     ),
     CodeSpec(
@@ -236,7 +236,7 @@ PLAYING: Sequence[CodeSpec] = (
     CodeSpec(
         "sound-device-lost",
         "The sound device went away while it played: weft looks for it, and plays on when it is back; the picture "
-        "goes on meanwhile.",
+        "continues meanwhile.",
         arises="The cable of a USB sound card slips out.",
     ),
     CodeSpec(

@@ -309,7 +309,7 @@ def _bindings(nodes: Iterable[Walkable]) -> Iterator[tuple[str, Expression]]:
 
 
 def labelled(spindle: SpindleDefinition, args: Sequence[Argument]) -> Iterator[tuple[str, Expression]]:
-    """The arguments of a call with the names of their parameters, as far as they fit."""
+    """The arguments of a call with the names of their parameters. Surplus arguments are left out."""
     names = [parameter.name for parameter in spindle.parameters]
     for position, argument in enumerate(args):
         if argument.label is not None or position < len(names):

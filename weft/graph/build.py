@@ -161,7 +161,7 @@ def _check_alone(sink: SinkStatement, args: Sequence[Argument], resolver: Resolv
     for arg in unlabelled if len(unlabelled) > 1 else ():
         shape = resolver.several(arg.value, _scope(sink, "", None))
         if shape is not None:
-            raise error("several-strands", f"this is {strands(shape)}, and beside other arguments one is needed",
+            raise error("several-strands", f"this is {strands(shape)}, and next to other arguments, one is needed",
                         arg.span, hint + pick_hint(arg.value.span, shape))  # fmt: skip
 
 

@@ -316,7 +316,7 @@ def is_heard(planes: Sequence[int], names: Sequence[str]) -> bool:
 
 
 def is_sound_of_film(call: Call, spec: SourceSpec, outputs: Sequence[Ident]) -> bool:
-    """Whether a film is bound to so many outputs that the last two are its sound."""
+    """Whether a film has enough outputs here that the last two are its sound."""
     if not spec.media or media_kind(source_text(call, spec).value, spec) is not FILM:
         return False
     bound, _ = split_size(spec, outputs)

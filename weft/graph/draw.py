@@ -83,7 +83,7 @@ def _unused(graph: RenderGraph) -> list[StrandRef]:
 
 # --- diagrams ---
 #
-# A strand that two contexts evaluate stands in the subgraph of each. An arrow leads from a strand to its reader; it is
+# A strand that two contexts evaluate is in the subgraph of each. An arrow leads from a strand to its reader; it is
 # dashed if the value crosses from one subgraph into another.
 
 

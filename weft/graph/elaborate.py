@@ -214,8 +214,8 @@ class Elaborator(Evaluator[V]):
         self._loops.clear()
 
     def _kept_and_gone(self, kept: Container[str]) -> tuple[dict[StrandRef, HeardStrand], set[Owner]]:
-        """What analyses hear, as far as only instances in `kept` are needed for it; and the owners that are dropped,
-        with the state that no other owner asked for."""
+        """What analyses hear, if it needs only instances in `kept`; and the owners that are dropped, with the state
+        that no other owner asked for."""
         heard: dict[StrandRef, HeardStrand] = {}
         asked: dict[Owner, Sequence[Owner]] = {
             owner: (*found.slots, *found.images) for owner, found in self.references.items()

@@ -156,7 +156,7 @@ class _Names:
         return any(isinstance(part, Unary) or _makes_direction(part) for part in parts)
 
     def members(self, node: Expression) -> Members:
-        """The members of an expression, as far as its text tells."""
+        """The members of an expression that its text shows."""
         if node not in self._found:
             self._found[node] = _ONE  # for names that lead back to this one
             self._found[node] = self._members(node)

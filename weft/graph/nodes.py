@@ -91,7 +91,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class RenderGraph:
-    """The whole graph. `subgraphs` stand in an order in which they can run."""
+    """The whole graph. `subgraphs` are in an order in which they can run."""
 
     nodes: tuple[GraphNode, ...]
     sinks: tuple[Sink, ...]

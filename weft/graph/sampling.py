@@ -129,7 +129,7 @@ def heard_strand(call: Call, scope: Scope, resolver: Resolver) -> tuple[StrandRe
     heard by one alone."""
     value, _ = called_analysis(call, SOURCES[call.name])
     if scope.level >= 0 or scope.copies > 1 or scope.has_fixed:
-        raise error("analysis-in-loop", f"{call.name} cannot stand in a loop", call.span,
+        raise error("analysis-in-loop", f"{call.name} cannot be in a loop", call.span,
                     "analyse the sound before the loop, and use the result in it")  # fmt: skip
     expression, place = value, scope
     while isinstance(expression, Name) and isinstance(found := place.get(expression.id), Closure):

@@ -28,7 +28,7 @@ def index_rows(entries: Iterable[tuple[str, OpSpec]]) -> Mapping[str, OpSpec]:
     index: dict[str, OpSpec] = {}
     for key, row in entries:
         if key in index:
-            raise ValueError(f"{key!r} stands for two rows: {index[key].name} and {row.name}")
+            raise ValueError(f"{key!r} is the key of two rows: {index[key].name} and {row.name}")
         index[key] = row
     return MappingProxyType(index)
 

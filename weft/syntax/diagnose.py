@@ -215,7 +215,7 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     return failure.missing("an expression", "missing-expression", hint)
 
 
-# What follows `|>` where its call is missing, or stands for an assignment of outputs.
+# What follows `|>` if its call is missing, or if it is meant as an assignment of outputs.
 _NO_CALL: Final = (*OPENING, "O", ",", ";", PRAGMA, END)
 
 

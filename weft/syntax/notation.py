@@ -178,7 +178,7 @@ _SEPARATORS = (_TOGETHER, _EITHER)
 _ENDS = ("", ",", "|", "]", ">", ")", "}")
 
 _A_STEP = "a step is a number, a note like c4 or eb3, a word, ~ for a rest, or a group [ ] or < > or { }"
-_POLYMETER = "steps of another length stand in braces: {bd sn hh}%4 plays four of them in a cycle"
+_POLYMETER = "steps of another length are written in braces: {bd sn hh}%4 plays four of them in a cycle"
 
 # Words of other notations, and what to write here.
 _FOREIGN = {
@@ -306,7 +306,7 @@ class _PatternParser:
             if found == closing:
                 return parts, separator
             if found != (separator or found):
-                raise self.mistake(f'"{found}" cannot stand beside "{separator}" in one group', self.at - 1, self.at,
+                raise self.mistake(f'"{found}" and "{separator}" cannot be in one group', self.at - 1, self.at,
                                    "put brackets around those of which one is drawn: [bd | sn], hh*4")  # fmt: skip
             separator = found
 
@@ -314,7 +314,7 @@ class _PatternParser:
         """The error for a sequence without a step, after `before`."""
         if self._next in _SEPARATORS or is_later:
             found = self._next if self._next in _SEPARATORS else self.characters[before - 1 : before]
-            return self.mistake(f"a sequence is empty here, beside a {'comma' if found == _TOGETHER else found}",
+            return self.mistake(f"a sequence is empty here, next to a {'comma' if found == _TOGETHER else found}",
                                 before - is_later, self.at + 1, "a voice that is silent is written ~")  # fmt: skip
         if self._next == "":
             return self.mistake("this pattern is empty", -1, self.at + 1, 'for example "0 3 [7 10] ~"')
@@ -513,7 +513,7 @@ class _PatternParser:
         if match is None:
             hint = f"for example {_SUFFIXES.get(sign, '{bd sn hh}%4')}"
             if self._next in ("<", "["):
-                hint = "what changes from cycle to cycle stands in angle brackets: "
+                hint = "what changes from cycle to cycle is written in angle brackets: "
                 hint += "bd*<2 3>" if sign not in "@!" else f"<[bd{sign}2 sn] [bd{sign}3 sn]>"
             raise self.mistake(f'a number has to follow "{sign}" at once', begun, begun + 1, hint)
         self.at = match.end()

@@ -31,9 +31,9 @@ from weft.syntax.statements import StatementBuilder
 
 # The grammar, as a PEG over the string of token kinds (see `scanner`): one character a token.
 #
-#     n name   0 number   s string   a += -= *= /=   d ::   P…p pragma   S spindle   L let   O out   M me
-#     F for   i in   t to   I if   T then   E else   N not   g a > right before > or =
-#     | |>   o any binary operator that has no further meaning; every other character stands for itself
+# n name   0 number   s string   a += -= *= /=   d ::   P…p pragma   S spindle   L let   O out   M me F for   i in   t
+# to   I if   T then   E else   N not   g a > right before > or = | |>   o any binary operator that has no further
+# meaning; every other character is its own kind
 #
 # Rules stay flat: an expression is a row of operands with operators between them, and precedence is resolved
 # afterwards from the table of operators. The recursion of the matcher therefore grows with brackets and `if`s alone.
@@ -191,7 +191,7 @@ class FormSpec:
 _ROWS = (
     FormSpec("=", ("let", "strand", "instance"), "name<a, b> = e",
              "an instance with the outputs a and b, read as name@a and name@b; without <…> it has the strands and names"
-             " of e, and name stands for all of them; `let` may precede it",
+             " of e, and name means all of them; `let` may precede it",
              "wave<v> = sin(me@x * 20)\ncolour = <me@x, 0.4, me@y> * wave\ndisplay(colour)"),
     FormSpec("@", ("output", "swizzle"), "e@name, e@xy",
              "one member of a bundle, by its name; without names they are x y z w, r g b a or l r, and two to four of"
@@ -409,7 +409,7 @@ class _Parser:
         """Whether an expression ends directly before this place, on the same line."""
         return self._value_from is not None and not self._tokens.fresh[self._at]
 
-    # --- blocks, and what may stand in them ---
+    # --- blocks, and what may be in them ---
 
     def _add(self, item: Node, tokens: Tokens) -> None:
         """Adds one match of a form of `item`, with its tokens, to the innermost block."""

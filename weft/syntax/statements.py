@@ -26,7 +26,7 @@ from weft.syntax.scanner import (
 
 
 class Operand(NamedTuple):
-    """An expression and the text it covers, which is more than its own span if it stands in parentheses."""
+    """An expression and the text it covers, which is more than its own span if it is in parentheses."""
 
     value: Expression
     span: Span

@@ -84,7 +84,7 @@ def test_where_it_is_not_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.available
     missing = "neither pyobjc's Metal nor metalcompute is installed"
     assert found.reason == (missing if sys.platform == "darwin" else "Metal exists only on Macs")
-    with pytest.raises(DeviceLostError, match="visual cannot go on"):
+    with pytest.raises(DeviceLostError, match="visual cannot continue"):
         MetalVisual().open()
 
 
@@ -288,7 +288,7 @@ def test_a_launch_that_fails_is_a_loss() -> None:
     backend = MetalVisual()
     compiled: Any = backend.compile_subgraph(unit_of("display(me@x * me@time)\n"), env_of(), alone())
     compiled._buffers[0] = None
-    with pytest.raises(DeviceLostError, match="visual cannot go on: a launch fails"):
+    with pytest.raises(DeviceLostError, match="visual cannot continue: a launch fails"):
         backend.execute_subgraph(compiled, env_of(), alone())
 
 
@@ -296,7 +296,7 @@ def test_a_sound_whose_launch_fails_is_a_loss() -> None:
     player = Player(MetalAudio(), sound_of(SINE))
     player.play(512)
     player.compiled.sounding._program._function = None
-    with pytest.raises(DeviceLostError, match="audio cannot go on: a launch fails"):
+    with pytest.raises(DeviceLostError, match="audio cannot continue: a launch fails"):
         player.play(4096)
 
 
@@ -306,7 +306,7 @@ def test_memory_that_is_lacking_for_a_sound_is_a_loss(monkeypatch: pytest.Monkey
 
     player = Player(MetalAudio(), sound_of(SINE))
     monkeypatch.setattr(player.compiled.sounding, "_device", SimpleNamespace(buffer=refuse))
-    with pytest.raises(DeviceLostError, match=r"audio cannot go on: there is no memory for \d+ samples \(full\)"):
+    with pytest.raises(DeviceLostError, match=r"audio cannot continue: there is no memory for \d+ samples \(full\)"):
         player.play(512)
 
 

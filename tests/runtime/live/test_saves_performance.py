@@ -73,7 +73,7 @@ def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:
         assert after["values"][2] > before["values"][2]
 
 
-GOES_ON = "the last good version goes on"
+GOES_ON = "the last good version keeps playing"
 
 
 @pytest.fixture(scope="module")

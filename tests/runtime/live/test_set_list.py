@@ -208,7 +208,7 @@ def test_a_name_leads_to_no_other_folder(tmp_path: Path) -> None:
     for name in ("../b", "../b.weft", f"/{tmp_path}/b.weft"):
         session.command("load", name)
         assert session.path == a
-        assert said.pop().endswith("cannot be played: it is not beside the patch that plays")
+        assert said.pop().endswith("cannot be played: it is not in the folder of the patch that plays")
     session.close()
 
 

@@ -44,7 +44,7 @@ def test_the_performance_goes_on_elsewhere_and_gets_better_there(patch: Path) ->
         reason = "somebody pulled the plug"
         fields = {"context": "visual", "from": "card_visual", "to": "native", "reason": reason}
         assert {name: moved[name] for name in fields} == fields
-        performance.wait_for_words(f"weft: visual goes on with native: {reason}")
+        performance.wait_for_words(f"weft: visual continues with native: {reason}")
         assert performance.wait_for("tier")["hash"] == performance.hash
         frames = performance.wait_for("frames", 2)
         assert frames["fps"] > 0

@@ -256,7 +256,7 @@ def test_a_launch_that_failed_is_told_by_the_next(
             broken.setattr(CommandBuffer, encoder, begun)
             if encoder == "computeCommandEncoder":
                 drawn(loaded, 0)
-                with pytest.raises(WeftError, match=r"visual cannot go on: a launch fails \(the device hangs"):
+                with pytest.raises(WeftError, match=r"visual cannot continue: a launch fails \(the device hangs"):
                     drawn(loaded, 1)
             else:
                 with pytest.raises(WeftError, match="cannot be drawn into any more: the device hangs"):

@@ -90,7 +90,7 @@ def test_it_goes_on_in_the_same_block(behind: str) -> None:
     stall.enter(tone(440))
     np.testing.assert_allclose(stall.play(8)[:, 0], sine(440, 8 * BLOCK), atol=SINGLE)
     (change,) = stall.loader.assignment.changes()
-    assert str(change) == f"audio goes on with {behind}: it smells of smoke"
+    assert str(change) == f"audio continues with {behind}: it smells of smoke"
 
 
 def test_what_it_remembers_goes_on() -> None:
@@ -204,7 +204,7 @@ def test_a_performance_goes_on_elsewhere_and_says_so(loudspeaker: SoundServer, p
             moved = performance.wait_for("backend")
             fields = {"context": "audio", "from": "frail_audio", "to": "native", "reason": "it smells of smoke"}
             assert {name: moved[name] for name in fields} == fields
-            performance.wait_for_words("weft: audio goes on with native: it smells of smoke")
+            performance.wait_for_words("weft: audio continues with native: it smells of smoke")
             performance.save(patch.read_text().replace("440", "550"))
             performance.wait_for("swap")
             until_heard(patch.with_name("heard"), 6 * RATE // 10, anew=True)

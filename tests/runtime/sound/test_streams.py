@@ -90,7 +90,7 @@ def test_a_rate_that_the_device_refuses_is_a_mistake(loudspeaker: SoundServer, t
             until_heard(file, RATE // 4)
             performance.save(PICTURE + f"me<rate> = 500000\naudio({CLOCK})\n")
             problem = performance.wait_for("error")
-            performance.wait_for_words("the last good version goes on")
+            performance.wait_for_words("the last good version keeps playing")
             performance.save(PICTURE + f"audio({CLOCK} + 0)\ncompute(1)\n")
             performance.wait_for("swap")
             until_heard(file, RATE // 2, anew=True)
@@ -120,7 +120,7 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
             problem = performance.wait_for("error")
             told, heard = len(performance.events), read(file)[:, 0]
             (blown,) = times(heard[np.flatnonzero(heard)[-1:]])
-            performance.wait_for_words("the previous version goes on")
+            performance.wait_for_words("the previous version keeps playing")
             eventually(lambda: [e for e in performance.events[told:] if e["event"] == "compute"], "a picture")
             eventually(lambda: performance.events[-1]["event"] == "compute", "a picture")
             last = performance.events[-1]

@@ -85,7 +85,7 @@ def bits_text(value: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Isa:
-    """A family of processors, as far as it affects the emitted code. `cpu` and `triple` are LLVM's names of its
+    """The properties of a family of processors that affect the emitted code. `cpu` and `triple` are LLVM's names of its
     plainest member, and of a system with such processors."""
 
     name: str

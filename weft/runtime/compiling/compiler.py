@@ -500,7 +500,7 @@ class Compiler:
     _heard: object = None
     """What the last sound depends on that was listened to and needed no warning."""
 
-    def anew(self) -> Compiler:
+    def fresh(self) -> Compiler:
         """A compiler with the same devices that has compiled nothing yet."""
         return Compiler(self.setup, self.contexts, self.loader)
 

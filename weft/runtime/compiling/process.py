@@ -459,7 +459,7 @@ class _CompileServer:
         with the same devices."""
         if not self._compilers:
             self._compilers[name] = compiler
-        found = self._compilers[name] = self._compilers.get(name) or compiler.anew()
+        found = self._compilers[name] = self._compilers.get(name) or compiler.fresh()
         self._compilers.move_to_end(name)
         while len(self._compilers) > _MOST_FILES:
             self._compilers.popitem(last=False)

@@ -1,6 +1,6 @@
 """From a text to kernels: all stages in order, the errors that they find, and the time that each takes.
 
-`analyse` stops at the render graph and needs no code generator; `build` goes on to kernels.
+`analyse` stops at the render graph and needs no code generator; `build` continues to kernels.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class ClusterPool(RenderPool):
         if self._sent[worker, name] > _MOST_ATTEMPTS:
             raise WorkerError(f"{name} cannot be written at {worker}")
         if hash_of(Path(name)) != self._media[name]:
-            raise WorkerError(f"{name} has changed since it began (the same command begins anew)")
+            raise WorkerError(f"{name} has changed since it began (the same command starts again)")
         with open_plain(name) as file:
             while piece := file.read(_PIECE):
                 self._take(worker, name, piece)
@@ -312,7 +312,7 @@ def _versions(found: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def processor() -> str:
-    """The processor of this machine, described as far as it affects how numbers are rounded."""
+    """The properties of this machine's processor that affect how numbers are rounded."""
     host = None if llvm.problem() else llvm.host()
     if host is None:
         return "one without machine code"
@@ -325,7 +325,7 @@ _STEPS = range(1, 2000)
 
 
 def c_library() -> str:
-    """The C library of this machine, described as far as its functions affect how numbers are rounded."""
+    """The properties of this machine's C library that affect how numbers are rounded."""
     values = repr([function(step / 97) for function in _FUNCTIONS for step in _STEPS])
     name = " ".join(filter(None, platform.libc_ver())) or platform.system()
     return f"{name} ({hashlib.sha256(values.encode()).hexdigest()[:6]})"

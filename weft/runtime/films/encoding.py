@@ -357,8 +357,8 @@ class FilmParts:
         """Where each segment is kept when it is complete, by the number of its first frame."""
         self.sound = self._folder / "sound"
 
-    def open(self, anew: bool) -> int:
-        """Makes the folder, or finds it. Deletes segments of another origin, or all segments with `anew`, and files
+    def open(self, overwrite: bool) -> int:
+        """Makes the folder, or finds it. Deletes segments of another origin, or all segments to `overwrite`, and files
         that are not whole segments. Returns the number of segments of another origin. Raises EncodingError, and
         OSError."""
         note = self._folder / "origin"
@@ -377,7 +377,7 @@ class FilmParts:
         self._lock.seek(0)
         is_same = self._lock.read() == self._origin
         stale = 0
-        if anew or not is_same:
+        if overwrite or not is_same:
             old = [path for path in self._folder.iterdir() if path != note]
             for path in old:
                 path.unlink()

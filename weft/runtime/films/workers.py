@@ -61,7 +61,7 @@ class RenderJob:
         choices = choose(registry, [spec.name for spec in registry.contexts], self.backend, self.environment)
         offline = Offline(self.build, choices, self.threads, window=self.window, oversample=self.oversample)
         if offline.fingerprint != self.fingerprint:
-            raise WorkerError("its media or devices have changed since it began (the same command begins anew)")
+            raise WorkerError("its media or devices have changed since it began (the same command starts again)")
         return offline
 
 

@@ -483,7 +483,7 @@ def _remedy(address: OscAddress, failure: Exception) -> str | None:
     """What to type instead."""
     number = failure.errno if isinstance(failure, OSError) else None
     if number == errno.EADDRNOTAVAIL:
-        return "this machine has no such address; 0.0.0.0 stands for all that it has"
+        return "this machine has no such address; 0.0.0.0 means all that it has"
     if number == errno.EACCES:
         return "ports below 1024 need a permission; take a higher one"
     for port in range(address.port + 1, min(address.port + 50, 1 << 16)):

@@ -31,7 +31,7 @@ _START = 1.0
 # coarse because of the time.
 _SEEN, _LESS = 1 / 256, 1 / 4
 
-# A cell of a hash has to be off by half its size, because nobody sees exactly when it changes.
+# A cell of a hash has to be off by half its size, because the exact moment of its change is not visible.
 _CELLS = 0.5 / _SEEN
 
 # It has to be seen at this many of these places.

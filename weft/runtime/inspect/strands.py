@@ -290,8 +290,8 @@ class _UnitFilms:
 
 
 def needs_picture(kernel: Kernel, ticks: int) -> bool:
-    """Whether a place can only be evaluated after the whole picture, because images of earlier ticks, or of this one,
-    are read."""
+    """Whether the value at a place needs the whole picture first, because images of earlier ticks, or of this one, are
+    read."""
     return any(slot.image and (ticks > 0 or not slot.outlives) for slot in kernel.slots)
 
 

@@ -318,7 +318,7 @@ class Session:
         path = listed or self.path.parent / (name if name.endswith(".weft") else f"{name}.weft")
         # The sender of a name may be on another machine.
         is_beside = listed is not None or Path(name).name == name
-        problem = read_text(path).problem if is_beside else "it is not beside the patch that plays"
+        problem = read_text(path).problem if is_beside else "it is not in the folder of the patch that plays"
         if problem is None:
             self.load(path)
         else:
@@ -432,7 +432,7 @@ class Session:
         self._refused = replace(outcome, diagnostics=problems)
         self._saves.answered(outcome)
         self.reporter.problems(outcome.saved.hash, problems, outcome.saved.moment)
-        self.reporter.echo("the last good version goes on" if self.programs.running else NOTHING_YET)
+        self.reporter.echo("the last good version keeps playing" if self.programs.running else NOTHING_YET)
 
     def _swap(self, outcome: LoadResult, loaded: LoadedProgram) -> None:
         try:
@@ -667,7 +667,7 @@ class Session:
         self._is_new = False
         if went_back or problems != self._failure:
             self.reporter.problems(failed.hash, problems)
-            self.reporter.echo("the previous version goes on" if went_back else otherwise)
+            self.reporter.echo("the previous version keeps playing" if went_back else otherwise)
         self._failure = () if went_back else problems
         # The next picture is presented, even if it is in the same memory as the last one.
         self._picture = None
@@ -743,7 +743,7 @@ class Session:
         if withdrawn is not None:
             self._refuse(withdrawn, problems)
         elif self._transitions.is_sounding(event.number):
-            self._fail(problems, otherwise="the previous sound goes on, if there was one")
+            self._fail(problems, otherwise="the previous sound keeps playing, if there was one")
         else:
             self.reporter.problems(self._saves.last.hash, problems)
 

@@ -102,7 +102,7 @@ class PictureFade:
         return mix.of(before, after, round(256 * (now - self._began) / self._seconds))
 
 
-# The bytes that are mixed at once: few enough for the cache, and so many that the calls take little of the time.
+# The bytes that are mixed at once: few enough for the cache, and enough that the calls take little of the time.
 _BAND = 1 << 18
 
 
@@ -309,7 +309,7 @@ class TransitionScheduler:
         return self._sound.enter(loaded.compiled, fade, self._given(loaded), at, again)
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
-        """The inputs of a program's sound, as far as they are known before its first frame."""
+        """The inputs of a program's sound that are known before its first frame."""
         compiled = loaded.compiled
         own = {**compiled.starts, **self._inputs.parameters.given(compiled.file)}
         given = {**self._inputs.snapshot(), **own, **self._clock.tempo.beats.inputs}

@@ -36,7 +36,7 @@ class Change:
         if self.target is None:
             return f"{self.context} stops, since no backend is left: {self.reason}"
         if self.subgraph is None:
-            return f"{self.context} goes on with {self.target}: {self.reason}"
+            return f"{self.context} continues with {self.target}: {self.reason}"
         return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
 
 

@@ -281,7 +281,7 @@ class ProgramLoader:
         env: Env | None = None,
     ) -> LoadedProgram:
         """Loads everything that the previous program does not already have. Nothing that runs is changed. `env` is the
-        environment in which kernels will run, as far as that is known.
+        environment in which kernels will probably run.
 
         Raises WeftError for what a device cannot run, and for a picture that cannot be read.
         """
