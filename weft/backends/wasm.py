@@ -21,8 +21,8 @@ from weft.backends.native.samples import evenly
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.kernel import Kernel
 from weft.codegen.wasm.abi import (
-    ALIGNMENT, COLUMNS, CONSTANTS, ELEMENTS, FIRST, FRAME, HEIGHT, NUMBER, ORIGIN, OUT, RATE, ROWS, STOPPED, STRIDE,
-    WIDTH, WORD, RingPlace, SampledPlace, series_time
+    ALIGNMENT, COLUMNS, CONSTANTS, ELEMENTS, FIRST, FRAME, HEIGHT, NUMBER, ORIGIN, OUT, PADDING, RATE, ROWS, STOPPED,
+    STRIDE, WIDTH, WORD, RingPlace, SampledPlace, series_time
 )
 from weft.codegen.wasm.sweep import WasmKernel, emit
 from weft.ir.rates import Rate
@@ -177,8 +177,7 @@ class _WasmInstance:
             for name, size in sizes.items():
                 at = -(-at // ALIGNMENT) * ALIGNMENT
                 places[name], at = at, at + size
-            # A pair of lanes may reach over the end.
-            self._grow(at + ALIGNMENT)
+            self._grow(at)
             self._bytes()[_BLOCK : _BLOCK + self._layout.size] = 0
             self._places, self._constants, self._pictures = (key, places), None, {}
         return self._places[1]
@@ -188,13 +187,13 @@ class _WasmInstance:
         for ring in self._layout.rings:
             yield ring, memory.ring(ring.key).size * NUMBER
         for line in self._layout.lines:
-            yield line, NUMBER * (height if line.rate == "row" else width)
+            yield line, NUMBER * ((height if line.rate == "row" else width) + PADDING)
         for local in self._layout.locals:
             if local.rate in ("column", "row"):
                 yield local, NUMBER * (height if local.rate == "row" else width)
         for sampled in self._layout.sampled:
             yield sampled, floats(launch.pictures[sampled.name]).nbytes
-        yield OUT, NUMBER * len(self._kernel.outputs) * (height * width + 1)
+        yield OUT, NUMBER * len(self._kernel.outputs) * (height * width + PADDING)
 
     # Launches.
 
@@ -202,7 +201,7 @@ class _WasmInstance:
         """The outputs of a launch [outputs, height, width]. Stores new values of slots to the memory."""
         places = self._arrange(memory, launch)
         height, width = launch.shape
-        stride = height * width + height * width % 2
+        stride = height * width + PADDING
         size = self._layout.size
         words = self._view(_BLOCK, (size // WORD,), np.int32)
         numbers = self._view(_BLOCK, (size // NUMBER,), np.float64)

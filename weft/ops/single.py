@@ -253,7 +253,7 @@ def remainder(lanes: Lanes[V], a: V, b: V) -> V:
     known = lanes.known(b)
     if known == 1:
         # The product keeps the sum from being fused with the operations that make a.
-        return _below(lanes, lanes.real(1), lanes.fma(lanes.floor(a), lanes.real(-1), a))
+        return below(lanes, lanes.real(1), lanes.fma(lanes.floor(a), lanes.real(-1), a))
     if known is None or not LEAST_PERIOD <= abs(known) <= LARGEST_PERIOD:
         is_negative = lanes.lt(b, lanes.real(0))
         rest = _rest(lanes, lanes.select(is_negative, lanes.neg(a), a), lanes.abs(b), None)
@@ -277,19 +277,19 @@ def _rest(lanes: Lanes[V], x: V, size: V, known: float | None) -> V:
         # Exact whether fused or not; it keeps the operations that make x from being fused with the sum.
         rest = lanes.fma(lanes.neg(turns), size, x)
         # A negative number may be so small that its quotient is 0.
-        return _below(lanes, size, lanes.select(lanes.lt(rest, zero), size, rest))
+        return below(lanes, size, lanes.select(lanes.lt(rest, zero), size, rest))
     if known is not None:
         return remainder_by(lanes, x, size, lanes.real(1 / known))
     turns = lanes.nearest(lanes.div(x, size))
     # The size may be infinite; the sum turns -0 into 0.
-    rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), _less_turns(lanes, x, turns, size))
+    rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), less_turns(lanes, x, turns, size))
     return _completed(lanes, x, size, turns, rest)
 
 
 def remainder_by(lanes: Lanes[V], x: V, size: V, reciprocal: V) -> V:
     """The exact remainder for a period from `LEAST_PERIOD` to `LARGEST_PERIOD`, whose reciprocal is known."""
     turns = lanes.nearest(lanes.mul(x, reciprocal))
-    return _completed(lanes, x, size, turns, _less_turns(lanes, x, turns, size))
+    return _completed(lanes, x, size, turns, less_turns(lanes, x, turns, size))
 
 
 def _completed(lanes: Lanes[V], x: V, size: V, turns: V, rest: V) -> V:
@@ -300,7 +300,7 @@ def _completed(lanes: Lanes[V], x: V, size: V, turns: V, rest: V) -> V:
     if not lanes.fused:
         overflowed = lanes.both(lanes.ne(rest, rest), lanes.lt(lanes.abs(x), lanes.real(math.inf)))
         rest = lanes.select(lanes.both(overflowed, lanes.lt(zero, size)), zero, lanes.add(rest, zero))
-    return _below(lanes, size, lanes.select(lanes.lt(rest, zero), lanes.add(rest, size), rest))
+    return below(lanes, size, lanes.select(lanes.lt(rest, zero), lanes.add(rest, size), rest))
 
 
 def _rest_of_many(lanes: Lanes[V], x: V, size: V) -> V:
@@ -315,12 +315,12 @@ def _rest_of_many(lanes: Lanes[V], x: V, size: V) -> V:
         for _ in range(2):
             part, group = lanes.mul(part, lanes.real(1 / many)), lanes.mul(group, lanes.real(many))
             taken = lanes.select(lanes.lt(part, size), taken, group)
-        return _less_turns(lanes, rest, lanes.nearest(lanes.div(rest, taken)), taken)
+        return less_turns(lanes, rest, lanes.nearest(lanes.div(rest, taken)), taken)
 
     return lanes.repeat(x, lambda rest: lanes.le(size, lanes.abs(rest)), step)
 
 
-def _less_turns(lanes: Lanes[V], x: V, turns: V, size: V) -> V:
+def less_turns(lanes: Lanes[V], x: V, turns: V, size: V) -> V:
     """`x − turns · size`; exact if `turns · size` is close to x."""
     if lanes.fused:
         return lanes.fma(lanes.neg(turns), size, x)
@@ -339,7 +339,7 @@ def _halves(lanes: Lanes[V], x: V) -> tuple[V, V]:
     return upper, lanes.sub(x, upper)
 
 
-def _below(lanes: Lanes[V], size: V, x: V) -> V:
+def below(lanes: Lanes[V], size: V, x: V) -> V:
     """x, but at most the number next to a size. NaN passes: it is the second operand."""
     return lanes.lesser(lanes.mul(size, lanes.real(1 - 2.0**-lanes.digits)), x)
 

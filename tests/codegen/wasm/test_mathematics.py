@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,13 +13,15 @@ import pytest
 import wasmtime
 
 from weft.codegen.wasm.abi import MEMORY
-from weft.codegen.wasm.assembler import WasmModule
+from weft.codegen.wasm.assembler import WasmFunction, WasmModule
+from weft.codegen.wasm.builder import FunctionBuilder
+from weft.codegen.wasm.lane_code import PairLanes, of_pairs
 from weft.codegen.wasm.mathematics import function_names, mathematical
 from weft.ops import ieee
 
 MEANINGS: dict[str, Callable[..., float]] = {
     "sin": ieee.sin, "cos": ieee.cos, "exp": ieee.exp, "exp2": ieee.exp2, "log": ieee.log, "log2": ieee.log2,
-    "pow": ieee.power, "atan2": math.atan2, "modulo": ieee.remainder,
+    "pow": ieee.power, "atan2": math.atan2, "modulo": ieee.remainder, "sinpi": ieee.sinpi, "cospi": ieee.cospi,
 }  # fmt: skip
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324,
@@ -26,14 +29,31 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, math.inf, -mat
            2.0**53]  # fmt: skip
 
 
+def pair_caller(name: str, count: int) -> WasmFunction:
+    """A function of numbers that calls the function of pairs, and gives the upper lane: in the lower one is a 3."""
+    b = FunctionBuilder("pair", [(param, "f64") for param in "xy"[:count]])
+    lanes = PairLanes(b)
+    pairs = [lanes.joined(b.f64(3.0), b.param(param)) for param in "xy"[:count]]
+    return b.function((b.put("f64x2.extract_lane", b.call(name, "v128", *pairs), immediate=1),))
+
+
 @functools.cache
 def function(name: str) -> Callable[..., float]:
-    module = WasmModule(MEMORY, (replace(mathematical(name), exported=True),))
+    """A function, which checks that the one of pairs gives the same."""
+    one, two = mathematical(name), mathematical(of_pairs(name))
+    functions = one, two, pair_caller(two.name, len(one.params))
+    module = WasmModule(MEMORY, tuple(replace(each, exported=each.name in (name, "pair")) for each in functions))
     engine = wasmtime.Engine()
     store = wasmtime.Store(engine)
     memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
-    instance = wasmtime.Instance(store, wasmtime.Module(engine, module.encoded()), [memory])
-    return functools.partial(instance.exports(store)[name], store)
+    exports = wasmtime.Instance(store, wasmtime.Module(engine, module.encoded()), [memory]).exports(store)
+
+    def call(*args: float) -> float:
+        found = exports[name](store, *args)
+        assert struct.pack("d", found) == struct.pack("d", exports["pair"](store, *args)) or math.isnan(found), args
+        return float(found)
+
+    return call
 
 
 def is_close(found: float, wanted: float, relative: float, absolute: float) -> bool:
@@ -43,7 +63,7 @@ def is_close(found: float, wanted: float, relative: float, absolute: float) -> b
 
 
 def test_each_function_has_its_meaning() -> None:
-    assert set(function_names()) == set(MEANINGS)
+    assert set(function_names()) == {*MEANINGS, *map(of_pairs, MEANINGS)}
 
 
 @pytest.mark.parametrize("name", ["exp", "exp2", "log", "log2"])
@@ -75,7 +95,8 @@ def test_remainders_are_exact() -> None:
 
 
 RANGES = {
-    "sin": (-1e4, 1e4, 0.0, 4e-15), "cos": (-1e4, 1e4, 0.0, 4e-15), "exp": (-745, 709, 2e-15, 5e-324),
+    "sin": (-1e4, 1e4, 0.0, 4e-15), "cos": (-1e4, 1e4, 0.0, 4e-15), "sinpi": (-1e6, 1e6, 0.0, 2e-15),
+    "cospi": (-1e6, 1e6, 0.0, 2e-15), "exp": (-745, 709, 2e-15, 5e-324),
     "exp2": (-1070, 1023, 2e-15, 5e-324), "log": (1e-3, 1e3, 4e-16, 0.0), "log2": (1e-3, 1e3, 1e-15, 1e-16),
 }  # fmt: skip
 

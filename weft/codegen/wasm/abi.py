@@ -47,6 +47,13 @@ the time of sample n is `ORIGIN + (FIRST + n) / RATE`. `FIXED` bytes in all."""
 WORD, NUMBER = 4, 8
 """The bytes of a whole number, and of one in double precision."""
 
+CHUNK = 256
+"""The most samples of a sound that one function after another computes."""
+
+PADDING = 8
+"""Samples are computed so many at a time: lines of a sound and each of its outputs have room for so many numbers more.
+What is there does not matter."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenNumber:

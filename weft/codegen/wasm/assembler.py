@@ -23,7 +23,9 @@ Immediate: TypeAlias = "str | int | float | tuple[float, ...] | tuple[int, ...] 
 TYPES: Mapping[WasmType, int] = MappingProxyType({"i32": 0x7F, "i64": 0x7E, "f32": 0x7D, "f64": 0x7C, "v128": 0x7B})
 
 # What follows the code of an instruction in the bytes.
-_Follows: TypeAlias = Literal["", "i32", "i64", "f64", "local", "label", "function", "memory", "lane", "lanes", "pair"]
+_Follows: TypeAlias = Literal[
+    "", "i32", "i64", "f64", "local", "label", "function", "memory", "data", "lane", "lanes", "pair"
+]  # fmt: skip
 
 
 class Opcode(NamedTuple):
@@ -38,9 +40,8 @@ class Opcode(NamedTuple):
 
 def _rows(gives: WasmType | None, names: str, start: int, *prefix: int) -> dict[str, Opcode]:
     """Opcodes one after another; `_` is one that is not used here."""
-    listed = enumerate(names.split(), start)
-    codes = {name: code for code, name in listed if name != "_"}
-    return {name: Opcode((*prefix, *_unsigned(code)) if prefix else (code,), gives) for name, code in codes.items()}
+    listed = {name: _unsigned(code) if prefix else (code,) for code, name in enumerate(names.split(), start)}
+    return {name: Opcode((*prefix, *code), gives) for name, code in listed.items() if name != "_"}
 
 
 def _unsigned(value: int) -> bytes:
@@ -89,14 +90,15 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType({
     "local.get": Opcode((0x20,), None, "local"), "local.set": Opcode((0x21,), None, "local"),
     "i32.load": Opcode((0x28,), "i32", "memory", 2), "i64.load": Opcode((0x29,), "i64", "memory", 3),
     "f32.load": Opcode((0x2A,), "f32", "memory", 2), "f64.load": Opcode((0x2B,), "f64", "memory", 3),
-    "i32.store": Opcode((0x36,), None, "memory", 2), "f64.store": Opcode((0x39,), None, "memory", 3),
+    "i32.store": Opcode((0x36,), None, "memory", 2), "i64.store": Opcode((0x37,), None, "memory", 3),
+    "f64.store": Opcode((0x39,), None, "memory", 3), "memory.init": Opcode((0xFC, 8), None, "data"),
     "i32.const": Opcode((0x41,), "i32", "i32"), "i64.const": Opcode((0x42,), "i64", "i64"),
     "f64.const": Opcode((0x44,), "f64", "f64"),
     **_compared("i32", 0x45), **_compared("i64", 0x50), **_compared("f32", 0x5B), **_compared("f64", 0x61),
     **_computed("i32", 0x6A), **_computed("i64", 0x7C), **_computed("f64", 0x99),
     **_rows("i32", "i32.wrap_i64", 0xA7), **_rows("i64", "i64.extend_i32_s i64.extend_i32_u", 0xAC),
-    **_rows("f32", "f32.demote_f64", 0xB6),
-    **_rows("f64", "f64.convert_i32_s f64.convert_i32_u f64.convert_i64_s", 0xB7),
+    **_rows("f32", "f32.demote_f64", 0xB6), **_rows("f64", "f64.convert_i32_s f64.convert_i32_u", 0xB7),
+    **_rows("f64", "f64.convert_i64_s", 0xB9),
     **_rows("f64", "f64.promote_f32", 0xBB), **_rows("i64", "i64.reinterpret_f64", 0xBD),
     **_rows("f64", "f64.reinterpret_i64", 0xBF),
     **_rows("i32", "i32.trunc_sat_f64_s", 2, 0xFC), **_rows("i64", "i64.trunc_sat_f64_s", 6, 0xFC),
@@ -115,8 +117,7 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType({
     **_rows("v128", "f64x2.nearest", 148, _SIMD),
     **_rows("v128", "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add", 171, _SIMD),
     **_rows("v128", "i32x4.sub", 177, _SIMD), **_rows("v128", "i32x4.mul", 181, _SIMD),
-    **_rows("v128", "i64x2.shl i64x2.shr_s i64x2.shr_u i64x2.add", 203, _SIMD),
-    **_rows("v128", "i64x2.sub", 209, _SIMD),
+    **_rows("v128", "i64x2.shl i64x2.shr_s _ i64x2.add", 203, _SIMD), **_rows("v128", "i64x2.sub", 209, _SIMD),
     **_rows("v128", "f64x2.abs f64x2.neg _ f64x2.sqrt f64x2.add f64x2.sub f64x2.mul f64x2.div", 236, _SIMD),
     **_rows("v128", "i32x4.trunc_sat_f64x2_s_zero _ f64x2.convert_low_i32x4_s f64x2.convert_low_i32x4_u", 252, _SIMD),
 })  # fmt: skip
@@ -177,6 +178,8 @@ class WasmModule:
     memory: tuple[str, str]
     functions: tuple[WasmFunction, ...]
     imports: tuple[ImportedFunction, ...] = ()
+    data: tuple[bytes, ...] = ()
+    """What `memory.init` copies to the memory, by its number."""
     remark: str = ""
 
     @property
@@ -196,9 +199,15 @@ class WasmModule:
             ]),
             (3, [_unsigned(types.index(each.type)) for each in self.functions]),
             (7, [_name(f.name) + b"\x00" + _unsigned(numbers[f.name]) for f in self.functions if f.exported]),
+            (12, None),
             (10, [_sized(_Encoder(each, numbers).code()) for each in self.functions]),
+            (11, [b"\x01" + _sized(data) for data in self.data]),
         ]  # fmt: skip
-        made = (bytes([number]) + _sized(_vector(items)) for number, items in sections if items)
+        made = [
+            bytes([number]) + _sized(_unsigned(len(self.data)) if items is None else _vector(items))
+            for number, items in sections
+            if (self.data if items is None else items)
+        ]
         return b"\0asm\x01\0\0\0" + b"".join(made)
 
     def text(self) -> str:
@@ -211,6 +220,7 @@ class WasmModule:
             lines.append(f'  (import "{each.module}" "{each.field}" (func ${each.name}{typed}))')
         for function in self.functions:
             lines += _function_text(function)
+        lines += [f'  (data $data.{number} "{_escaped(data)}")' for number, data in enumerate(self.data)]
         return "\n".join([*lines, ")", ""])
 
 
@@ -288,6 +298,8 @@ class _Encoder:
                 return _unsigned(self.labels[::-1].index(name))
             case "memory", int(offset):
                 return _unsigned(opcode.alignment) + _unsigned(offset)
+            case "data", int(number):
+                return _unsigned(number) + b"\0"
             case "lane", int(lane):
                 return bytes([lane])
             case "pair", (float(low), float(high)):
@@ -359,6 +371,8 @@ def _head(each: WasmInstruction) -> str:
             return f"{each.op} ${name}"
         case "memory", int(offset):
             return f"{each.op} offset={offset}" if offset else each.op
+        case "data", int(number):
+            return f"{each.op} $data.{number}"
         case "pair", (float(low), float(high)):
             return f"{each.op} f64x2 {_number(low)} {_number(high)}"
         case "lanes", tuple(lanes):
@@ -367,6 +381,10 @@ def _head(each: WasmInstruction) -> str:
             return f"{each.op} {_number(number)}"
         case _, value:
             return f"{each.op} {value}"
+
+
+def _escaped(data: bytes) -> str:
+    return "".join(f"\\{byte:02x}" for byte in data)
 
 
 def _number(value: float) -> str:

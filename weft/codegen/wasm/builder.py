@@ -19,7 +19,7 @@ _DEEPEST = 12
 """How deeply operands are nested at most: code is written and read by functions that call themselves."""
 
 _OFTEN = 3
-"""A constant of nine bytes that is used so often becomes a local."""
+"""A constant of nine bytes that is used so often becomes a local, one of eighteen if it is used once less."""
 
 
 @dataclass(slots=True, eq=False)
@@ -167,6 +167,11 @@ class FunctionBuilder:
     def do(self, op: str, *args: WasmValue, immediate: Immediate = None) -> None:
         self._items.append(_WasmStatement(op, args, immediate))
 
+    def run(self, function: str, *args: WasmValue) -> None:
+        """Calls a function that gives nothing."""
+        self.called.add(function)
+        self.do("call", *args, immediate=function)
+
     def store(self, value: WasmValue, address: WasmValue, offset: int = 0) -> None:
         self.do(f"{value.type}.store", address, value, immediate=offset)
 
@@ -186,7 +191,6 @@ class FunctionBuilder:
         """The other branch of the `if` that has just ended."""
         last = self._items[-1]
         assert isinstance(last, _WasmStatement)
-        assert last.op == "if"
         outside, self._items = self._items, last.otherwise
         try:
             yield
@@ -273,7 +277,7 @@ def _is_given(value: WasmValue) -> bool:
     """Whether a value is as cheap as a local: a parameter, or a constant that is short or not used often."""
     if value.op in ("param", "i32.const", "i64.const"):
         return True
-    return value.op.endswith(".const") and value.uses < _OFTEN
+    return value.op.endswith(".const") and value.uses < _OFTEN - (value.type == "v128")
 
 
 def _code_of(value: WasmValue) -> WasmInstruction:

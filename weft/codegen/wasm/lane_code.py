@@ -7,18 +7,26 @@ the lower half of each lane, and what is in the upper half does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from weft.codegen.wasm.assembler import WasmType
 from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
+from weft.ops import single
 from weft.ops.lanes import Lanes
 from weft.ops.spec import OpSpec, ValueType
 
 V: TypeAlias = WasmValue
 
-INLINE_MODULO = 2.0**100
-"""Beyond this period, a remainder is computed by a function."""
+def of_pairs(function: str) -> str:
+    """The name of the function that computes another one for two numbers at once."""
+    return f"{function}.pair"
+
+
+_FOLDS: Mapping[str, Callable[[float, float], float]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul
+}
 
 
 class WasmLanes(Lanes[WasmValue]):
@@ -38,6 +46,13 @@ class WasmLanes(Lanes[WasmValue]):
     def digits(self) -> int:
         return 53
 
+    def _folded(self, op: str, a: V, b: V) -> V:
+        """A sum, difference or product; of two constants a constant."""
+        left, right = self.known(a), self.known(b)
+        if left is not None and right is not None:
+            return self.real(_FOLDS[op](left, right))
+        return self.b.put(f"{'f64' if self.count == 1 else 'f64x2'}.{op}", a, b)
+
     def fma(self, a: V, b: V, c: V, /) -> V:
         return self.add(self.mul(a, b), c)
 
@@ -52,21 +67,57 @@ class WasmLanes(Lanes[WasmValue]):
 
     real_in = bits_in
 
+    # Bits of doubles.
+
+    def bits64(self, x: V) -> V:
+        """The bits that represent a real."""
+        raise NotImplementedError
+
+    def real_of_bits64(self, a: V) -> V:
+        """The real that bits represent."""
+        raise NotImplementedError
+
+    def put64(self, op: str, a: V, b: int | V) -> V:
+        """An operation on bits, or on whole numbers of 64 bits; shifts are by a number."""
+        raise NotImplementedError
+
+    def real_of_64(self, a: V) -> V:
+        """A whole number of 64 bits, whose digits fit into 32, as a real."""
+        raise NotImplementedError
+
+    def has_sign(self, x: V) -> V:
+        """Whether a real is negative, or −0."""
+        raise NotImplementedError
+
+    def signed_as(self, x: V, other: V) -> V:
+        """x with the sign of another real."""
+        raise NotImplementedError
+
     def computed(self, row: OpSpec, args: Sequence[V]) -> V:
         """A row of the table of operators and builtins."""
         form = row.double if row.double is not None else row.native
-        if row.name == "mod" and not self._is_short_modulo(args[1]):
-            return self.library("modulo", *args)
+        if row.name == "mod":
+            return self._modulo(*args)
         if form is None:
             raise TypeError(f"{row.name} has no native form")
         if not isinstance(form, str):
             return form(self, *args)  # type: ignore[no-any-return]
         return self.library(form, *args) if form is row.double else getattr(self, form)(*args)
 
-    def _is_short_modulo(self, period: V) -> bool:
-        """Whether the remainder is a few instructions: after a power of two."""
-        known = self.known(period)
-        return known is not None and 1 <= known < INLINE_MODULO and math.frexp(known)[0] == 0.5
+    def _modulo(self, a: V, b: V) -> V:
+        """The remainder: of a known period by its reciprocal, unless there are too many turns for that."""
+        known = self.known(b)
+        if known is None or not single.LEAST_PERIOD <= abs(known) <= single.LARGEST_PERIOD:
+            return self.library("modulo", a, b)
+        if known >= 1 and math.frexp(known)[0] == 0.5:
+            return single.remainder(self, a, b)
+        x, size, zero = a if known > 0 else self.neg(a), self.real(abs(known)), self.real(0)
+        turns = self.nearest(self.mul(x, self.real(1 / abs(known))))
+        rest = self.add(single.less_turns(self, x, turns, size), zero)
+        rest = self.select(self.lt(rest, zero), self.add(rest, size), rest)
+        too_many = self.le(self.real(2.0 ** (self.digits - 4)), self.abs(turns))
+        rest = self.where(too_many, lambda: self.library("modulo", x, size), single.below(self, size, rest))
+        return rest if known > 0 else self.neg(rest)
 
 
 class SingleLane(WasmLanes):
@@ -89,13 +140,13 @@ class SingleLane(WasmLanes):
         return self.b.call(function, "f64", *args)
 
     def add(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.add", a, b)
+        return self._folded("add", a, b)
 
     def sub(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.sub", a, b)
+        return self._folded("sub", a, b)
 
     def mul(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.mul", a, b)
+        return self._folded("mul", a, b)
 
     def div(self, a: V, b: V, /) -> V:
         return self.b.put("f64.div", a, b)
@@ -185,6 +236,24 @@ class SingleLane(WasmLanes):
     def real_of(self, a: V, /) -> V:
         return self.b.put("f64.convert_i32_s", a)
 
+    def bits64(self, x: V) -> V:
+        return self.b.put("i64.reinterpret_f64", x)
+
+    def real_of_bits64(self, a: V) -> V:
+        return self.b.put("f64.reinterpret_i64", a)
+
+    def put64(self, op: str, a: V, b: int | V) -> V:
+        return self.b.put(f"i64.{op}", a, self.b.i64(b) if isinstance(b, int) else b)
+
+    def real_of_64(self, a: V) -> V:
+        return self.b.put("f64.convert_i64_s", a)
+
+    def has_sign(self, x: V) -> V:
+        return self.b.put("i64.lt_s", self.bits64(x), self.b.i64(0))
+
+    def signed_as(self, x: V, other: V) -> V:
+        return self.b.put("f64.copysign", x, other)
+
 
 # Which bytes two lanes of 64 bits take from pairs of 32 bits, and the other way round.
 _APART = (0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7)
@@ -209,31 +278,24 @@ class PairLanes(WasmLanes):
         low, high = map(float, x.immediate)
         return low if low == high else None
 
-    def lanes_of(self, x: V) -> tuple[V, V]:
-        """Both lanes of reals."""
-        low, high = (self.b.put("f64x2.extract_lane", x, immediate=lane) for lane in (0, 1))
-        return low, high
-
     def joined(self, low: V, high: V) -> V:
         """Two numbers as lanes."""
         return self.b.put("f64x2.replace_lane", self.b.put("f64x2.splat", low), high, immediate=1)
 
     def library(self, function: str, /, *args: V) -> V:
-        parts = [self.lanes_of(arg) for arg in args]
-        low, high = (self.b.call(function, "f64", *(part[lane] for part in parts)) for lane in (0, 1))
-        return self.joined(low, high)
+        return self.b.call(of_pairs(function), "v128", *args)
 
     def _binary(self, op: str, a: V, b: V) -> V:
         return self.b.put(op, a, b)
 
     def add(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.add", a, b)
+        return self._folded("add", a, b)
 
     def sub(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.sub", a, b)
+        return self._folded("sub", a, b)
 
     def mul(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.mul", a, b)
+        return self._folded("mul", a, b)
 
     def div(self, a: V, b: V, /) -> V:
         return self.b.put("f64x2.div", a, b)
@@ -285,12 +347,11 @@ class PairLanes(WasmLanes):
 
     def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
         found = self.b.variable("v128", x, "rest")
-        with (
-            self.b.within("loop", "again") as again,
-            self.b.within("if", "", self.b.put("v128.any_true", goes_on(self.b.get(found)))),
-        ):
-            self.b.set((found,), (step(self.b.get(found)),))
-            self.b.do("br", immediate=again)
+        with self.b.within("loop", "again") as again:
+            is_left = self.b.put("v128.any_true", goes_on(self.b.get(found)))
+            with self.b.within("if", "", is_left):
+                self.b.set((found,), (step(self.b.get(found)),))
+                self.b.do("br", immediate=again)
         return self.b.get(found)
 
     def bits_add(self, a: V, b: V, /) -> V:
@@ -331,3 +392,25 @@ class PairLanes(WasmLanes):
     def real_of(self, a: V, /) -> V:
         low = self.b.put("i8x16.shuffle", a, a, immediate=_TOGETHER)
         return self.b.put("f64x2.convert_low_i32x4_s", low)
+
+    def bits64(self, x: V) -> V:
+        return x
+
+    def real_of_bits64(self, a: V) -> V:
+        return a
+
+    def put64(self, op: str, a: V, b: int | V) -> V:
+        if not isinstance(b, int):
+            return self.b.put(f"i64x2.{op}", a, b)
+        given = self.b.i32(b) if op.startswith("sh") else self.b.put("i64x2.splat", self.b.i64(b))
+        return self.b.put(f"i64x2.{op}", a, given)
+
+    def real_of_64(self, a: V) -> V:
+        return self.real_of(a)
+
+    def has_sign(self, x: V) -> V:
+        return self.put64("shr_s", x, 63)
+
+    def signed_as(self, x: V, other: V) -> V:
+        sign = self.b.put("i64x2.splat", self.b.i64(1 << 63))
+        return self.b.put("v128.bitselect", other, x, sign)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from weft.codegen.wasm.assembler import WasmFunction
+from weft.codegen.wasm.assembler import WasmFunction, WasmType
 from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
-from weft.codegen.wasm.lane_code import SingleLane
+from weft.codegen.wasm.lane_code import PairLanes, SingleLane, WasmLanes, of_pairs
 from weft.ops import double, single
 from weft.ops.lanes import polynomial
 
@@ -40,23 +40,22 @@ _SMALLEST_NORMAL = 2.0**-1022
 _DIGITS, _BIAS = 52, 1023
 
 
-class _Function(SingleLane):
-    """Writes one function."""
+class _Functions(WasmLanes):
+    """Parts of the functions, for one number or for two."""
 
     def between(self, low: float, x: WasmValue, high: float) -> WasmValue:
         """x, within these limits. NaN passes."""
         return self.greater(self.real(low), self.lesser(self.real(high), x))
 
     def power_of_two(self, exponent: WasmValue) -> WasmValue:
-        """Of a whole number of 64 bits, within the exponents of normal doubles."""
-        biased = self.b.put("i64.add", exponent, self.b.i64(_BIAS))
-        return self.b.put("f64.reinterpret_i64", self.b.put("i64.shl", biased, self.b.i64(_DIGITS)))
+        """Of a whole number within the exponents of normal doubles. In the sum with 2⁵², it is in the lowest bits."""
+        biased = self.bits64(self.add(exponent, self.real(2.0**_DIGITS + _BIAS)))
+        return self.real_of_bits64(self.put64("shl", biased, _DIGITS))
 
     def scaled(self, value: WasmValue, octaves: WasmValue) -> WasmValue:
         """`value · 2ⁿ` for a whole n, in two steps: the power itself may be out of the range."""
-        whole = self.b.put("i64.trunc_sat_f64_s", octaves)
-        half = self.b.put("i64.shr_s", whole, self.b.i64(1))
-        rest = self.b.put("i64.sub", whole, half)
+        half = self.floor(self.mul(octaves, self.real(0.5)))
+        rest = self.sub(octaves, half)
         return self.mul(self.mul(value, self.power_of_two(half)), self.power_of_two(rest))
 
     def exponential_of_rest(self, rest: WasmValue) -> WasmValue:
@@ -72,14 +71,12 @@ class _Function(SingleLane):
 
     def logarithm_parts(self, x: WasmValue) -> tuple[WasmValue, WasmValue]:
         """n and ln m, where x = m · 2ⁿ with m from √½ to √2, for a positive and finite x."""
-        b = self.b
         is_small = self.lt(x, self.real(_SMALLEST_NORMAL))
-        normal = self.select(is_small, self.mul(x, self.real(2.0**54)), x)
-        bits = b.put("i64.reinterpret_f64", normal)
-        exponent = b.put("i64.shr_s", b.put("i64.sub", bits, b.i64(_BITS_OF_ROOT)), b.i64(_DIGITS))
-        mantissa = b.put("i64.sub", bits, b.put("i64.shl", exponent, b.i64(_DIGITS)))
-        octaves = self.add(b.put("f64.convert_i64_s", exponent), self.select(is_small, self.real(-54), self.real(0)))
-        f = self.sub(b.put("f64.reinterpret_i64", mantissa), self.real(1))
+        bits = self.bits64(self.select(is_small, self.mul(x, self.real(2.0**54)), x))
+        exponent = self.put64("shr_s", self.put64("sub", bits, _BITS_OF_ROOT), _DIGITS)
+        mantissa = self.real_of_bits64(self.put64("sub", bits, self.put64("shl", exponent, _DIGITS)))
+        octaves = self.add(self.real_of_64(exponent), self.select(is_small, self.real(-54), self.real(0)))
+        f = self.sub(mantissa, self.real(1))
         s = self.div(f, self.add(f, self.real(2)))
         square = self.mul(s, s)
         series = self.mul(square, polynomial(self, square, _LOGARITHM))
@@ -95,15 +92,15 @@ class _Function(SingleLane):
         return self.select(self.lt(zero, x), value, other)
 
 
-def _sine(f: _Function, x: WasmValue) -> WasmValue:
+def _sine(f: _Functions, x: WasmValue) -> WasmValue:
     return double.sine_within(f, f.half_turns(x))
 
 
-def _cosine(f: _Function, x: WasmValue) -> WasmValue:
+def _cosine(f: _Functions, x: WasmValue) -> WasmValue:
     return double.sine_within(f, f.sub(f.real(0.5), f.abs(f.half_turns(x))))
 
 
-def _exponential(f: _Function, x: WasmValue) -> WasmValue:
+def _exponential(f: _Functions, x: WasmValue) -> WasmValue:
     x = f.between(-746, x, 710)
     octaves = f.nearest(f.mul(x, f.real(1 / _LN_2)))
     rest = x
@@ -112,24 +109,24 @@ def _exponential(f: _Function, x: WasmValue) -> WasmValue:
     return f.scaled(f.exponential_of_rest(rest), octaves)
 
 
-def _power_of_two(f: _Function, x: WasmValue) -> WasmValue:
+def _power_of_two(f: _Functions, x: WasmValue) -> WasmValue:
     x = f.between(-1080, x, 1025)
     octaves = f.nearest(x)
     return f.scaled(f.exponential_of_rest(f.mul(f.sub(x, octaves), f.real(_LN_2))), octaves)
 
 
-def _logarithm(f: _Function, x: WasmValue) -> WasmValue:
+def _logarithm(f: _Functions, x: WasmValue) -> WasmValue:
     octaves, rest = f.logarithm_parts(x)
     high, low = _LN_2_PARTS
     return f.logarithm_of_any(x, f.add(f.mul(octaves, f.real(high)), f.add(f.mul(octaves, f.real(low)), rest)))
 
 
-def _logarithm_2(f: _Function, x: WasmValue) -> WasmValue:
+def _logarithm_2(f: _Functions, x: WasmValue) -> WasmValue:
     octaves, rest = f.logarithm_parts(x)
     return f.logarithm_of_any(x, f.add(octaves, f.mul(rest, f.real(1 / _LN_2))))
 
 
-def _power(f: _Function, a: WasmValue, b: WasmValue) -> WasmValue:
+def _power(f: _Functions, a: WasmValue, b: WasmValue) -> WasmValue:
     """`a ^ b`: exact if |a| is a power of two and b is whole; otherwise with a relative error of (n + 1) · 2⁻⁵¹, where
     n is the number of octaves between the result and 1."""
     zero, one, infinity = f.real(0), f.real(1), f.real(math.inf)
@@ -148,14 +145,13 @@ def _power(f: _Function, a: WasmValue, b: WasmValue) -> WasmValue:
     is_whole = f.eq(b, f.floor(b))
     # Whole and infinite powers: an infinite one is even.
     is_odd = f.both(is_whole, f.ne(f.floor(f.mul(b, f.real(0.5))), f.mul(b, f.real(0.5))))
-    is_negative = f.b.put("i64.lt_s", f.b.put("i64.reinterpret_f64", a), f.b.i64(0))
-    value = f.select(f.both(is_odd, is_negative), f.neg(value), value)
+    value = f.select(f.both(is_odd, f.has_sign(a)), f.neg(value), value)
     value = f.select(f.both(f.lt(a, zero), f.negation(is_whole)), f.real(math.nan), value)
     value = f.select(f.both(f.eq(a, f.real(-1)), f.eq(f.abs(b), infinity)), one, value)
     return f.select(f.either(f.eq(b, zero), f.eq(a, one)), one, value)
 
 
-def _arctangent(f: _Function, y: WasmValue, x: WasmValue) -> WasmValue:
+def _arctangent(f: _Functions, y: WasmValue, x: WasmValue) -> WasmValue:
     """The angle of (x, y): by the angle of a nearby direction, whose tangent is 0, ½ or 1."""
     width, height = f.abs(x), f.abs(y)
     larger, smaller = f.greater(width, height), f.lesser(height, width)
@@ -174,19 +170,28 @@ def _arctangent(f: _Function, y: WasmValue, x: WasmValue) -> WasmValue:
     infinite = f.select(is_infinite, f.real(math.pi / 4), f.real(0))
     angle = f.select(f.eq(larger, f.real(math.inf)), infinite, angle)
     angle = f.select(f.lt(width, height), f.sub(f.real(math.pi / 2), angle), angle)
-    is_left = f.b.put("i64.lt_s", f.b.put("i64.reinterpret_f64", x), f.b.i64(0))
-    angle = f.select(is_left, f.sub(f.real(math.pi), angle), angle)
+    angle = f.select(f.has_sign(x), f.sub(f.real(math.pi), angle), angle)
     angle = f.select(f.either(f.ne(x, x), f.ne(y, y)), f.real(math.nan), angle)
-    return f.b.put("f64.copysign", angle, y)
+    return f.signed_as(angle, y)
 
 
-def _modulo(f: _Function, a: WasmValue, b: WasmValue) -> WasmValue:
+def _modulo(f: _Functions, a: WasmValue, b: WasmValue) -> WasmValue:
     return single.remainder(f, a, b)
+
+
+class _OfOne(SingleLane, _Functions):
+    """Functions of one number."""
+
+
+class _OfTwo(PairLanes, _Functions):
+    """Functions of two numbers at once."""
 
 
 _FUNCTIONS: Mapping[str, tuple[int, Callable[..., WasmValue], str]] = MappingProxyType({
     "sin": (1, _sine, "the sine of x radians"),
     "cos": (1, _cosine, "the cosine of x radians"),
+    "sinpi": (1, double.sine_of_half_turns, "the sine of x half turns"),
+    "cospi": (1, double.cosine_of_half_turns, "the cosine of x half turns"),
     "exp": (1, _exponential, "e to the power of x"),
     "exp2": (1, _power_of_two, "2 to the power of x"),
     "log": (1, _logarithm, "the natural logarithm of x"),
@@ -197,15 +202,19 @@ _FUNCTIONS: Mapping[str, tuple[int, Callable[..., WasmValue], str]] = MappingPro
 })  # fmt: skip
 
 
-def function_names() -> Iterable[str]:
+def function_names() -> tuple[str, ...]:
     """The names of all functions."""
-    return _FUNCTIONS.keys()
+    return (*_FUNCTIONS, *map(of_pairs, _FUNCTIONS))
 
 
 def mathematical(name: str) -> WasmFunction:
-    """A function by its name: that of C's library, or `modulo`. Raises KeyError for any other."""
-    count, write, doc = _FUNCTIONS[name]
+    """A function by its name. Raises KeyError if there is none."""
+    lanes, kind = (_OfOne, _ONE) if name in _FUNCTIONS else (_OfTwo, _TWO)
+    count, write, doc = _FUNCTIONS[name.removesuffix(of_pairs(""))]
     params = ("x", "y")[:count]
-    builder = FunctionBuilder(name, [(param, "f64") for param in params])
-    found = write(_Function(builder), *map(builder.param, params))
-    return builder.function((found,), doc)
+    builder = FunctionBuilder(name, [(param, kind) for param in params])
+    return builder.function((write(lanes(builder), *map(builder.param, params)),), doc)
+
+
+_ONE: WasmType = "f64"
+_TWO: WasmType = "v128"

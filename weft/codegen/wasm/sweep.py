@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weft.codegen.kernel import Kernel
+from weft.codegen.native.serial_parts import is_series
 from weft.codegen.wasm.abi import (
     ADVANCE, COLUMNS, CONSTANTS, ELEMENTS, FRAME, HEIGHT, MEMORY, OUT, ROWS, STRANDS, STRIDE, WIDTH, BlockLayout,
-    Export, StrandImport, layout_of
+    Export, StrandImport, layout_of, series_time
 )
 from weft.codegen.wasm.assembler import ImportedFunction, WasmFunction, WasmModule, WasmType, custom_section
 from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
 from weft.codegen.wasm.mathematics import function_names, mathematical
 from weft.codegen.wasm.reading import READERS, reader
+from weft.codegen.wasm.stream import ScratchRows, stream_functions
 from weft.codegen.wasm.writing import BLOCK, WasmWriter
 from weft.ir.rates import Rate
 
@@ -41,24 +43,29 @@ def emit(kernel: Kernel, is_whole: bool = True) -> WasmKernel:
     """The module of a kernel without its stages. If it is not `is_whole`, it computes only what is the same in a whole
     launch: what a shader cannot compute itself."""
     layout = layout_of(kernel, is_whole)
+    scratch = ScratchRows(layout.size)
     functions = [_section_function(kernel, layout, rate) for rate in (Rate.CONSTANT, Rate.FRAME)]
     if is_whole:
         functions += [_section_function(kernel, layout, rate) for rate in (Rate.COLUMN, Rate.ROW)]
-        functions.append(_elements_function(kernel, layout))
-    written = [each.function(doc=_DOCS[each.name]) for each in functions if each is not None]
+        is_stream = is_series(kernel)
+        functions += stream_functions(kernel, layout, scratch) if is_stream else [_elements_function(kernel, layout)]
+    if scratch.tables:
+        functions[0] = _with_tables(functions[0] or _exported(CONSTANTS), scratch)
+    written = [each.function(doc=_DOCS.get(each.name, "")) for each in functions if each is not None]
     if kernel.slots and kernel.sweep == "grid" and kernel.tick == "launch":
         written.append(_advance_function(layout))
     called = {name for each in functions if each is not None for name in each.called}
     strands = tuple(StrandImport(str(ref), _coordinates(kernel, ref)) for ref in kernel.strands)
-    exports: list[Export] = [each.name for each in written]  # type: ignore[misc]
+    exports: list[Export] = [each.name for each in written if each.exported]  # type: ignore[misc]
     imports = [
         ImportedFunction(STRANDS, str(number), f"strand.{number}", (_REAL,) * strand.coordinates, (_REAL,))
         for number, strand in enumerate(strands)
     ]
     module = WasmModule(
-        MEMORY, (*_library(called), *written), tuple(imports), f"{kernel.name}: {', '.join(kernel.outputs)}"
-    )
-    return WasmKernel(replace(layout, exports=tuple(exports), strands=strands), module)
+        MEMORY, (*_library(called), *written), tuple(imports), tuple(data for _, data in scratch.tables),
+        f"{kernel.name}: {', '.join(kernel.outputs)}",
+    )  # fmt: skip
+    return WasmKernel(replace(layout, size=scratch.end, exports=tuple(exports), strands=strands), module)
 
 
 _REAL: WasmType = "f64"
@@ -85,13 +92,25 @@ def _library(called: Iterable[str]) -> list[WasmFunction]:
     return made
 
 
+def _exported(name: str) -> FunctionBuilder:
+    return FunctionBuilder(name, [(BLOCK, "i32")], exported=True)
+
+
+def _with_tables(b: FunctionBuilder, scratch: ScratchRows) -> FunctionBuilder:
+    """The function, which also copies tables to the block."""
+    for number, (offset, data) in enumerate(scratch.tables):
+        place = b.put("i32.add", b.param(BLOCK), b.i32(offset))
+        b.do("memory.init", place, b.i32(0), b.i32(len(data)), immediate=number)
+    return b
+
+
 def _section_function(kernel: Kernel, layout: BlockLayout, rate: Rate) -> FunctionBuilder | None:
     """The function of a section other than that of elements; None if the kernel has none."""
     section = kernel.section(rate)
     name = {Rate.CONSTANT: CONSTANTS, Rate.FRAME: FRAME, Rate.COLUMN: COLUMNS, Rate.ROW: ROWS}[rate]
     if not section:
         return None
-    b = FunctionBuilder(name, [(BLOCK, "i32")], exported=True)
+    b = _exported(name)
     w = WasmWriter(b, kernel, layout, section)
 
     def write() -> None:
@@ -117,7 +136,7 @@ def over(b: FunctionBuilder, count: WasmValue, write: Callable[[WasmValue], None
 
 
 def _elements_function(kernel: Kernel, layout: BlockLayout) -> FunctionBuilder:
-    b = FunctionBuilder(ELEMENTS, [(BLOCK, "i32")], exported=True)
+    b = _exported(ELEMENTS)
     section = kernel.section(Rate.ELEMENT)
     w = WasmWriter(b, kernel, layout, section)
     width, height, out, stride = map(w.word, (WIDTH, HEIGHT, OUT, STRIDE))
@@ -129,17 +148,17 @@ def _elements_function(kernel: Kernel, layout: BlockLayout) -> FunctionBuilder:
             first = b.put("i32.mul", stride, b.i32(number))
             w.store_number(w.as_real(node), out, b.put("i32.add", first, at))
         w.store_state(section.stores)
-        if kernel.tick == "element" and kernel.sweep == "grid":
-            w.advance_heads()
+        w.advance_heads()
 
-    w.begin_heads()
+    if series_time(kernel):
+        w.begin_heads(layout.rings)
     over(b, height, w.moved_to(Rate.ROW, lambda: over(b, width, w.moved_to(Rate.COLUMN, element))))
     w.keep_heads()
     return b
 
 
 def _advance_function(layout: BlockLayout) -> WasmFunction:
-    b = FunctionBuilder(ADVANCE, [(BLOCK, "i32")], exported=True)
+    b = _exported(ADVANCE)
     block = b.param(BLOCK)
     for ring in layout.rings:
         following = b.put("i32.add", b.load("i32", block, ring.head), b.i32(1))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
-from weft.codegen.values import Line, LoopBody, Node, Scalar, Section, Store
+from weft.codegen.values import Line, Node, Scalar, Section, Store
 from weft.codegen.wasm.abi import (
     FIRST, NUMBER, ORIGIN, RATE, STOPPED, WORD, BlockLayout, LocalPlace, RingPlace, SampledPlace
 )
 from weft.codegen.wasm.builder import FunctionBuilder, Variable, WasmValue
 from weft.codegen.wasm.lane_code import SingleLane, WasmLanes
 from weft.codegen.wasm.reading import FETCH, PIXEL, PLANE
+from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 
@@ -209,24 +210,30 @@ class WasmWriter:
 
     # State.
 
-    def begin_heads(self) -> None:
+    def ring(self, place: SlotPlane) -> RingPlace:
+        """The ring of a slot."""
+        return self._rings[place.slot]
+
+    def begin_heads(self, rings: Iterable[RingPlace]) -> None:
         """Takes the cells of slots that advance with each sample into variables."""
-        if self.kernel.tick == "element" and self.kernel.sweep == "grid":
-            for ring in self.layout.rings:
-                self.heads[ring.key] = self.b.variable("i32", self.word(ring.head), "head")
+        for ring in rings:
+            self.heads[ring.key] = self.b.variable("i32", self.word(ring.head), "head")
 
     def advance_heads(self) -> None:
         """Ends a sample."""
-        for ring in self.layout.rings:
-            following = self.b.put("i32.add", self.b.get(self.heads[ring.key]), self.b.i32(1))
-            is_over = self.b.put("i32.gt_s", following, self.b.i32(ring.depth))
-            moved = self.b.put("select", self.b.i32(0), following, is_over, kind="i32")
-            self.b.set((self.heads[ring.key],), (moved,))
+        for key, head in self.heads.items():
+            following = self.b.put("i32.add", self.b.get(head), self.b.i32(1))
+            is_over = self.b.put("i32.gt_s", following, self.b.i32(self._rings[key].depth))
+            self.b.set((head,), (self.b.put("select", self.b.i32(0), following, is_over, kind="i32"),))
 
     def keep_heads(self) -> None:
-        for ring in self.layout.rings:
-            if ring.key in self.heads:
-                self.b.store(self.b.get(self.heads[ring.key]), self.b.param(BLOCK), ring.head)
+        for key, head in self.heads.items():
+            self.b.store(self.b.get(head), self.b.param(BLOCK), self._rings[key].head)
+
+    def store_far(self, place: SlotPlane, value: WasmValue) -> None:
+        """Stores a new value of a slot."""
+        ring = self._rings[place.slot]
+        self.b.store(value, self._here(ring, self.plane(ring, self._head(ring), place.plane)))
 
     def _head(self, ring: RingPlace) -> WasmValue:
         return self.b.get(self.heads[ring.key]) if ring.key in self.heads else self.word(ring.head)
@@ -291,26 +298,22 @@ class WasmWriter:
 
     def store_state(self, stores: Sequence[Store]) -> None:
         """Stores new values of slots. They are all computed before the first of them is stored."""
-        found = [(self._rings[store.place.slot], store.place.plane, self.as_real(store.value)) for store in stores]
-        for ring, plane, value in found:
-            self.b.store(value, self._here(ring, self.plane(ring, self._head(ring), plane)))
+        for place, value in [(store.place, self.as_real(store.value)) for store in stores]:
+            self.store_far(place, value)
 
     # Loops.
 
     def _loop(self, node: Node) -> None:
         """Runs the steps of a loop, as far as its limits allow."""
         b, body = self.b, node.attr
-        first, last, *starts = (self.value(arg) for arg in node.args)
-        carried = [b.variable("f64", None, "carried") for _ in starts]
-        b.set(carried, starts)
-        self._carried.update(zip(body.carried, carried, strict=True))
+        first, last = (self.value(arg) for arg in node.args[:2])
+        carried = self.carry(body.carried, node.args[2:])
         outer = self._budget
         if body.outermost:
             self._budget = b.variable("i32", b.i32(NEST_STEPS), "steps_left") if body.nested else None
         steps = b.variable("i32", b.i32(0), "steps")
         with b.within("block", "end") as end, b.within("loop", "step") as step:
-            index = b.put("f64.add", first, b.put("f64.convert_i32_s", b.get(steps)))
-            b.do("br_if", b.put("i32.eqz", b.put("f64.le", index, last)), immediate=end)
+            index = self.step_index(first, last, steps, end)
             self._check_limits(node, steps, end)
             if body.index is not None:
                 self._values[body.index] = index
@@ -321,24 +324,40 @@ class WasmWriter:
         self._results[node] = carried
         self._budget = outer
 
+    def carry(self, carried: Sequence[Node], starts: Sequence[Node]) -> list[Variable]:
+        """Variables for what a loop carries, with what it carries before the first step."""
+        made = [self.b.variable("f64", None, "carried") for _ in carried]
+        self.b.set(made, [self.value(start) for start in starts])
+        self._carried.update(zip(carried, made, strict=True))
+        return made
+
+    def step_index(self, first: WasmValue, last: WasmValue, steps: Variable, end: str) -> WasmValue:
+        """The variable of a loop in this step. Leaves the loop if there is no such step."""
+        b = self.b
+        index = b.put("f64.add", first, b.put("f64.convert_i32_s", b.get(steps)))
+        b.do("br_if", b.put("i32.eqz", b.put("f64.le", index, last)), immediate=end)
+        return index
+
+    def stop_if(self, stops: WasmValue, end: str) -> None:
+        """Leaves a loop that has met its limit."""
+        b = self.b
+        with b.within("if", "", stops):
+            b.store(b.i32(1), b.param(BLOCK), STOPPED)
+            b.do("br", immediate=end)
+
     def _check_limits(self, node: Node, steps: Variable, end: str) -> None:
         b, body = self.b, node.attr
-        if not body.nested and _is_short(node):
+        if not body.nested and is_short(node):
             return
         stops = b.put("i32.eq", b.get(steps), b.i32(LOOP_STEPS))
         if self._budget is not None:
             stops = b.put("i32.or", stops, b.put("i32.eqz", b.get(self._budget)))
-        with b.within("if", "", stops):
-            b.store(b.i32(1), b.param(BLOCK), STOPPED)
-            b.do("br", immediate=end)
+        self.stop_if(stops, end)
         if self._budget is not None:
             b.set((self._budget,), (b.put("i32.sub", b.get(self._budget), b.i32(1)),))
 
 
-def _is_short(loop: Node) -> bool:
+def is_short(loop: Node) -> bool:
     """Whether a loop is known to end before its limit."""
     first, last = loop.args[:2]
     return first.op == last.op == "const" and ieee.steps(first.attr, last.attr) <= LOOP_STEPS
-
-
-__all__ = ["BLOCK", "LoopBody", "WasmWriter"]
