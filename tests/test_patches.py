@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import wasmtime
 from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
@@ -21,6 +22,7 @@ from tests.support.tolerances import EDGE_SHARE
 from weft.backends.registry import load_registry
 from weft.backends.select import executor_problem
 from weft.cli.examples import headline, shipped
+from weft.codegen.wasm.sweep import emit
 from weft.errors import Source
 from weft.runtime.compiling.stages import Build, build
 from weft.runtime.films.offline import Offline
@@ -131,6 +133,27 @@ def test_a_shipped_picture_is_right(path: Path) -> None:
 def test_a_shipped_picture_is_right_by_the_fastest_machine(path: Path) -> None:
     (found,) = pictures(built(path), FASTEST, THEN)
     assert_near(found, reference(path))
+
+
+@pytest.mark.parametrize("path", all_but(5, PICTURES_OF), ids=lambda path: path.stem)
+def test_a_shipped_picture_is_right_as_webassembly(path: Path) -> None:
+    (found,) = pictures(built(path), "wasm", THEN)
+    assert_near(found, reference(path))
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_each_kernel_of_a_shipped_patch_is_a_module(path: Path) -> None:
+    engine = wasmtime.Engine()
+    for unit in built(path).units:
+        for kernel in unit.kernels:
+            for is_whole in (True, False):
+                wasmtime.Module.validate(engine, emit(kernel.alone, is_whole).encoded())
+
+
+@pytest.mark.parametrize("path", all_but(4, SOUNDS_OF), ids=lambda path: path.stem)
+def test_a_shipped_sound_is_right_as_webassembly(path: Path) -> None:
+    expected = sound(built(path), "vm", 0.0061)
+    np.testing.assert_allclose(sound(built(path), "wasm", 0.0061), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("path", all_but(5, SOUNDS_OF), ids=lambda path: path.stem)

@@ -219,7 +219,7 @@ class _WasmInstance:
             self._call(launch)
         self._launch = None
         for ring in self._layout.rings:
-            self._take_ring(places[ring], ring, memory)
+            self._take_ring(places[ring], ring, memory, width)
         found = self._view(places[OUT], (len(self._kernel.outputs), stride), np.float64)
         return found[:, : height * width].reshape(-1, height, width).copy()
 
@@ -271,17 +271,18 @@ class _WasmInstance:
             words[ring.size // WORD : ring.size // WORD + 2] = columns, rows
         self._view(address, its.shape, np.float64)[:] = its
 
-    def _take_ring(self, address: int, ring: RingPlace, memory: StateMemory) -> None:
-        """Copies a ring back. Pictures are stored in one cell only."""
+    def _take_ring(self, address: int, ring: RingPlace, memory: StateMemory, width: int) -> None:
+        """Copies the cells of a ring back that were written: one, or one for each sample."""
         its = memory.ring(ring.key)
         mine = self._view(address, its.shape, np.float64)
         if self._kernel.sweep == "points":
             return
-        if self._kernel.tick == "element":
+        count = width if self._kernel.tick == "element" else 1
+        if count >= len(its):
             its[:] = mine
-        else:
-            cell = memory.cell(ring.key)
-            its[cell] = mine[cell]
+            return
+        cells = (memory.cell(ring.key) + np.arange(count)) % len(its)
+        its[cells] = mine[cells]
 
     def has_stopped(self) -> bool:
         """Whether a loop has met its limit since this was last asked."""

@@ -154,7 +154,7 @@ class BlockLayout:
 
     def to_json(self) -> Json:
         """The layout for `json.dumps`: a dictionary of dictionaries, lists, texts and numbers."""
-        return {**asdict(self), "fixed": FIXED_WORDS}
+        return {**asdict(self), "fixed": dict(FIXED_WORDS), "padding": PADDING}
 
     @classmethod
     def from_json(cls, data: Json) -> BlockLayout:
