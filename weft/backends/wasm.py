@@ -193,7 +193,7 @@ class _WasmInstance:
                 yield local, NUMBER * (height if local.rate == "row" else width)
         for sampled in self._layout.sampled:
             yield sampled, floats(launch.pictures[sampled.name]).nbytes
-        yield OUT, NUMBER * len(self._kernel.outputs) * (height * width + PADDING)
+        yield OUT, NUMBER * len(self._kernel.outputs) * height * width
 
     # Launches.
 
@@ -201,7 +201,7 @@ class _WasmInstance:
         """The outputs of a launch [outputs, height, width]. Stores new values of slots to the memory."""
         places = self._arrange(memory, launch)
         height, width = launch.shape
-        stride = height * width + PADDING
+        stride = height * width
         size = self._layout.size
         words = self._view(_BLOCK, (size // WORD,), np.int32)
         numbers = self._view(_BLOCK, (size // NUMBER,), np.float64)
@@ -220,8 +220,7 @@ class _WasmInstance:
         self._launch = None
         for ring in self._layout.rings:
             self._take_ring(places[ring], ring, memory, width)
-        found = self._view(places[OUT], (len(self._kernel.outputs), stride), np.float64)
-        return found[:, : height * width].reshape(-1, height, width).copy()
+        return self._view(places[OUT], (len(self._kernel.outputs), height, width), np.float64).copy()
 
     def _call(self, launch: Launch) -> None:
         constants = [

@@ -51,8 +51,8 @@ CHUNK = 256
 """The most samples of a sound that one function after another computes."""
 
 PADDING = 8
-"""Samples are computed so many at a time: lines of a sound and each of its outputs have room for so many numbers more.
-What is there does not matter."""
+"""Samples are computed so many at a time: lines of a sound have room for so many numbers more. What is there does not
+matter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType({
     "f32.load": Opcode((0x2A,), "f32", "memory", 2), "f64.load": Opcode((0x2B,), "f64", "memory", 3),
     "i32.store": Opcode((0x36,), None, "memory", 2), "i64.store": Opcode((0x37,), None, "memory", 3),
     "f64.store": Opcode((0x39,), None, "memory", 3), "memory.init": Opcode((0xFC, 8), None, "data"),
+    "memory.copy": Opcode((0xFC, 10, 0, 0), None),
     "i32.const": Opcode((0x41,), "i32", "i32"), "i64.const": Opcode((0x42,), "i64", "i64"),
     "f64.const": Opcode((0x44,), "f64", "f64"),
     **_compared("i32", 0x45), **_compared("i64", 0x50), **_compared("f32", 0x5B), **_compared("f64", 0x61),

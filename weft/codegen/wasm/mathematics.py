@@ -40,7 +40,7 @@ _SMALLEST_NORMAL = 2.0**-1022
 _DIGITS, _BIAS = 52, 1023
 
 
-class _Functions(WasmLanes):
+class _FunctionLanes(WasmLanes):
     """Parts of the functions, for one number or for two."""
 
     def between(self, low: float, x: WasmValue, high: float) -> WasmValue:
@@ -92,15 +92,15 @@ class _Functions(WasmLanes):
         return self.select(self.lt(zero, x), value, other)
 
 
-def _sine(f: _Functions, x: WasmValue) -> WasmValue:
+def _sine(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     return double.sine_within(f, f.half_turns(x))
 
 
-def _cosine(f: _Functions, x: WasmValue) -> WasmValue:
+def _cosine(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     return double.sine_within(f, f.sub(f.real(0.5), f.abs(f.half_turns(x))))
 
 
-def _exponential(f: _Functions, x: WasmValue) -> WasmValue:
+def _exponential(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     x = f.between(-746, x, 710)
     octaves = f.nearest(f.mul(x, f.real(1 / _LN_2)))
     rest = x
@@ -109,24 +109,24 @@ def _exponential(f: _Functions, x: WasmValue) -> WasmValue:
     return f.scaled(f.exponential_of_rest(rest), octaves)
 
 
-def _power_of_two(f: _Functions, x: WasmValue) -> WasmValue:
+def _power_of_two(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     x = f.between(-1080, x, 1025)
     octaves = f.nearest(x)
     return f.scaled(f.exponential_of_rest(f.mul(f.sub(x, octaves), f.real(_LN_2))), octaves)
 
 
-def _logarithm(f: _Functions, x: WasmValue) -> WasmValue:
+def _logarithm(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     octaves, rest = f.logarithm_parts(x)
     high, low = _LN_2_PARTS
     return f.logarithm_of_any(x, f.add(f.mul(octaves, f.real(high)), f.add(f.mul(octaves, f.real(low)), rest)))
 
 
-def _logarithm_2(f: _Functions, x: WasmValue) -> WasmValue:
+def _logarithm_2(f: _FunctionLanes, x: WasmValue) -> WasmValue:
     octaves, rest = f.logarithm_parts(x)
     return f.logarithm_of_any(x, f.add(octaves, f.mul(rest, f.real(1 / _LN_2))))
 
 
-def _power(f: _Functions, a: WasmValue, b: WasmValue) -> WasmValue:
+def _power(f: _FunctionLanes, a: WasmValue, b: WasmValue) -> WasmValue:
     """`a ^ b`: exact if |a| is a power of two and b is whole; otherwise with a relative error of (n + 1) · 2⁻⁵¹, where
     n is the number of octaves between the result and 1."""
     zero, one, infinity = f.real(0), f.real(1), f.real(math.inf)
@@ -151,7 +151,7 @@ def _power(f: _Functions, a: WasmValue, b: WasmValue) -> WasmValue:
     return f.select(f.either(f.eq(b, zero), f.eq(a, one)), one, value)
 
 
-def _arctangent(f: _Functions, y: WasmValue, x: WasmValue) -> WasmValue:
+def _arctangent(f: _FunctionLanes, y: WasmValue, x: WasmValue) -> WasmValue:
     """The angle of (x, y): by the angle of a nearby direction, whose tangent is 0, ½ or 1."""
     width, height = f.abs(x), f.abs(y)
     larger, smaller = f.greater(width, height), f.lesser(height, width)
@@ -175,15 +175,15 @@ def _arctangent(f: _Functions, y: WasmValue, x: WasmValue) -> WasmValue:
     return f.signed_as(angle, y)
 
 
-def _modulo(f: _Functions, a: WasmValue, b: WasmValue) -> WasmValue:
+def _modulo(f: _FunctionLanes, a: WasmValue, b: WasmValue) -> WasmValue:
     return single.remainder(f, a, b)
 
 
-class _OfOne(SingleLane, _Functions):
+class _OfOne(SingleLane, _FunctionLanes):
     """Functions of one number."""
 
 
-class _OfTwo(PairLanes, _Functions):
+class _OfTwo(PairLanes, _FunctionLanes):
     """Functions of two numbers at once."""
 
 

@@ -36,8 +36,8 @@ the performance, and its time; and the time between two samples."""
 
 _PAIR = 2
 
-_RowKey: TypeAlias = "Node | tuple[Node, int]"
-"""What has a row: a value, or a carried value by its loop and number."""
+_RowKey: TypeAlias = "Node | tuple[Node, int] | int"
+"""What has a row: a value, a carried value by its loop and number, or an output by its number."""
 
 
 class ScratchRows:
@@ -244,7 +244,18 @@ class StreamWriter(WasmWriter):
             self.store_row(node, self.value(node), node.kind)
         for number in self.part.outputs:
             value = self.as_real(self.section.outputs[number])
-            self.b.store(value, self._item(self._output(number)), NUMBER * self._offset)
+            if self.lanes.count == 1:
+                self.b.store(value, self._item(self._output(number)))
+            else:
+                # Pairs may reach over the last sample.
+                self.store_row(number, value, "float")
+
+    def copy_outputs(self) -> None:
+        """Copies the rows of outputs to where the host wants them."""
+        b = self.b
+        for number in self.part.outputs:
+            place = b.put("i32.add", b.param(BLOCK), b.i32(self.scratch.row(number)))
+            b.do("memory.copy", self._output(number), place, b.put("i32.shl", b.param("count"), b.i32(3)))
 
     # Loops over samples.
 
@@ -379,6 +390,7 @@ def write_vectors(w: StreamWriter) -> None:
 
     used = [*(each for node in nodes for each in operands(node)), *part.writes, *outputs]
     w.over_pairs(used, waves, pairs_at_once(part.nodes), write)
+    w.copy_outputs()
 
 
 def write_interchanged(w: StreamWriter) -> None:
