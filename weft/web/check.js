@@ -55,6 +55,7 @@ class Run {
             });
             for (const [name, picture] of media.pictures) this.player.pictures.give(name, picture);
         }
+        this.ahead = description.heard.length && !description.feeds ? description.heard[0].hop : 0;
         this.next = 0;
         this._samples = new Map();
         for (const [number, channel, value] of check.samples) {
@@ -70,7 +71,7 @@ class Run {
         for (const number of frames) {
             const time = number / check.fps;
             if (check.together && !(number === 0 && feeds)) {
-                this.hear(Math.floor(time * this.rate + 1e-3) + 1);
+                this.hear(Math.floor(time * this.rate + 1e-3) + 1 + this.ahead);
             }
             this.tick(number, time);
         }
@@ -83,8 +84,13 @@ class Run {
             number, time, step: 1 / check.fps, width: player.width, height: player.height,
             inputs: (name) => inputs[name] ?? this.media.lengths.get(name) ?? STILL[name] ?? 0,
         });
+        for (const { record, heard, fresh } of this.mixer.listeners) {
+            if (fresh.length || number === 0) player.pictures.give(record.name, heard.picture());
+            fresh.length = 0;
+        }
         player.run(tick);
         if (this.description.feeds) player.feeds(tick).forEach((value, name) => this.mixer.inputs.set(name, value));
+        for (const [name, values] of player.views(tick)) this.mixer.view(name, values);
         const wanted = check.pixels.filter(([frame]) => frame === number);
         for (const picture of player.shown) {
             const here = wanted.filter(([, target]) => target === picture.record.target);

@@ -17,10 +17,11 @@ from weft.codegen.wasm.sweep import emit
 from weft.contexts import COMPUTE, ContextSpec, channel_of, is_smoothed
 from weft.errors import Diagnostic
 from weft.ir.rates import Rate
-from weft.names import StrandRef
+from weft.names import StrandRef, columns, heard_of, hop_length
 from weft.runtime.compiling.stages import Build
 from weft.runtime.program.findings import places_of
 from weft.runtime.sound.mixer import channels_of
+from weft.sources import SOURCES
 from weft.web.launches import read_places
 
 Json: TypeAlias = Any
@@ -64,7 +65,7 @@ class Description:
             "subgraphs": here,
             "sounds": sounds,
             "feeds": any("feeds" in each for each in sounds),
-            "heard": list(compiled.heard),
+            "heard": [_heard(name, settings["rate"]) for name in compiled.heard],
             "views": list(compiled.views),
             "vertex": VERTEX,
             "shaders": self.shaders,
@@ -189,6 +190,14 @@ class Description:
 
 def _bound(bound: Any) -> tuple[str, str]:
     return bound.name, bound.key
+
+
+def _heard(name: str, rate: float) -> Json:
+    heard = heard_of(name)
+    return {
+        "name": name, "analysis": heard.analysis, "bands": columns(heard), "columns": columns(heard),
+        "strand": heard.strand, "hop": hop_length(rate), "hops": SOURCES[heard.analysis].hops,
+    }  # fmt: skip
 
 
 def _slot(slot: Any) -> Json:

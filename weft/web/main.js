@@ -77,11 +77,14 @@ class Performance {
                 number: this._number++, time, step, width: player.width, height: player.height,
                 inputs: (name) => inputs.values.get(name) ?? media.lengths.get(name) ?? 0,
             });
+            for (const [name, heard] of this.sound?.heard ?? []) player.pictures.give(name, heard.picture());
             player.run(tick);
+            this._tick = tick;
             if (this._shown.length) this.screen.show(player.card, this._shown);
             if (description.feeds) player.feeds(tick).forEach((value, name) => inputs.set(name, value));
         }
-        this.sound?.set(this._controls());
+        const tick = this._tick;
+        this.sound?.set(this._controls(), tick && player ? [...player.views(tick)] : []);
     }
 
     // The numbers that the sound reads, as pairs of name and value.

@@ -1,9 +1,13 @@
 // The mixer: computes the sound block by block, in the worklet that plays it or in a check, and the same in both.
 
+import { Listener } from "./hearing.js";
 import { Arena, Kernel, State, bytesOf } from "./kernels.js";
 
 // The shortest time in which a control goes from one value to the next, in seconds: one that jumps would click.
 const LED = 0.01;
+
+// Height and width of a strand of a picture as the sound sees it.
+export const VIEW = [128, 256];
 
 // A control on its way along a straight line.
 class Ramp {
@@ -82,7 +86,7 @@ class Voice {
 export class Mixer {
     // `modules` are compiled, by the numbers of `description.modules`; `sounds` gives the stored sounds by name, each
     // with its samples [samples, 2].
-    constructor(description, { rate, modules, sounds = new Map(), recent }) {
+    constructor(description, { rate, modules, sounds = new Map(), recent, first = 0 }) {
         this.description = description;
         this.rate = rate;
         this.channels = description.channels;
@@ -92,6 +96,8 @@ export class Mixer {
         this._modules = modules;
         this._sounds = sounds;
         this._lent = new Map();
+        this._changing = new Map();
+        this.listeners = description.heard.map((record) => new Listener(record, rate, first));
         this._raw = new Set(description.raw);
         this._ramps = new Map();
         this.microphone = null;
@@ -115,6 +121,19 @@ export class Mixer {
     // Lends a kernel the sounds that it reads.
     lend(kernel) {
         for (const { name } of kernel.layout.sampled) {
+            const listener = this.listeners.find((each) => each.record.name === name);
+            if (listener !== undefined) {
+                this._show(name, listener.heard.picture(listener.later));
+                const { address, width, height } = this._changing.get(name);
+                kernel.lend(name, address, width, height);
+                continue;
+            }
+            if (this.description.views.includes(name)) {
+                const [height, width] = VIEW;
+                if (!this._changing.has(name)) this._show(name, { values: new Float32Array(4 * width * height), width, height });
+                kernel.lend(name, this._changing.get(name).address, width, height);
+                continue;
+            }
             const samples = this._sounds.get(name);
             if (samples === undefined) continue;
             if (!this._lent.has(name)) {
@@ -124,6 +143,21 @@ export class Mixer {
             }
             kernel.lend(name, this._lent.get(name), samples.length / 2, 1);
         }
+    }
+
+    // Changes a picture that kernels read.
+    _show(name, { values, width, height }) {
+        if (!this._changing.has(name)) {
+            this._changing.set(name, { address: this.arena.take(4 * values.length), width, height });
+        }
+        this.arena.singles(this._changing.get(name).address, values.length).set(values);
+    }
+
+    // Shows the sound a strand of a picture, whose values [height, width] are those of a view.
+    view(name, values) {
+        if (!this._changing.has(name)) return;
+        const room = this.arena.singles(this._changing.get(name).address, 4 * values.length);
+        values.forEach((value, at) => (room[4 * at] = value));
     }
 
     uniform(name) {
@@ -163,6 +197,12 @@ export class Mixer {
             });
         }
         if (this.recent) this.recent.newest = first + count - 1;
+        for (const listener of this.listeners) {
+            const rows = controls.get(listener.record.strand);
+            if (rows !== undefined) listener.hear(first, Float32Array.from(rows[0]));
+            const { name } = listener.record;
+            if (listener.fresh.length && this._changing.has(name)) this._show(name, listener.heard.picture(listener.later));
+        }
         for (const sum of total) sum.forEach((value, n) => (sum[n] = Math.min(Math.max(value, -1), 1)));
         return total;
     }

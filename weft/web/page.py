@@ -19,7 +19,7 @@ Json: TypeAlias = Any
 
 MODULES = (
     "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "mixer.js",
-    "media.js", "sound.js", "worklet.js", "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
+    "media.js", "fourier.js", "analyses.js", "hearing.js", "sound.js", "worklet.js", "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
 )  # fmt: skip
 """The modules of a page, in JavaScript, each after those that it imports."""
 

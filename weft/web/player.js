@@ -1,6 +1,7 @@
 // The player: runs the subgraphs of a program in order, tick by tick, and passes values between them.
 
 import { Arena, Modules } from "./kernels.js";
+import { VIEW } from "./mixer.js";
 import { Pictures } from "./pictures.js";
 import { Strand } from "./strands.js";
 import { Numbers, Picture } from "./subgraphs.js";
@@ -133,6 +134,15 @@ export class Player {
             each.run(tick).forEach((value, at) => found.set(each.record.names[at], value));
         }
         return found;
+    }
+
+    // The strands of pictures that the sound sees, with their values [height, width] after a tick.
+    *views(tick) {
+        const [height, width] = VIEW;
+        for (const name of this.description.views) {
+            const strand = this._strands.get(name.slice(1, -1));
+            if (strand !== undefined) yield [name, strand.view(tick, width, height)];
+        }
     }
 
     // The subgraphs with a picture that is shown, that of the first window first.

@@ -1,5 +1,6 @@
 // The sound of a page: the worklet that plays it, and its clock.
 
+import { HeardRows } from "./hearing.js";
 import { Recent } from "./mixer.js";
 
 // How far back pictures and numbers can read, in samples.
@@ -7,10 +8,10 @@ const REACH = 1 << 18;
 
 // What the worklet is told of a program.
 function told(description) {
-    const { settings, inputs, raw, channels, sounds } = description;
+    const { settings, inputs, raw, channels, sounds, heard, views } = description;
     const needed = new Set(sounds.map(({ kernel }) => kernel));
     const modules = description.modules.map((module, number) => (needed.has(number) ? module : null));
-    return { settings, inputs, raw, channels, sounds, modules };
+    return { settings, inputs, raw, channels, sounds, heard, views, modules };
 }
 
 function optionsOf(description, media, first) {
@@ -30,13 +31,19 @@ export class Sound {
     }
 
     constructor(context, description, media, begin) {
+        const rate = context.sampleRate;
         this.context = context;
         this.begin = begin;
         const exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
         this.recent = new Recent(exposed, context.sampleRate, REACH);
         const first = Math.round(begin * context.sampleRate);
         this.node = new AudioWorkletNode(context, "weft", optionsOf(description, media, first));
-        this.node.port.onmessage = ({ data: { first: from, rows } }) => {
+        this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, rate)]));
+        this.node.port.onmessage = ({ data: { first: from, rows, heard } }) => {
+            for (const [name, fresh] of heard ?? []) {
+                for (const [number, row] of fresh) this.heard.get(name).add(number, row);
+            }
+            if (rows === undefined) return;
             exposed.forEach((name, at) => this.recent.write(name, from, rows[at]));
             this.recent.newest = from + rows[0].length - 1;
         };
@@ -64,8 +71,9 @@ export class Sound {
         return this.begin + Math.max(0, this.context.currentTime - this._from - latency);
     }
 
-    set(values) {
-        this.node.port.postMessage(values);
+    // Sends numbers and views, each with its name.
+    set(numbers, views = []) {
+        this.node.port.postMessage({ numbers, views });
     }
 
     // Lets the sound hear a microphone.

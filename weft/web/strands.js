@@ -32,6 +32,19 @@ export class Strand {
         return this.player.card.row(holder, values, width, height);
     }
 
+    // Its values [height, width] at the centres of the pixels of a picture.
+    view(tick, width, height) {
+        const count = width * height;
+        this._places ??= [
+            Float64Array.from({ length: count }, (_, at) => ((at % width) + 0.5) / width),
+            Float64Array.from({ length: count }, (_, at) => (Math.floor(at / width) + 0.5) / height),
+        ];
+        const own = tick.of(this.owner);
+        if (this._launch === null) return Float32Array.from(this._computed(own, this._places, count));
+        const found = this.player.card.read(this._drawn(own, this._places, width, height));
+        return Float32Array.from({ length: count }, (_, at) => found[4 * at]);
+    }
+
     _computed(tick, coordinates, count) {
         const { over } = this.record, kernel = this._kernel;
         const given = new Map(over.map((name, at) => [name, coordinates[at]]));

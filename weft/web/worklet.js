@@ -11,12 +11,13 @@ class Weft extends AudioWorkletProcessor {
         this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
         this._recent = new Recent(this._exposed, sampleRate, 2 * SENT);
         this.mixer = new Mixer(description, { rate: sampleRate, modules: soundModules(description), sounds,
-                                              recent: this._recent });
+                                              recent: this._recent, first });
         this._first = this._next = first;
         this._heard = null;
         this.mixer.microphone = (name, _, out) => this._microphone(name, out);
         this.port.onmessage = ({ data }) => {
-            for (const [name, value] of data) this.mixer.inputs.set(name, value);
+            for (const [name, value] of data.numbers) this.mixer.inputs.set(name, value);
+            for (const [name, values] of data.views) this.mixer.view(name, values);
         };
     }
 
@@ -26,6 +27,10 @@ class Weft extends AudioWorkletProcessor {
         const rows = this.mixer.render(this._next, count);
         out.forEach((channel, at) => channel.set(rows[at] ?? rows[0]));
         this._next += count;
+        const heard = this.mixer.listeners.filter((listener) => listener.fresh.length);
+        if (heard.length) {
+            this.port.postMessage({ heard: heard.map(({ record, fresh }) => [record.name, fresh.splice(0)]) });
+        }
         if (this._exposed.length && (this._next - this._first) % SENT < count) this._send();
         return true;
     }
