@@ -3,9 +3,7 @@
 
 import { Card } from "./card.js";
 import { mediaOf } from "./media.js";
-import { Mixer, Recent, soundModules } from "./mixer.js";
 import { Player, Tick } from "./player.js";
-import { renderedByWorklet } from "./sound.js";
 
 // The samples that are computed at once, as in a render, and how many pictures and numbers can read.
 const BLOCK = 512;
@@ -30,28 +28,33 @@ async function compare(description) {
     const { check } = description;
     if (check === null) throw new Error("the page was made without values to compare");
     const media = await mediaOf(description);
-    const run = new Run(description, check, media);
+    const mixer = description.sounds.length ? await mixerOf(description, media) : null;
+    const run = new Run(description, check, media, mixer);
     run.play();
     if (check.samples.length > 0) await run.compareWorklet();
     return run;
 }
 
+// The mixer of a sound, whose newest samples pictures and numbers can read.
+async function mixerOf(description, media) {
+    const { Mixer, Recent, soundModules } = await import(window.weft.address("mixer.js"));
+    const { rate } = description.settings;
+    const exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
+    const recent = new Recent(exposed, rate, REACH);
+    return new Mixer(description, { rate, modules: soundModules(description), sounds: media.sounds, recent });
+}
+
 // One run through the first seconds, tick by tick and block by block as a render does it.
 class Run {
-    constructor(description, check, media) {
-        Object.assign(this, { description, check, media, count: 0, wrong: [] });
+    constructor(description, check, media, mixer) {
+        Object.assign(this, { description, check, media, mixer, count: 0, wrong: [] });
         this.rate = description.settings.rate;
-        const exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
-        this.recent = new Recent(exposed, this.rate, REACH);
-        this.mixer = new Mixer(description, {
-            rate: this.rate, modules: soundModules(description), sounds: media.sounds, recent: this.recent,
-        });
         this.player = null;
         if (description.subgraphs.length > 0) {
             const draws = description.subgraphs.some((record) => record.is === "picture");
             const card = draws ? new Card(document.createElement("canvas"), description.vertex) : null;
             this.player = new Player(description, card, {
-                size: check.size, heard: (name) => this.recent.getter(name),
+                size: check.size, heard: (name) => mixer?.recent.getter(name) ?? (() => 0),
             });
             for (const [name, picture] of media.pictures) this.player.pictures.give(name, picture);
         }
@@ -84,7 +87,7 @@ class Run {
             number, time, step: 1 / check.fps, width: player.width, height: player.height,
             inputs: (name) => inputs[name] ?? this.media.lengths.get(name) ?? STILL[name] ?? 0,
         });
-        for (const { record, heard, fresh } of this.mixer.listeners) {
+        for (const { record, heard, fresh } of this.mixer?.listeners ?? []) {
             if (fresh.length || number === 0) player.pictures.give(record.name, heard.picture());
             fresh.length = 0;
         }
@@ -107,7 +110,7 @@ class Run {
 
     // Computes the sound up to a sample.
     hear(end) {
-        if (this.description.sounds.length === 0) return;
+        if (this.mixer === null) return;
         while (this.next < end) {
             const count = Math.min(BLOCK, end - this.next), rows = this.mixer.render(this.next, count);
             for (let at = 0; at < count; at++) {
@@ -122,6 +125,7 @@ class Run {
     // The worklet that plays computes the same as the mixer of this run, as long as nothing is fed to it.
     async compareWorklet() {
         if (this.description.feeds) return;
+        const { renderedByWorklet } = await import(window.weft.address("sound.js"));
         const count = Math.min(this.check.end, 4096);
         const played = await renderedByWorklet(this.description, this.media, count);
         for (const [number, wanted] of this._samples) {

@@ -3,6 +3,9 @@
 // All modules of a page share one memory. Each has a block of arguments in it, whose offsets its layout says: the host
 // writes numbers and addresses there, and calls the functions `constants`, `frame`, `columns`, `rows` and `elements`.
 
+// Height and width of a strand of a picture as the sound sees it.
+export const VIEW = [128, 256];
+
 const PAGE = 65536;
 const ALIGNMENT = 16;
 

@@ -7,7 +7,6 @@ import { mediaOf } from "./media.js";
 import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
-import { Sound } from "./sound.js";
 
 const description = JSON.parse(document.getElementById("program").textContent);
 const asked = new URLSearchParams(location.search);
@@ -94,6 +93,7 @@ class Performance {
     }
 
     async openSound() {
+        const { Sound } = await import(window.weft.address("sound.js"));
         this.sound = await Sound.open(description, this.media, this.time);
         this.sound.set(this._controls());
     }

@@ -1,13 +1,10 @@
 // The mixer: computes the sound block by block, in the worklet that plays it or in a check, and the same in both.
 
 import { Listener } from "./hearing.js";
-import { Arena, Kernel, State, bytesOf } from "./kernels.js";
+import { Arena, Kernel, State, VIEW, bytesOf } from "./kernels.js";
 
 // The shortest time in which a control goes from one value to the next, in seconds: one that jumps would click.
 const LED = 0.01;
-
-// Height and width of a strand of a picture as the sound sees it.
-export const VIEW = [128, 256];
 
 // A control on its way along a straight line.
 class Ramp {

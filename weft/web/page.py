@@ -18,10 +18,13 @@ from weft.web.reference import ReferenceValues
 Json: TypeAlias = Any
 
 MODULES = (
-    "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "mixer.js",
-    "media.js", "fourier.js", "analyses.js", "hearing.js", "sound.js", "worklet.js", "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
+    "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "media.js",
+    "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
 )  # fmt: skip
-"""The modules of a page, in JavaScript, each after those that it imports."""
+"""The modules of every page, in JavaScript, each after those that it imports."""
+
+SOUND_MODULES = ("fourier.js", "analyses.js", "hearing.js", "mixer.js", "worklet.js", "sound.js")
+"""Those of a page with sound."""
 
 # Nothing that a page holds may ask anything of a network.
 _POLICY = (
@@ -59,7 +62,7 @@ def html_of(program: Json, title: str, about: str) -> str:
     folder = files("weft.web")
     scripts = "\n".join(
         f'<script type="text/plain" data-module="{name}">\n{folder.joinpath(name).read_text("utf-8")}</script>'
-        for name in MODULES
+        for name in (*MODULES, *(SOUND_MODULES if program["sounds"] else ()))
     )
     return _PAGE.format(
         policy=_POLICY, title=html.escape(title), about=html.escape(about),

@@ -1,7 +1,6 @@
 // The player: runs the subgraphs of a program in order, tick by tick, and passes values between them.
 
-import { Arena, Modules } from "./kernels.js";
-import { VIEW } from "./mixer.js";
+import { Arena, Modules, VIEW } from "./kernels.js";
 import { Pictures } from "./pictures.js";
 import { Strand } from "./strands.js";
 import { Numbers, Picture } from "./subgraphs.js";
