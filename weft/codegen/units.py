@@ -71,7 +71,7 @@ def tuning(before: Lowered, after: Lowered, gone: Container[Expr], came: Contain
             elif arg is not given:
                 if isinstance(node.attr, LoopShape):
                     return None  # values of kernels have other operands than loops of the IR
-                constants[node, place] = _value(given)
+                constants[node, place] = current(known_of(given))
     return Tuning(constants, replaced)
 
 
@@ -81,10 +81,6 @@ def _without_expressions(lowered: Lowered) -> tuple[object, ...]:
     exposed = [strand for strand, _ in lowered.exposed]
     updates = [(update.slot, update.plane) for update in lowered.updates]
     return lowered.name, lowered.context, ends, exposed, lowered.slots, updates, lowered.borrowed
-
-
-def _value(constant: Expr) -> float:
-    return current(known_of(constant))
 
 
 # Units.

@@ -117,7 +117,7 @@ def filter_shrunk(lowered: Lowered, context: PassContext) -> Lowered:
     """Reads pictures from files at the level at which their pixels are as large as those of the screen."""
     if not context.spec.sweeps_plane or "picture" not in context.pool.ops:
         return lowered
-    known = context.known(_nothing_shrunk, "shrink", lowered.slots)
+    known = context.known(lambda: TrackedRewrites(census=Census({"picture"}, _is_of_file)), "shrink", lowered.slots)
     known.follow(lowered)
     if not known.census.found:
         return lowered
@@ -128,10 +128,6 @@ def filter_shrunk(lowered: Lowered, context: PassContext) -> Lowered:
     shrinking = _Shrinking(lowered, context, {reading: sorted(found) for reading, found in planes.items()})
     known.compare(shrinking.facts(known.census.found))
     return rewrite(lowered, context.pool, ("picture",), shrinking.change, known=known)
-
-
-def _nothing_shrunk() -> TrackedRewrites:
-    return TrackedRewrites(census=Census({"picture"}, _is_of_file))
 
 
 def _is_of_file(node: Expr) -> bool:

@@ -393,7 +393,7 @@ class FilmDecoder:
         frames that are there. Backwards, frames are decoded in runs, so only the next missing ones count."""
         ahead = min(self._share, _BACKWARDS if head.step < 0 else _FORWARDS)
         step = max(abs(head.step), self._index.frame) * (-1 if head.step < 0 else 1)
-        length, found = self._length, None
+        length, found = max(self._index.seconds, self._index.frame), None
         for number in range(ahead):
             seconds = head.seconds + number * step
             seconds = seconds % length if head.step > 0 else seconds
@@ -415,10 +415,6 @@ class FilmDecoder:
     def _share(self) -> int:
         """The number of frames that are kept for each head."""
         return max(1, self._room // len(self._heads) - 1)
-
-    @property
-    def _length(self) -> float:
-        return max(self._index.seconds, self._index.frame)
 
     def _advance(self, head: _ReadHead, target: float, needed: set[int]) -> None:
         """Decodes the next frame on the way to a time. Keeps it if it will be wanted, or is at least nearer to the

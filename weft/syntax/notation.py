@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -638,16 +638,10 @@ class _PatternParser:
 
 def _sequence(items: Sequence[_Item], steps: Fraction | None = None) -> PatternNode:
     """Steps one after the other, all in each cycle, or this many."""
-    written = tuple(_written_out(items))
+    written = tuple((item.node, item.weight) for item in items for _ in range(item.repeats))
     factor = 1 if steps is None else steps / sum((weight for _, weight in written), Fraction(0))
     sequence = written[0][0] if len(written) == 1 and factor == 1 else PatternSequence(written)
     return sequence if factor == 1 else PatternSpeed(sequence, Fraction(factor))
-
-
-def _written_out(items: Sequence[_Item]) -> Iterator[tuple[PatternNode, Fraction]]:
-    for item in items:
-        for _ in range(item.repeats):
-            yield item.node, item.weight
 
 
 def _joined(parts: Sequence[PatternNode], separator: str) -> PatternNode:

@@ -592,13 +592,9 @@ class StatementBuilder(_ExpressionBuilder):
     def _outputs(self, node: Node) -> tuple[Ident, ...]:
         """The names of `<a, b>`, or of `a` alone."""
         is_list = self._tokens.kinds[node.start] == "<"
-        names = self._names(node.start + is_list, node.end - is_list)
+        names = tuple(self._ident(index) for index in range(node.start + is_list, node.end - is_list, 2))
         has_duplicates(names, "output", self._report)
         return names
-
-    def _names(self, first: int, stop: int) -> tuple[Ident, ...]:
-        """The names of a list with commas."""
-        return tuple(self._ident(index) for index in range(first, stop, 2))
 
     def _span(self, node: Node) -> Span:
         return self._tokens.span(0, node.end - 1)

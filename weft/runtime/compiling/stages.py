@@ -730,11 +730,6 @@ def build(
             return whole
 
 
-def _in_order(places: Collection[Span]) -> tuple[Span, ...]:
-    """Places in the order of the text. Those in libraries come last."""
-    return tuple(sorted(places, key=lambda span: (span.source.library, span.source.name, span.start)))
-
-
 def _build(found: Analysis, contexts: ContextTable, optimise: bool, kept: KeptBuild | None) -> Build:
     """Compiles an analysed text; see `build`. Raises StaleError if what is kept cannot be used."""
     started = time.perf_counter()
@@ -751,7 +746,8 @@ def _build(found: Analysis, contexts: ContextTable, optimise: bool, kept: KeptBu
             assert kept is not None
             kept.forget_unit(sub.name)
             return made_unit(sub)
-        return replace(unit, loops=_in_order(loops)), lowered
+        in_order = sorted(loops, key=lambda span: (span.source.library, span.source.name, span.start))
+        return replace(unit, loops=tuple(in_order)), lowered
 
     made, warnings = each_subgraph(found, made_unit)
     if kept:

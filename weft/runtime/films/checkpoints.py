@@ -45,12 +45,8 @@ def has_checkpoints(program: LoadedProgram) -> bool:
 
 def _remembers_numbers(unit: Unit) -> bool:
     known = unit.subgraph.context in (VISUAL.name, COMPUTE.name)
-    points = unit.points.values()
-    return known and unit.films is None and not any(map(_reads_images, points)) and _advances_numbers(unit.kernel)
-
-
-def _reads_images(kernel: Kernel) -> bool:
-    return any(slot.image for slot in kernel.slots)
+    reads_images = any(slot.image for kernel in unit.points.values() for slot in kernel.slots)
+    return known and unit.films is None and not reads_images and _advances_numbers(unit.kernel)
 
 
 def _advances_numbers(kernel: Kernel) -> bool:

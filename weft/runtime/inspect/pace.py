@@ -55,7 +55,8 @@ def too_slow(
         return ()  # nothing is drawn
     seconds = pixels * more * core_seconds(compiled, _on_cpu(loader), side, constant)
     if card is None:
-        where, frame = _cores(hardware.cores()), seconds / hardware.cores()
+        count = hardware.cores()
+        where, frame = "one core" if count == 1 else f"the {count} cores here", seconds / count
     else:
         where, costs = card.device.name, card.costs
         frame = costs.launch + seconds * costs.gpu_operation / costs.cpu_operation
@@ -64,10 +65,6 @@ def too_slow(
     costs_most = costliest(program.units, source.name)
     place = None if costs_most is None else place_named(source, costs_most[0])
     return (slow(frame, fps, where, costs_most, compiled.size, place),)
-
-
-def _cores(count: int) -> str:
-    return "one core" if count == 1 else f"the {count} cores here"
 
 
 def _card(program: Build, loader: ProgramLoader) -> Choice | None:

@@ -136,14 +136,11 @@ class _JerkSearch:
         values = [each for each in asked if not each.free]
         if len(values) < len(asked):
             values += [node for node in self._narrow if node.op == "loop" and not node.free]
+        adding = time_slots(self.lowered, images=True).adding
         return replace(
             self.lowered, outputs=tuple(Output("", value) for value in values), exposed=(), feeds=(), films=(),
-            updates=tuple(update for update in self.lowered.updates if update.slot in self._adding),
+            updates=tuple(update for update in self.lowered.updates if update.slot in adding),
         )  # fmt: skip
-
-    @cached_property
-    def _adding(self) -> frozenset[str]:
-        return time_slots(self.lowered, images=True).adding
 
     def has_long(self) -> bool:
         """Whether any value in single precision is large at the end and was not at the start."""

@@ -161,21 +161,20 @@ class FrameFigures:
 class FrameStats:
     """Collects the moments at which frames were shown, and computes figures once a second."""
 
-    def __init__(self, fps: float, period: float = 1.0) -> None:
-        """`fps` is the intended rate, above 0; `period` the seconds between figures."""
+    def __init__(self, fps: float) -> None:
+        """`fps` is the intended rate, above 0."""
         self._fps = fps
-        self._period = period
         self._last: float | None = None
         self._times: list[float] = []
 
     def shown(self, moment: float) -> FrameFigures | None:
-        """A frame was shown at this moment, in seconds. Returns the figures when a period is full."""
+        """A frame was shown at this moment, in seconds. Returns the figures after a second."""
         if self._last is not None:
             self._times.append(moment - self._last)
         self._last = moment
         total = math.fsum(self._times)
-        # With a little tolerance, since otherwise a rounding error could make a period one frame longer.
-        if not self._times or total < self._period - 1e-6:
+        # With a little tolerance, since otherwise a rounding error could make a second one frame longer.
+        if not self._times or total < 1 - 1e-6:
             return None
         ordered, self._times = sorted(self._times), []
         count = len(ordered)

@@ -216,12 +216,8 @@ def number_text(value: float, low: float, high: float) -> str:
     return text
 
 
-def _hue_colours() -> tuple[Colour, ...]:
-    """Between two of these, a colour of another hue is a linear mixture."""
-    return tuple(hsv_to_rgb(step / 6, 1, 1) for step in range(7))
-
-
-_HUES: Final = _hue_colours()
+# Between two of these, a colour of another hue is a linear mixture.
+_HUES: Final = tuple(hsv_to_rgb(step / 6, 1, 1) for step in range(7))
 
 
 def bar_colours(part: Part, hsv: Colour) -> tuple[Colour, ...]:
