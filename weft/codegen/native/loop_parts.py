@@ -8,9 +8,10 @@ samples: each of its steps runs over the whole chunk, so that what is the same a
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import add, mul, sub, truediv
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Kernel
@@ -134,6 +135,8 @@ def _node(part: _Part) -> Node:
 
 # Partitioning.
 
+_NOTHING: Mapping[Node, Node] = MappingProxyType({})
+
 
 @dataclass(slots=True)
 class LoopPartition:
@@ -158,9 +161,9 @@ def loop_partitions(kernel: Kernel, graph: Graph) -> list[LoopPartition]:
     # The results of a loop belong where it runs, whatever reads them.
     serial |= {node for node in found.changing if node.op == "loop_out" and node.args[0] in serial}
     parts = [
-        *_in_vectors(graph, [node for node in found.changing if node not in remembering]),
+        *in_vectors(graph, [node for node in found.changing if node not in remembering]),
         LoopPartition("serial", [node for node in found.changing if node in serial]),
-        *_in_vectors(graph, [node for node in found.changing if node in remembering and node not in serial]),
+        *in_vectors(graph, [node for node in found.changing if node in remembering and node not in serial]),
     ]
     return _connected(parts, graph.section, list(found.stored.values()))
 
@@ -190,11 +193,14 @@ def _is_interchanged(graph: Graph, node: Node) -> bool:
     return node.op == "loop" and node.attr not in graph.masked and not node.attr.nested and graph.changes(node)
 
 
-def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
-    """The partitions in vectors, and between them the interchanged loops."""
+def in_vectors(graph: Graph, nodes: Sequence[Node], waits: Mapping[Node, Node] = _NOTHING) -> list[LoopPartition]:
+    """The partitions in vectors, and between them the interchanged loops. What `waits` for another value is computed
+    when that has been computed for all samples."""
     ranks: dict[Node, int] = {}
     for node in nodes:
         rank = max((ranks.get(each, 0) for each in operands(node)), default=0)
+        if waits.get(node) in ranks:
+            rank = max(rank, ranks[waits[node]] + 1)
         if _is_interchanged(graph, node):
             rank += 1 - rank % 2
         elif node.op == "loop_out" and _is_interchanged(graph, node.args[0]):

@@ -7,6 +7,7 @@ width. A NaN coordinate reads the first row or column. A sound is 0 outside of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from weft.codegen.wasm.assembler import WasmFunction, WasmType
@@ -16,6 +17,10 @@ from weft.codegen.wasm.lane_code import SingleLane
 PLANE, PIXEL, FETCH = "plane", "pixel", "fetch"
 """The functions: of an image in double precision, whose numbers follow one another; of one channel of a picture in
 single precision, with four numbers a pixel; and of one channel of a sound in single precision, with two a sample."""
+
+PAST, KEEP, COPY_PAST, COPY_KEEP = "past", "keep", "copy_past", "copy_keep"
+"""Functions between a row of samples and a ring, from a cell of it on. Those that copy are for rings of one plane whose
+cells are at least as many as the samples."""
 
 _SIZES: Mapping[str, tuple[WasmType, int]] = MappingProxyType(
     {PLANE: ("f64", 8), PIXEL: ("f32", 16), FETCH: ("f32", 8)}
@@ -81,8 +86,47 @@ def _fetch() -> WasmFunction:
     return b.function((b.get(found),), "a sample of a sound by its number; 0 outside of it")
 
 
+_RING: tuple[tuple[str, WasmType], ...] = (
+    ("row", "i32"), ("ring", "i32"), ("cell", "i32"), ("cells", "i32"), ("count", "i32"),
+)  # fmt: skip
+
+
+def _between_rows(name: str) -> WasmFunction:
+    """Between a row and one plane of a ring; `planes` are those of each cell."""
+    b = FunctionBuilder(name, [*_RING, ("planes", "i32")])
+    row, ring, first, cells, count, planes = map(b.param, ("row", "ring", "cell", "cells", "count", "planes"))
+    at, cell = b.variable("i32", b.i32(0), "at"), b.variable("i32", first, "here")
+    with b.within("loop", "next") as label:
+        here = b.put("i32.add", row, b.put("i32.shl", b.get(at), b.i32(3)))
+        number = b.put("i32.shl", b.put("i32.mul", b.get(cell), planes), b.i32(3))
+        there = b.put("i32.add", ring, number)
+        to, of = (here, there) if name == PAST else (there, here)
+        b.store(b.load("f64", of), to)
+        following = b.put("i32.add", b.get(cell), b.i32(1))
+        is_over = b.put("i32.ge_s", following, cells)
+        b.set((cell,), (b.put("select", b.i32(0), following, is_over, kind="i32"),))
+        b.set((at,), (b.put("i32.add", b.get(at), b.i32(1)),))
+        b.do("br_if", b.put("i32.lt_s", b.get(at), count), immediate=label)
+    return b.function((), "the past of a ring as a row" if name == PAST else "a row as new cells of a ring")
+
+
+def _copied_rows(name: str) -> WasmFunction:
+    b = FunctionBuilder(name, _RING)
+    row, ring, cell, cells, count = map(b.param, ("row", "ring", "cell", "cells", "count"))
+    left = b.put("i32.sub", cells, cell)
+    fits = b.put("select", left, count, b.put("i32.lt_s", left, count), kind="i32")
+    parts = [(row, b.put("i32.add", ring, b.put("i32.shl", cell, b.i32(3))), fits)]
+    parts.append((b.put("i32.add", row, b.put("i32.shl", fits, b.i32(3))), ring, b.put("i32.sub", count, fits)))
+    for here, there, length in parts:
+        to, of = (here, there) if name == COPY_PAST else (there, here)
+        b.do("memory.copy", to, of, b.put("i32.shl", length, b.i32(3)))
+    return b.function((), "the past of a ring as a row" if name == COPY_PAST else "a row as new cells of a ring")
+
+
 READERS: Mapping[str, Callable[[], WasmFunction]] = MappingProxyType({
     PLANE: lambda: _between(PLANE), PIXEL: lambda: _between(PIXEL), FETCH: _fetch,
+    **{name: partial(_between_rows, name) for name in (PAST, KEEP)},
+    **{name: partial(_copied_rows, name) for name in (COPY_PAST, COPY_KEEP)},
 })  # fmt: skip
 
 

@@ -8,21 +8,23 @@ is computed for pairs of samples, several pairs at once.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.dataflow import Graph
-from weft.codegen.native.loop_parts import TIME, LoopPartition, loop_partitions, with_waves
-from weft.codegen.native.serial_parts import states
+from weft.codegen.native.loop_parts import TIME, LoopPartition, in_vectors, with_waves
+from weft.codegen.native.serial_parts import SerialParts, SerialReads, states, ticks_of
 from weft.codegen.native.series import tables
-from weft.codegen.values import Line, LoopBody, Node, operands, with_bodies
+from weft.codegen.values import Line, LoopBody, Node, Section, needed, operands, with_bodies
 from weft.codegen.wasm.abi import (
-    ALIGNMENT, CHUNK, ELEMENTS, FIRST, NUMBER, ORIGIN, OUT, PADDING, RATE, STRIDE, WIDTH, BlockLayout
+    ALIGNMENT, CHUNK, ELEMENTS, FIRST, NUMBER, ORIGIN, OUT, PADDING, RATE, STRIDE, WIDTH, BlockLayout, RingPlace
 )
 from weft.codegen.wasm.assembler import WasmType
 from weft.codegen.wasm.builder import FunctionBuilder, Variable, WasmValue
 from weft.codegen.wasm.lane_code import PairLanes, SingleLane, of_pairs
+from weft.codegen.wasm.reading import COPY_KEEP, COPY_PAST, KEEP, PAST
 from weft.codegen.wasm.writing import BLOCK, WasmWriter, is_short
 from weft.ir.expr import SlotPlane
 from weft.ops.double import within_turn
@@ -79,18 +81,82 @@ class _Wave(NamedTuple):
     factor: WasmValue
 
 
+@dataclass(slots=True)
+class StreamPart(LoopPartition):
+    """A partition, and the slots that take over their new values after it."""
+
+    slots: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, part: LoopPartition) -> StreamPart:
+        return cls(part.way, part.nodes)
+
+
+def stream_parts(kernel: Kernel, graph: Graph) -> list[StreamPart]:
+    """The partitions in their order. Only feedback is serial: other reads of the past are rows, which are copied from
+    rings before a partition begins, and from the rows of new values."""
+    found = SerialParts(kernel, graph, SerialReads.OF_SLOTS, CHUNK)
+    serial = {node for part in found.parts if part.serial for node in part.nodes}
+    parts: list[StreamPart] = []
+    for part in found.parts:
+        if part.serial:
+            # The results of a loop belong where it runs, whatever reads them.
+            results = [node for node in found.changing if node.op == "loop_out" and node.args[0] in part.nodes]
+            nodes = [*part.nodes, *(node for node in results if node not in serial)]
+            parts.append(StreamPart("serial", nodes, slots=part.slots))
+            continue
+        waits = {node: found.stored[node.attr] for node in part.nodes if is_near(node, kernel)}
+        nodes = [node for node in part.nodes if node.op != "loop_out" or node.args[0] not in serial]
+        parts += map(StreamPart.of, in_vectors(graph, nodes, waits))
+        parts.append(StreamPart("vectors", [], slots=part.slots))
+    return _connected(parts, graph.section, found)
+
+
+def is_near(node: Node, kernel: Kernel) -> bool:
+    """Whether a read of the past may read new values of the same chunk."""
+    ticks = ticks_of(node, kernel)
+    return ticks is not None and ticks < CHUNK
+
+
+def _connected(parts: list[StreamPart], section: Section, found: SerialParts) -> list[StreamPart]:
+    """Fills in what partitions read of one another, and where outputs are stored. Leaves out empty partitions."""
+    home: dict[Node, StreamPart] = {node: part for part in parts for node in part.nodes}
+    for node in section.nodes:
+        if node.op == "loop_out" and node.args[0] in home:
+            home[node] = home[node.args[0]]
+    last = StreamPart("vectors", [])
+    for at, output in enumerate(section.outputs):
+        part = home.get(output)
+        (last if part is None or part.way == "interchanged" else part).outputs.append(at)
+    parts = [*parts, last]
+    steady = {node for node in section.nodes if node not in home}
+    for part in parts:
+        stored = [found.stored[place] for place in found.stored if place.slot in part.slots]
+        used = [*part.nodes, *(section.outputs[at] for at in part.outputs), *stored]
+        used += [each for node in part.nodes for each in operands(node)]
+        if part.way != "serial":
+            used += [found.stored[node.attr] for node in part.nodes if node.op == "state" and node.attr in found.stored]
+        part.reads = list(dict.fromkeys(node for node in used if node in home and home[node] is not part))
+        prologue = needed([node for node in used if node in steady], steady)
+        part.prologue = [node for node in section.nodes if node in prologue]
+    for part in parts:
+        part.writes = list(dict.fromkeys(node for other in parts for node in other.reads if home[node] is part))
+    return [part for part in parts if part.nodes or part.outputs or part.slots]
+
+
 class StreamWriter(WasmWriter):
     """Writes the function of one partition. Values that are the same at all samples are computed for one lane, others
     for a pair, unless the partition is serial."""
 
     def __init__(
-        self, b: FunctionBuilder, kernel: Kernel, layout: BlockLayout, graph: Graph, part: LoopPartition,
+        self, b: FunctionBuilder, kernel: Kernel, layout: BlockLayout, graph: Graph, part: StreamPart,
         scratch: ScratchRows,
     ) -> None:  # fmt: skip
         super().__init__(b, kernel, layout, graph.section)
         self.graph = graph
         self.part = part
         self.scratch = scratch
+        self.stored = {store.place: store.value for store in graph.section.stores}
         self._single, self._pair = SingleLane(b), PairLanes(b)
         self._pairs: dict[Node, WasmValue] = {}
         self._spreads: dict[Node, WasmValue] = {}
@@ -233,15 +299,16 @@ class StreamWriter(WasmWriter):
 
         return self.given(("output", number), compute)
 
-    def read_rows(self) -> None:
-        """Loads what earlier partitions have left."""
-        for node in self.part.reads:
+    def read_rows(self, past: Iterable[Node] = ()) -> None:
+        """Loads what earlier partitions have left, and the rows of the past."""
+        for node in (*self.part.reads, *past):
             self.keep(node, self.load_row(node, node.kind))
 
-    def write_rows(self) -> None:
-        """Stores what later partitions read, and the outputs."""
+    def write_rows(self, past: Collection[Node] = ()) -> None:
+        """Stores what later partitions read, but for rows that are there already, and the outputs."""
         for node in self.part.writes:
-            self.store_row(node, self.value(node), node.kind)
+            if node not in past:
+                self.store_row(node, self.value(node), node.kind)
         for number in self.part.outputs:
             value = self.as_real(self.section.outputs[number])
             if self.lanes.count == 1:
@@ -249,6 +316,64 @@ class StreamWriter(WasmWriter):
             else:
                 # Pairs may reach over the last sample.
                 self.store_row(number, value, "float")
+
+    # Rows of the past, and of what becomes the past.
+
+    def fill_rows(self, nodes: Sequence[Node]) -> None:
+        """Fills rows with values that no partition computes: coordinates, and what is the same at all samples."""
+
+        def write() -> None:
+            for node in nodes:
+                self.store_row(node, self.value(node), node.kind)
+
+        if nodes:
+            self.over_pairs(nodes, (), 1, write)
+
+    def fill_past(self, node: Node) -> None:
+        """Fills the row of a read of the past: from the ring, and from the row of the new values."""
+        b, ring, ticks = self.b, self.ring(node.attr), ticks_of(node, self.kernel)
+        assert ticks is not None
+        count, head = b.param("count"), self.word(ring.head)
+        before = b.put("i32.sub", head, b.i32(ticks))
+        around = b.put("i32.add", before, b.i32(ring.depth + 1))
+        cell = b.put("select", around, before, b.put("i32.lt_s", before, b.i32(0)), kind="i32")
+        if ticks >= CHUNK:
+            self._move_row(PAST, node, ring, node.attr.plane, cell, count)
+            return
+        is_long = b.put("i32.lt_s", b.i32(ticks), count)
+        first = b.put("select", b.i32(ticks), count, is_long, kind="i32")
+        self._move_row(PAST, node, ring, node.attr.plane, cell, first)
+        new = self.stored[node.attr]
+        with b.within("if", "", is_long):
+            to = self._row_start(node, ticks)
+            length = b.put("i32.shl", b.put("i32.sub", count, b.i32(ticks)), b.i32(3))
+            b.do("memory.copy", to, self._row_start(new, 0), length)
+
+    def keep_slots(self) -> None:
+        """Has the slots of the partition take over the rows of their new values."""
+        b = self.b
+        for key in self.part.slots:
+            ring = next(each for each in self.layout.rings if each.key == key)
+            for place, value in self.stored.items():
+                if place.slot == key:
+                    self._move_row(KEEP, value, ring, place.plane, self.word(ring.head), b.param("count"))
+            after = b.put("i32.add", self.word(ring.head), b.param("count"))
+            b.store(b.put("i32.rem_s", after, b.i32(ring.depth + 1)), b.param(BLOCK), ring.head)
+
+    def _row_start(self, node: Node, at: int) -> WasmValue:
+        return self.b.put("i32.add", self.b.param(BLOCK), self.b.i32(self.scratch.row(node) + NUMBER * at))
+
+    def _move_row(
+        self, how: str, node: Node, ring: RingPlace, plane: int, cell: WasmValue, count: WasmValue
+    ) -> None:  # fmt: skip
+        """Copies between the row of a value and a plane of a ring, from a cell of it on."""
+        b = self.b
+        start = b.put("i32.add", self.word(ring.offset), b.i32(NUMBER * plane))
+        given = self._row_start(node, 0), start, cell, b.i32(ring.depth + 1), count
+        if ring.planes == 1 and ring.depth >= CHUNK:
+            b.run(COPY_PAST if how == PAST else COPY_KEEP, *given)
+        else:
+            b.run(how, *given, b.i32(ring.planes))
 
     def copy_outputs(self) -> None:
         """Copies the rows of outputs to where the host wants them."""
@@ -379,18 +504,26 @@ def write_vectors(w: StreamWriter) -> None:
     """Writes a partition that runs over pairs of samples."""
     part = w.part
     w.scalar_values(part.prologue)
-    nodes = [node for node in part.nodes if node.op != "wave"]
+    past = [node for node in part.nodes if node.op == "state"]
+    near = [w.stored[node.attr] for node in past if is_near(node, w.kernel)]
+    kept = [value for place, value in w.stored.items() if place.slot in part.slots]
+    w.fill_rows([value for value in dict.fromkeys([*near, *kept]) if value not in part.reads])
+    for node in past:
+        w.fill_past(node)
+    nodes = [node for node in part.nodes if node.op not in ("wave", "state")]
     waves = [node for node in part.nodes if node.op == "wave"]
     outputs = [w.section.outputs[at] for at in part.outputs]
 
     def write() -> None:
-        w.read_rows()
+        w.read_rows(past)
         w.write(nodes)
-        w.write_rows()
+        w.write_rows(past)
 
     used = [*(each for node in nodes for each in operands(node)), *part.writes, *outputs]
-    w.over_pairs(used, waves, pairs_at_once(part.nodes), write)
+    if nodes or waves or outputs:
+        w.over_pairs(used, waves, pairs_at_once(part.nodes), write)
     w.copy_outputs()
+    w.keep_slots()
 
 
 def write_interchanged(w: StreamWriter) -> None:
@@ -465,12 +598,11 @@ def write_serial(w: StreamWriter) -> None:
     """Writes the partition of state, sample by sample."""
     b, part = w.b, w.part
     w.scalar_values(part.prologue)
-    stored = {store.place: store.value for store in w.section.stores}
+    stored = {place: value for place, value in w.stored.items() if place.slot in part.slots}
     places = dict.fromkeys([*states(part.nodes), *stored])
     near = {place: _slot_variable(w, place) for place in places if w.ring(place).depth == 1}
     w.near = {place: variable.now for place, variable in near.items()}
-    far = [ring for ring in w.layout.rings if ring.depth > 1]
-    w.begin_heads(far)
+    w.begin_heads(ring for ring in w.layout.rings if ring.depth > 1 and ring.key in part.slots)
     row = b.variable("i32", b.i32(0), "row")
     with b.within("loop", "sample") as label:
         w.at_row(b.get(row), 0)
@@ -535,7 +667,7 @@ def stream_functions(kernel: Kernel, layout: BlockLayout, scratch: ScratchRows) 
     """The functions of all partitions, and last the one that calls them for each chunk."""
     graph = with_waves(kernel)
     made: list[FunctionBuilder] = []
-    for number, part in enumerate(loop_partitions(kernel, graph)):
+    for number, part in enumerate(stream_parts(kernel, graph)):
         b = FunctionBuilder(f"{part.way}{number}", _PARAMS)
         w = StreamWriter(b, kernel, layout, graph, part, scratch)
         match part.way:
