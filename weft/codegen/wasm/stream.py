@@ -1,8 +1,8 @@
 """The samples of a sound, in chunks: a function for each loop partition.
 
-The partitions are those of machine code (`weft.codegen.native.loop_parts`). Each runs over one chunk before the next
-one does, and leaves what later ones read in rows of scratch memory, eight bytes a sample. What does not depend on state
-is computed for pairs of samples, several pairs at once.
+Each partition runs over one chunk before the next one does, and leaves what later ones read in rows of scratch memory,
+eight bytes a sample. Only feedback is computed sample by sample. All else is computed for pairs of samples, several
+pairs at once, in loops that `weft.codegen.native.loop_parts` has found as for machine code.
 """
 
 from __future__ import annotations
@@ -664,7 +664,7 @@ def _fill_up(w: StreamWriter) -> None:
 
 
 def stream_functions(kernel: Kernel, layout: BlockLayout, scratch: ScratchRows) -> list[FunctionBuilder]:
-    """The functions of all partitions, and last the one that calls them for each chunk."""
+    """The functions of all partitions, and last the one that calls them, chunk by chunk."""
     graph = with_waves(kernel)
     made: list[FunctionBuilder] = []
     for number, part in enumerate(stream_parts(kernel, graph)):
