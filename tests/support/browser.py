@@ -47,6 +47,8 @@ class Browser:
         self._left = b""
         self._count = 0
         self._session = ""
+        self._loaded = False
+        self._script: str | None = None
         self.said: list[str] = []
         """What the page has written to its console."""
         targets = self._ask("Target.getTargets")["targetInfos"]
@@ -56,9 +58,19 @@ class Browser:
         self._ask("Runtime.enable")
 
     def open(self, address: str) -> None:
-        """Opens an address."""
+        """Opens an address, and waits until it is loaded."""
         self.said.clear()
+        self._loaded = False
         self._ask("Page.navigate", url=address)
+        while not self._loaded:
+            self._note(self._next())
+
+    def before_pages(self, script: str | None) -> None:
+        """Has each page begin with this script; None: with none."""
+        if self._script is not None:
+            self._ask("Page.removeScriptToEvaluateOnNewDocument", identifier=self._script)
+        found = self._ask("Page.addScriptToEvaluateOnNewDocument", source=script) if script is not None else {}
+        self._script = found.get("identifier")
 
     def title(self, ends: str, seconds: float = 120.0) -> str:
         """The title of the page, as soon as it begins with this."""
@@ -125,6 +137,8 @@ class Browser:
 
     def _note(self, event: Any) -> None:
         match event.get("method"):
+            case "Page.loadEventFired":
+                self._loaded = True
             case "Runtime.consoleAPICalled":
                 words = (each.get("value", each.get("description")) for each in event["params"]["args"])
                 self.said.append(" ".join(map(str, words)))

@@ -31,7 +31,7 @@ def command(file: str, out: Path, limit: int, unchecked: bool, permissions: Perm
     values = None
     if not unchecked:
         values = reference(compile_file(file, settings=small_size(build), permissions=permissions))
-    page = page_of(build, Path(file).stem, open_source(file).text, check=values, limit=limit)
+    page = page_of(build, Path(file).stem, open_source(file).text, values, limit)
     show([*build.warnings, *page.refused])
     if not page.plays:
         return ERRORS

@@ -134,15 +134,16 @@ function hands(performance) {
 }
 
 async function main() {
-    document.body.classList.toggle("embedded", asked.has("embed"));
+    document.documentElement.classList.toggle("embedded", asked.has("embed"));
     if (asked.has("check")) {
         await check(description);
         return;
     }
     const media = await mediaOf(description);
     media.problems.forEach((problem) => words.say(problem));
-    description.notes.forEach((note) => words.say(note));
+    if (!asked.has("embed")) description.notes.forEach((note) => words.say(note));
     const performance = new Performance(media);
+    window.weft.performance = performance;
     hands(performance);
     await begin(performance);
 }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import math
+import re
+from collections.abc import Iterable
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from weft.codegen.kernel import number_to_json
@@ -43,18 +47,46 @@ class Page(NamedTuple):
 
 
 def page_of(
-    build: Build, title: str, source: str, about: str = "", check: ReferenceValues | None = None,
-    limit: int = LIMIT,
+    build: Build, title: str, source: str, check: ReferenceValues | None = None, limit: int = LIMIT
 ) -> Page:
-    """The page of a program, with at most `limit` bytes of media. Raises PictureError for a file that cannot be
-    read."""
-    description = Description(build)
+    """The page of a program, whose text is `source`, with at most `limit` bytes of media. Raises PictureError for
+    a file that cannot be read."""
+    description, about = Description(build), about_of(source)
     program = description.program()
     media = embedded(description.pictures, limit)
-    program |= {"title": title, "about": about, "source": source,
-                "media": media.records, "check": None if check is None else check.to_json(), "notes": []}  # fmt: skip
+    refused = (*description.refused, *media.left_out)
+    program |= {"title": title, "about": about, "media": media.records, "notes": [each.message for each in refused]}
+    program["check"] = None if check is None else check.to_json()
+    program = without_folders(program, build.media)
+    program["source"] = source
     plays = any(each["shown"] for each in (*program["subgraphs"], *program["sounds"]))
-    return Page(html_of(program, title, about), (*description.refused, *media.left_out), plays)
+    return Page(html_of(program, title, about), refused, plays)
+
+
+def without_folders(value: Json, paths: Iterable[str]) -> Json:
+    """A value whose texts name files as they are called, and not where they are on this machine."""
+    folders = sorted({path.removesuffix(Path(path).name) for path in paths} - {""}, key=len, reverse=True)
+    if not folders:
+        return value
+    pattern = re.compile("|".join(map(re.escape, folders)))
+
+    def renamed(each: Json) -> Json:
+        match each:
+            case str():
+                return pattern.sub("", each)
+            case dict():
+                return {renamed(key): renamed(inner) for key, inner in each.items()}
+            case list() | tuple():
+                return [renamed(inner) for inner in each]
+        return each
+
+    return renamed(value)
+
+
+def about_of(source: str) -> str:
+    """What a patch says about itself: the comment with which it begins, as one line."""
+    lines = itertools.takewhile(lambda line: line.startswith("//"), source.lstrip().splitlines())
+    return " ".join(line.lstrip("/").strip() for line in lines)
 
 
 def html_of(program: Json, title: str, about: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.backends.base import SampleBlock
-from weft.backends.launch import OPAQUE, channels, level
+from weft.backends.base import Env, SampleBlock
+from weft.backends.cpu import CpuVisual
+from weft.backends.launch import OPAQUE, Value, channels, level
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.codegen.kernel import LOOP_STEPS, Kernel
@@ -51,8 +53,11 @@ _MOMENTS = 12
 Pixel: TypeAlias = "tuple[int, str, int, int, list[int]]"
 """The frame, the target of its picture, x, y, and the levels of its channels."""
 
+# How far beside a pixel the picture is looked at, in its width and height.
+_NEAR = (-1e-6, 1e-6)
+
 # By how much single precision may differ from double at a pixel that is compared. Cards are less precise than a CPU.
-_SINGLE = 0.1 / 255
+_SINGLE = 0.15 / 255
 
 # By how much a sample may differ: computed in double precision, or fed by pictures, which a card draws in single.
 _COMPUTED, _FED = 1e-6, 1e-3
@@ -105,8 +110,10 @@ def reference(build: Build, seed: int = 1) -> ReferenceValues:
         # In step with the frames, all of the sound that they need is computed anyway.
         record = (lambda block: heard.append(block.copy())) if together and target == targets[0] else None
         shown = _shown(Offline(build, exact, window=target), frames, together, record)
-        single = _shown(Offline(build, _machines("vector"), window=target), frames, together)
-        pixels += _pixels(target, shown, single, VALUES // len(targets), chosen)
+        others = [
+            _shown(Offline(build, _moved(_machines("vector"), by), window=target), frames, together) for by in _NEAR
+        ]
+        pixels += _pixels(target, shown, others, VALUES // len(targets), chosen)
     if not heard:
         heard += _heard(Offline(build, exact), build)
     end = sum(map(len, heard))
@@ -125,6 +132,20 @@ def _machines(name: str) -> Mapping[str, Choice]:
     pictures = raw(choices[VISUAL.name])
     assert pictures is not None, "the CPU gives values"
     return {**choices, VISUAL.name: pictures}
+
+
+def _moved(choices: Mapping[str, Choice], by: float) -> dict[str, Choice]:
+    """The same with pixels that are a little further right and below."""
+    visual = choices[VISUAL.name]
+    backend = visual.backend
+    assert issubclass(backend, CpuVisual)
+
+    def coords(self: CpuVisual, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
+        found = backend.coords(self, env, shape)
+        return {**found, "x": np.asarray(found["x"]) + by, "y": np.asarray(found["y"]) + by}
+
+    moved = type(f"{backend.__name__}Moved", (backend,), {"coords": coords})
+    return {**choices, VISUAL.name: replace(visual, backend=moved)}
 
 
 def _reads_each_other(build: Build) -> bool:
@@ -148,15 +169,16 @@ def _shown(
 
 
 def _pixels(
-    target: str, shown: Mapping[int, Picture], single: Mapping[int, Picture], count: int, chosen: random.Random
+    target: str, shown: Mapping[int, Picture], others: Sequence[Mapping[int, Picture]], count: int,
+    chosen: random.Random,
 ) -> list[Pixel]:
-    """Some pixels of a picture, of those at which single precision shows what double does. At an edge, or where a patch
-    magnifies the last digit, the two differ, and both are right."""
+    """Some pixels of a picture, of those at which single precision shows what double does, even a little beside them.
+    At an edge, or where a patch magnifies the last digit, the two differ, and both are right."""
     clear = {}
     for number, exact in shown.items():
         with np.errstate(invalid="ignore"):
-            far = np.abs(np.clip(exact, 0, 1) - np.clip(single[number], 0, 1)) > _SINGLE
-        clear[number] = np.argwhere(~far.any(axis=2))
+            far = [np.abs(np.clip(exact, 0, 1) - np.clip(each[number], 0, 1)) > _SINGLE for each in others]
+        clear[number] = np.argwhere(~np.any(far, axis=(0, 3)))
     numbers = [number for number, places in clear.items() if len(places)]
     found: list[Pixel] = []
     for _ in range(count if numbers else 0):
