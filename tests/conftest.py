@@ -81,8 +81,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @cache
 def _give_way(group: str) -> None:
-    """Gives way to the worker that listens to sounds, which are heard in real time; called with a worker's first
-    group."""
+    """Yields to the worker that listens to sounds, which are heard in real time; called with a worker's first group."""
     if group != LISTENING and hasattr(os, "nice"):
         os.nice(5)
 

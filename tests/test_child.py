@@ -47,13 +47,13 @@ def eventually(happens: Callable[[], object], what: str) -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no process of this number runs any more; one that nobody waits for does not run."""
+    """Whether no process of this number runs any more. A process whose end was not collected does not run."""
     told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], stdout=subprocess.PIPE, check=False).stdout
     return told.strip()[:1] in {b"", b"Z"}
 
 
 def test_what_stands_still_is_killed_and_what_works_is_not(start: Callable[..., Child]) -> None:
-    # Those that go on are watched for longer than those that do not.
+    # Those that continue are watched for longer than those that do not.
     going = [start(does) for does in (children.idle, children.busy, children.allowed)]
     going += [start(children.idle, main_thread_works=True), start(children.locked_but_for_a_thread)]
     stopped, allowed = start(children.idle), start(children.allowed)

@@ -240,8 +240,8 @@ def test_programs_with_errors_expect_known_codes() -> None:
 
 
 def test_internal_exceptions_have_one_base() -> None:
-    """All that weft raises is a `WeftError`, with diagnostics, or an `InternalError`, which somebody catches. What
-    interrupts a thread from outside is neither."""
+    """All that weft raises is a `WeftError`, with diagnostics, or an `InternalError`, which is caught. What interrupts
+    a thread from outside is neither."""
     classes = (node for node in chain.from_iterable(nodes().values()) if isinstance(node, ast.ClassDef))
     bases = {node.name: [named(base) for base in node.bases] for node in classes}
 

@@ -1,4 +1,4 @@
-"""Tests that are ended leave nothing behind, whatever signal ends them."""
+"""Tests that are ended leave no process or file, whatever signal ends them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Generated programs with bundles are what the same programs are without: each member is written out there as a strand
 of its own.
 
-`WEFT_PARITY=20000` tries so many programs, others than usual.
+`WEFT_PARITY=20000` tries this many programs, different from the usual ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generated programs show on every machine what the reference shows, but for what single precision makes of them; and
 the rule that says so finds what is wrong with a machine.
 
-`WEFT_PARITY=20000` tries so many programs, others than usual, and a quarter as many sounds.
+`WEFT_PARITY=20000` tries this many programs, different from the usual ones, and a quarter as many sounds.
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ def test_memory_moves_on_from_moved_numbers() -> None:
 
 
 def test_no_digits_explain_a_remainder_of_a_whole_period() -> None:
-    """Neither beside it, where all digits are lost, nor where that is as near as single precision can tell."""
+    """Neither next to it, where all digits are lost, nor at places that single precision cannot distinguish from it."""
     for text in ("display((me@px * 1000003.7e7) % 7)\n", "display(fract((me@x - 0.5) * 1e-9 * me@y))\n"):
         case = case_of(text)
         assert compare(case, VectorExecutor()).unexplained == ()

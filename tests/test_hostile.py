@@ -54,12 +54,12 @@ READ = 'load("near.png")::p<r, g, b>\ncamera("testsrc2 size=64x48")::c<r>\ndispl
 # By this weft looks at a child of its own that has given no sign of life (`weft.child`).
 _LOOKS = {path for path in [shutil.which("ps")] if path}
 
-# Where `osc_send` sends unless --osc-send says otherwise; nobody has to be there.
+# The address to which `osc_send` sends without --osc-send; nothing has to listen there.
 _OSC_GOES_TO = 'sin_port=htons(9001), sin_addr=inet_addr("127.0.0.1")'
 
 
 class Room:
-    """Folders for hostile patches, for all that is beside them, and for what weft itself keeps."""
+    """Folders for hostile patches, for all files next to them, and for what weft itself keeps."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class Room:
         ]  # fmt: skip
 
     def _is_value(self, path: str) -> bool:
-        """Whether a file keeps what parameters are set to, beside a patch."""
+        """Whether a file keeps the values of parameters, next to a patch."""
         return path.startswith(f"{self.patches}/") and ".weft.values" in path
 
 

@@ -13,8 +13,8 @@ from weft.graph.components import components
 ROOT = Path(weft.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-# From the ground up: each layer may import itself and those before it. What stands in one set does not see its
-# neighbours, except through a lower layer.
+# From the ground up: each layer may import itself and those before it. What is in one set does not see its neighbours,
+# except through a lower layer.
 LAYERS = (
     {"errors", "codes", "names", "keys", "beats", "osc_packets", "ops", "contexts", "sources", "apple", "child",
      "disk", "cameras", "permissions"},
@@ -77,7 +77,8 @@ def users_of(library: str) -> list[Path]:
 
 
 def may_import(own: str, used: str) -> bool:
-    """Whether what is in one package may import another one. `media` is beside the backends, on the ground."""
+    """Whether what is in one package may import another one. `media` is next to the backends, above the same
+    modules."""
     if own == "media":
         return HEIGHT.get(used) == 0 or used == "media"
     if used == "media":
@@ -95,7 +96,7 @@ def test_imports_go_one_way():
     assert wrong == []
 
 
-# The rooms of the runtime, likewise. `stderr` is beside them.
+# The rooms of the runtime, likewise. `stderr` is next to them.
 ROOMS = ({"hands"}, {"program"}, {"screens", "sound"}, {"compiling"}, {"films"}, {"inspect"}, {"live"})
 ROOM_HEIGHT = {room: height for height, rooms in enumerate(ROOMS) for room in rooms}
 

@@ -1,4 +1,4 @@
-"""Whatever a text repeats, and on however few lines: what is told of it takes as much longer as the text is longer."""
+"""Whatever a text repeats, and on however few lines: the time for its diagnostics grows in proportion to the text."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PARTS = {
 
 
 def text_of(part: str, length: int) -> str:
-    """A text of about so many characters that repeats a part, in which % is a number of its own."""
+    """A text of about this many characters that repeats a part, in which % is a number of its own."""
     found, total = list[str](), 0
     while total < length:
         found.append(part.replace("%", str(len(found))))

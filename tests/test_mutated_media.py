@@ -1,6 +1,6 @@
 """Whatever happens to a file of pictures or sounds, weft shows and plays what is left of it, or says what is wrong.
 
-`WEFT_MEDIA=10000` tries so many files, others than usual, and prints how many of each kind could be read.
+`WEFT_MEDIA=10000` tries this many files, different from the usual ones, and prints how many of each kind could be read.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _text(name: str) -> str:
 
 
 def outcome(path: Path) -> str:
-    """What becomes of a file: it is `read`, or told `by its header` or `later`."""
+    """What happens to a file: it is `read`, or refused `by its header` or `later`."""
     text = _text(path.name)
     try:
         made = build(Source(str(path.with_suffix(".weft")), text), ContextTable(), probe=header_of)

@@ -1,6 +1,6 @@
 """Whatever a slip of the hand makes of a program, weft compiles it and tries it out, or says what is wrong and where.
 
-`WEFT_MUTATIONS=20000` tries so many texts, others than usual, and prints the ones that took longest.
+`WEFT_MUTATIONS=20000` tries this many texts, different from the usual ones, and prints the ones that took longest.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _slip(seed: int) -> tuple[Path, str]:
 
 
 def _outcome(path: Path, text: str) -> tuple[Diagnostic, ...]:
-    """What is told of a text that is saved during a performance at which the processor draws."""
+    """The diagnostics of a text that is saved during a performance at which the processor draws."""
     compiler = Compiler.of(Setup(str(path), "cpu", settings={"width": 64, "height": 36}))
     made = compiler.compile(Saved(text.encode(), 0.0))
     if made.compiled is None:

@@ -1,4 +1,4 @@
-"""Messages and bundles of OSC, beside those of python-osc, and bytes that are neither."""
+"""Messages and bundles of OSC, compared with those of python-osc, and bytes that are neither."""
 
 import math
 import struct

@@ -92,14 +92,14 @@ def sound(made: Build, executor: str, seconds: float) -> np.ndarray:
 
 
 class Recording:
-    """The sound of a patch by the fastest machine, as far as it has been asked for."""
+    """The sound of a patch by the fastest machine, up to the last sample that was asked for."""
 
     def __init__(self, made: Build) -> None:
         self._blocks = Offline(made, on_processor(FASTEST), clips=False).samples(0, SECONDS)
         self._heard = np.zeros((0, 2))
 
     def until(self, samples: int) -> np.ndarray:
-        """So many samples, from the first on."""
+        """This many samples, from the first on."""
         parts, missing = [self._heard], samples - len(self._heard)
         while missing > 0:
             parts.append(next(self._blocks))

@@ -50,7 +50,7 @@ WHOLE, BLOCKS = ContextTable(), ContextTable([VISUAL, AUDIO.by_blocks(), COMPUTE
 CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
 
 Given = Callable[[int, int], Mapping[str, Floats]]
-"""What comes from outside, for so many samples from one on."""
+"""The inputs from outside, for this many samples from one on."""
 
 CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio)
 of_cards = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.library)
@@ -122,7 +122,7 @@ class Player:
 
 
 def decibels(got: NDArray[np.float64], wanted: NDArray[np.float64]) -> float:
-    """How loud a difference is beside what it should be."""
+    """How loud a difference is, relative to the expected sound."""
     assert got.shape == wanted.shape
     return float(10 * np.log10(np.mean((got - wanted) ** 2) / np.mean(wanted**2)))
 

@@ -1,4 +1,4 @@
-"""Sound on the CPU: channels, the raster, blocks, and what goes on from one program to the next."""
+"""Sound on the CPU: channels, the raster, blocks, and what continues from one program to the next."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Player:
         return self.backend.compile_subgraph(unit_of(text), self._env(0), self._runner)
 
     def change_to(self, text: str, copy: bool = False) -> list[str]:
-        """Another program goes on with what this one remembers."""
+        """Another program continues with the memory of this one."""
         before, self.compiled = self.compiled, self.prepared(text)
         return self.backend.adopt(self.compiled, [before], copy)
 
     def play(self, *blocks: int) -> NDArray[np.float64]:
-        """Blocks of so many samples, put together: [channels, outputs, samples]."""
+        """Blocks of this many samples, joined: [channels, outputs, samples]."""
         pieces = []
         for samples in blocks:
             pieces.append(self.backend.execute_subgraph(self.compiled, self._env(samples), self._runner))
@@ -131,7 +131,7 @@ def test_x_runs_once_a_cycle_and_y_once_a_sweep(executor: str, first: int) -> No
 def test_a_strand_of_the_picture_is_a_tone(executor: str) -> None:
     heard = Player("wave<v> = sin(me@x * tau) * (0.5 + me@y / 2)\naudio(wave@v)\n", executor).play(480)[0, 0]
     time = moments(480)
-    # The settings that nobody changes: 220 cycles a second, and ten seconds for a sweep.
+    # The settings that no patch changes: 220 cycles a second, and ten seconds for a sweep.
     expected = np.sin(2 * np.pi * 220 * time) * (0.5 + time / 10 / 2)
     assert Tolerance(0, 1e-9).agreement(heard, expected).all()
 

@@ -62,7 +62,7 @@ class Played:
         self.loaded: LoadedProgram = self.loader.prepare(built(self.text), SIZE)
 
     def frames(self, times: Iterable[float], **inputs: float) -> np.ndarray:
-        """Goes on to these times; gives all values so far of the only statement, or the first, [ticks, values]."""
+        """Advances to these times, and gives all values so far of the only statement, or the first, [ticks, values]."""
         for time in times:
             env = self.env(time, **inputs)
             for result in self.loaded.runner.run(env):
@@ -257,7 +257,7 @@ def test_values_that_are_lost_are_told_once_and_computed_on(way, tmp_path: Path)
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Files that this process writes grow to so many bytes."""
+    """Files that this process writes grow to this many bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -407,7 +407,7 @@ def test_a_way_that_cannot_be_gone_makes_it_unavailable(way, wanted: str, reason
 
 @pytest.mark.long
 def test_a_way_that_fails_on_stage_is_told_once_and_the_performance_goes_on(tmp_path: Path) -> None:
-    # To send to everybody at once takes a permission that nobody has asked for.
+    # Sending to all machines at once takes a permission that was not requested.
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "5", way="osc:255.255.255.255:9000")
     assert done.returncode == 0
     words = "warning: values do not reach OSC to 255.255.255.255, port 9000: "

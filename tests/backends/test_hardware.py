@@ -26,7 +26,7 @@ def process_in(folder: Path, cgroup: str, mounts: str) -> Path:
 
 
 def group(path: Path, **files: object) -> None:
-    """`memory_max` for `memory.max`: only the first underscore stands for a point."""
+    """`memory_max` for `memory.max`: only the first underscore means a point."""
     path.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (path / name.replace("_", ".", 1)).write_text(f"{content}\n")

@@ -121,7 +121,7 @@ def test_a_broken_file_is_ignored_with_one_line(figures: Path, text: str) -> Non
     assert choices["visual"].costs == COSTS
     (line,) = warnings_of(choices)
     assert line.startswith(f"{figures} is ignored because it cannot be read (")
-    # Where there is no card, nobody looks.
+    # Where there is no card, none is looked for.
     assert warnings_of(choose(registry_with(), ["visual"])) == []
     write_costs("metal_visual", HARDWARE, replace(COSTS, launch=1.0))
     assert choose(registry, ["visual"])["visual"].costs.launch == 1.0

@@ -42,7 +42,7 @@ SIZE = {"width": 31.0, "height": 17.0}
 # Memory that sound asks for belongs to sound.
 WAVE = "wave = phasor(220)\nother = sin(tau * phasor(150))\naudio(wave, other)\n"
 
-# A picture that a sound reads, which another picture reads: that is drawn by two subgraphs, one behind the other.
+# A picture that a sound reads, which another picture reads: that is drawn by two subgraphs, one after the other.
 CHAIN = (
     "trail<v> = prev(trail@v)(me@x ~ me@x * 0.9 + 0.05) * 0.5 + hash(me@px, me@py, me@absframe) * 0.5\n"
     "level = integrate(trail@v(me@x ~ 0.5, me@y ~ 0.5))\naudio(level * 0.01)\n"

@@ -1,4 +1,4 @@
-"""Which backend is chosen: by its rank, by name, by number, and what stands behind it."""
+"""Which backend is chosen: by its rank, by name, by number, and its fallbacks."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_without_a_file_the_shipped_patches_are_measured(weft):
 
 @pytest.fixture(scope="module")
 def on_a_card(opengl, tmp_path_factory):
-    """`weft` where it has measured a card beside the processor, what it found, and where it remembers that."""
+    """`weft` where it has measured a card and the processor, the results, and the file that keeps them."""
     weft = weft_in(tmp_path_factory.mktemp("card"))
     weft.file("both.weft", BOTH)
     memory = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("memory"))}

@@ -259,7 +259,7 @@ def test_each_shader_in_a_file_of_its_own(weft, graphics):
             assert compiles(kind, text) == "", text
 
 
-# Words that GLSL 4.30 or Metal keep for themselves, as far as a patch can bind them; and those of what is generated.
+# Reserved words of GLSL 4.30 and Metal that a patch can bind; and names of the generated text.
 KEPT = """
     active asm attribute bool break buffer bvec2 case cast centroid class coherent common const continue default discard
     dmat2 dmat4x3 double dvec2 enum extern external false filter fixed flat float fvec2 gl_FragCoord gl_own goto half

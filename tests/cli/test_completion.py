@@ -1,4 +1,4 @@
-"""Completion, as the shells ask for it: real ones, that somebody types at."""
+"""Completion, as the shells ask for it: real shells, with typed keys."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_oversampling_takes_out_what_would_be_heard_as_other_tones(sounding):
 
 
 def test_oversampling_keeps_a_click_where_it_is(sounding):
-    # It begins at half a second, and is as long as a sample. Beside it, what is constant.
+    # It begins at half a second, and is as long as a sample. The other side is constant.
     click = f"if me@time >= 0.5 and me@time < {0.5 + 1 / RATE} then 0.5 else 0"
     sounding.file("click.weft", f"{HEAD}audio({click}, 0.25)\n")
     sounding("render", "click.weft", "-o", "a.wav", "--to", "0.7501", "--oversample", "8")

@@ -71,7 +71,7 @@ def check_sync(path):
     """Demands that each new picture of a film is shown with the sound of the same second, as exactly as frames allow.
     This does not depend on how fast they were drawn. A machine that stands still for a moment makes the sound skip or
     leaves a gap in it, and with it the pictures: seconds are counted from the last beginning, and one of them has to be
-    undisturbed. Of the second before the first beginning nobody knows how long it was."""
+    undisturbed. The length of the second before the first beginning is not known."""
     times, shown, fps = frames_of(path)
     assert fps == pytest.approx(FPS, rel=0.01)
     assert np.diff(times) == pytest.approx(1 / FPS, abs=0.0011)
@@ -99,7 +99,7 @@ def events_of(path):
 
 
 class Show:
-    """`weft run` that goes on until it is ended."""
+    """`weft run` that continues until it is ended."""
 
     def __init__(self, folder, *options):
         self.events = folder / "events.jsonl"
@@ -205,7 +205,7 @@ def test_pauses_and_restarts_keep_pictures_and_sound_together(tmp_path):
     times, shown, _ = frames_of(tmp_path / "held.mp4")
     samples, rate = sound_of(tmp_path / "held.mp4")
     is_new = (np.abs(np.diff(shown, prepend=shown[0])) > READ) & (shown > 0.1) & (shown < 0.9)
-    # The sound of that moment, and whether it goes on evenly around it.
+    # The sound of that moment, and whether it continues evenly around it.
     near = 0.02
     before, now, after = (
         np.interp(times + offset, np.arange(len(samples)) / rate, samples) / 0.8 for offset in (-near, 0, near)

@@ -53,7 +53,7 @@ def of_block() -> dict[str, Value]:
 
 
 def decibels(wrong: NDArray[np.floating], right: NDArray[np.floating]) -> float:
-    """How loud a difference is beside what it should be."""
+    """How loud a difference is, relative to the expected sound."""
     return float(10 * np.log10(np.mean((wrong - right) ** 2) / np.mean(right**2)))
 
 

@@ -28,7 +28,8 @@ from weft.runtime.compiling.stages import build
 
 __all__ = ["graphics"]
 
-# Each takes a fifth of a second: two shaders, which the driver compiles anew. `WEFT_PARITY=20000` tries so many others.
+# Each takes a fifth of a second: two shaders, which the driver compiles again. `WEFT_PARITY=20000` tries this many
+# others.
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 180, 20)
 

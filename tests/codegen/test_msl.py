@@ -1,4 +1,4 @@
-"""The text of kernels in Metal: as somebody would have written them who knows the patch."""
+"""The text of kernels in Metal: as a person who knows the patch would write them."""
 
 from __future__ import annotations
 

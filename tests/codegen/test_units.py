@@ -1,4 +1,4 @@
-"""A save that tunes a number gives the kernels of before with another constant, the same as from nothing."""
+"""A save that tunes a number gives the same kernels with another constant, as a build from scratch would."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r'(?<![\w.#"])\d+\.\d+(?![\w.])')
 
 
 def built(text: str, kept: KeptBuild | None = None, path: Path = Path("p.weft")) -> Build:
-    """The build of a text, from nothing or from what is kept."""
+    """The build of a text, from scratch or from what is kept."""
     return build(Source(str(path), text), ContextTable(), probe=header_of, kept=kept or KeptBuild())
 
 

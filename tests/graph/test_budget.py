@@ -33,7 +33,7 @@ def loops(count: int, body: str, ends: str = "1 to 16", inner: str = "") -> str:
 
 
 def spindles(count: int, body: str, first: str = "out o = sin(x)", call: bool = True) -> str:
-    """A row of spindles, each made of the one before it: `[]` stands for that one's number, `#` for its own."""
+    """A row of spindles, each made of the one before it: `[]` is replaced by that one's number, `#` by its own."""
     bodies = [first, *(body.replace("[]", str(k - 1)).replace("#", str(k)) for k in range(1, count))]
     rows = [f"spindle f{k}(x) :: o {{ {each} }}" for k, each in enumerate(bodies)]
     return "\n".join([*rows, f"display(f{count - 1}(me@x))" if call else "display(me@x)"])
@@ -197,7 +197,7 @@ def test_check_and_compile_refuse_what_takes_more_than_the_whole_budget(name: st
 
 
 def test_a_loop_that_is_not_written_out_gives_the_same() -> None:
-    """Sixteen times sixteen steps are written out in part, as far as that pays."""
+    """Sixteen times sixteen steps are written out in part, where that pays."""
     sum_of_products = sum(i * j * k for i in range(1, 17) for j in range(1, 17) for k in range(1, 3))
     text = """spindle s(x) :: v {
         for i in (1 to 16) { for j in (1 to 16) { for k in (1 to 2) { v += i * j * k * x + 0 * sin(x) } } } }

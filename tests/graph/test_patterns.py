@@ -259,7 +259,7 @@ def test_chance_leaves_out_as_many_events_as_it_says() -> None:
     both = (by_slot[:, 1] * by_slot[:, 2]).mean()
     assert abs(both - 0.35) < 0.03
     assert abs((by_slot[1:, 1] * by_slot[:-1, 1]).mean() - 0.25) < 0.03
-    # Between events, the last one that sounded is told of.
+    # Between events, the facts are those of the last one that sounded.
     latest = np.maximum.accumulate(np.where(gate > 0, np.arange(len(gate)), -1))
     known = latest >= 0
     numbers = np.tile([1, 2, 3, 4, 5, 6, 8, 9, 1, 2, 3, 4, 5, 7, 8, 9], CYCLES).astype(float)

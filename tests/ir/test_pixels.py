@@ -50,7 +50,7 @@ def kernel_of(folder: Path, maps: str, before: str = "") -> Kernel:
 
 
 def shown(kernel: Kernel, size: int, machine: Executor | None = None, time: float = 0.0) -> Values:
-    """The red of what a patch displays with so many pixels in width and height."""
+    """The red of what a patch displays with this many pixels in width and height."""
     launch = Launch(
         (size, size), picture_coords(size, size, time), {name: float(size) for name in kernel.uniforms},
         pictures={name: read(name) for name in kernel.pictures},
@@ -66,7 +66,7 @@ def red(folder: Path) -> Values:
 
 
 def means(values: Values, by: int) -> Values:
-    """The means of squares of so many pixels."""
+    """The means of squares of this many pixels."""
     size = len(values) // by
     found: Values = values.reshape(size, by, size, by).mean((1, 3))
     return found

@@ -1,4 +1,4 @@
-"""Passes that start from what they kept of other IR have the results of passes that start from nothing."""
+"""Passes that start from what they kept of other IR have the same results as passes that start from scratch."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ ANGLES = st.recursive(
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(angle=ANGLES, steady=st.lists(ANGLES, min_size=1, max_size=3), wave=st.sampled_from(["sin", "cos"]))
 def test_it_means_the_same(angle, steady, wave):
-    """Also on machine code, as far as its precision goes."""
+    """Also on machine code, within its precision."""
     shown = ", ".join(f"{wave}({angle} + {moved})" for moved in (*steady, "1", "me@time")[:3])
     text = f"display({shown})"
     plain, turned = kernel_by(text, UP_TO_PHASES), kernel_by(text)

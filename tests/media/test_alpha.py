@@ -96,7 +96,7 @@ def test_colours_count_by_their_alpha(size: int, machine: Executor, tmp_path: Pa
 
 
 def test_at_its_own_size_a_picture_is_what_is_in_the_file(machine: Executor, tmp_path: Path) -> None:
-    """Also the colours behind an alpha of 0."""
+    """Also the colours under an alpha of 0."""
     given = saved(tmp_path, noise())
     exact = 0.01 if isinstance(machine, GlExecutor) else 1e-6
     np.testing.assert_allclose(shown(tmp_path, SIZE, machine), given, atol=exact)
@@ -131,7 +131,7 @@ def test_a_picture_without_alpha_costs_no_division(tmp_path: Path) -> None:
     ("a.mov", "qtrle", "argb"),
 ])  # fmt: skip
 def test_films_have_their_alpha(name: str, codec: str, pixels: str, tmp_path: Path) -> None:
-    """The left half is red, and the right half green that nobody sees; more so in later frames."""
+    """The left half is red, and the right half an invisible green; more so in later frames."""
     path, count = tmp_path / name, 5
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=10, options={"auto-alt-ref": "0"} if codec == "libvpx" else {})

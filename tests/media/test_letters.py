@@ -184,7 +184,7 @@ def test_letters_have_the_colours_of_their_font(coloured: str) -> None:
     seen = [tuple(np.round(found[:, at][inside[:, at]] * 255).astype(int)[0, :3].tolist()) for at in columns(inside)]
     first = PALETTE.index(seen[0])
     assert seen == [PALETTE[(first + number) % 3] for number in range(3)]
-    # Half-covered pixels have the same colours, and so do those beside them.
+    # Half-covered pixels have the same colours, and so do their neighbours.
     beside = (found[..., 3] > 0.1) | np.roll(inside, 2, 1) | np.roll(inside, -2, 1)
     distances = [np.abs(found[..., :3] - np.array(colour) / 255).max(axis=2) for colour in PALETTE]
     assert np.min(distances, axis=0)[beside].max() < 0.06

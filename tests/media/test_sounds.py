@@ -396,7 +396,7 @@ def test_a_time_that_is_no_number_is_silent(machine: str, noise: tuple[str, NDAr
 
 
 def test_an_hour_is_exact_to_the_sample(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The samples of a long sound stand in a sparse file, which takes no room."""
+    """The samples of a long sound are in a sparse file, which takes no room."""
     count = 3600 * RATE
     path = tmp_path / "a.wav"
     write_wav(path, NOISE[:1])
@@ -420,7 +420,7 @@ def test_an_hour_is_exact_to_the_sample(tmp_path: Path, cache: Path, monkeypatch
 
 
 def test_between_samples_a_sine_is_nearly_one(tmp_path: Path) -> None:
-    """Nearly as docs/sources.md says, as far as 16 bits show it: here what changes the level counts too."""
+    """Nearly as docs/sources.md says, within 16 bits: here, changes of the level count too."""
     for frequency, most in ((1000, -90), (5000, -50), (10_000, -26)):
         stored = write_wav(tmp_path / "a.wav", tone(frequency, RATE, 0.1))[:, 0]
         times = np.arange(200, 1400) / RATE

@@ -68,8 +68,8 @@ def tuples_for(name: str) -> st.SearchStrategy[tuple[float, ...]]:
 
 
 def table_for(row: OpSpec, real: type[np.floating]) -> list[np.ndarray]:
-    """Operands for vector forms, one array an operand: all edges against each other as far as that goes, and many
-    in between."""
+    """Operands for vector forms, one array an operand: all edges against each other where possible, and many in
+    between."""
     limit = (_LIMITS_SINGLE if real is np.float32 else _LIMITS_DOUBLE).get(row.name)
     edges = [x for x in EDGES if _within(x, limit)]
     rng = np.random.default_rng(len(row.name))

@@ -74,7 +74,7 @@ def test_small_angles_keep_their_digits(fused):
 def test_half_turns_of_any_number(name, fused):
     x = any_reals(20_000, 6)
     x = np.concatenate([x, np.random.default_rng(7).uniform(-1e5, 1e5, 20_000).astype(np.float32)])
-    # Beyond, nobody counts the half turns.
+    # Beyond this, half turns are not counted.
     x = x[~(np.abs(x) >= 2.0**31) | np.isinf(x)]
     assert ANGLE.agreement(native(OPS[name], fused, x), folded(OPS[name], x)).all()
 

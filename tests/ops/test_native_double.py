@@ -39,7 +39,7 @@ HARD = np.array([
 
 
 def computed(row: OpSpec, operands: list[np.ndarray], executor, result=()) -> np.ndarray:
-    """A row of coordinates, in machine code: arrays of operands in, an array out. `result` is code that runs behind
+    """A row of coordinates, in machine code: arrays of operands in, an array out. `result` is code that runs after
     it."""
     names = [f"operand{at}" for at in range(len(operands))]
     code = []
@@ -63,7 +63,7 @@ def words(row: OpSpec, operands: list[np.ndarray], executor) -> np.ndarray:
 
 
 def crossed(row: OpSpec) -> list[np.ndarray]:
-    """All hard numbers against each other, as far as a row has operands."""
+    """All hard numbers against each other, for the operands that a row has."""
     count = min(2, len(row.params))
     table = [grid.ravel() for grid in np.meshgrid(*[HARD] * count)]
     return [*table, *(np.roll(table[0], 7) for _ in range(len(row.params) - count))]

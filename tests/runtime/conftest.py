@@ -13,7 +13,7 @@ from tests.support.windows import private_display
 
 @pytest.fixture(scope="session")
 def display() -> Iterator[None]:
-    """A display that nobody else uses."""
+    """A display that nothing else uses."""
     with private_display():
         yield
 

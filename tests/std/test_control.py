@@ -132,7 +132,7 @@ def drawn(counts: Values, seed: int) -> Values:
 
 
 def expected(times: Values, tick: float) -> dict[str, Values]:
-    """Every word with the trigger `mouse@x` and the signal `mouse@y`, where a tick takes so many seconds."""
+    """Every word with the trigger `mouse@x` and the signal `mouse@y`, where a tick takes this many seconds."""
     t, x = TRIGGER, SIGNAL
     risen = np.array(rises(t))
     count = np.cumsum(risen)

@@ -66,7 +66,7 @@ def test_a_drum_is_loud_at_once_and_fades_as_it_says(drum: str) -> None:
 
 @pytest.mark.parametrize("drum", DRUMS)
 def test_a_stroke_begins_from_silence_and_does_not_click(drum: str) -> None:
-    """A stroke begins with 0, and one that comes while the drum sounds goes on from the sample before."""
+    """A stroke begins with 0, and one that comes while the drum sounds continues from the sample before."""
     once = stroke(f"{drum}()")
     assert once[0] == 0
     tonal = drum in ("kick", "tom")

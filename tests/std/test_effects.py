@@ -293,7 +293,7 @@ def test_overdrive_is_drive_without_its_aliases() -> None:
 
 
 def aliases(x: Values, freq: int) -> float:
-    """The loudest line of a spectrum that is no odd multiple of a frequency, beside the line of the frequency."""
+    """The loudest line of a spectrum that is no odd multiple of a frequency, relative to the line of the frequency."""
     lines = np.abs(np.fft.rfft(x[-2400:])) / 1200
     harmonics = np.arange(freq, 24_000, 2 * freq) // 20
     return float(20 * np.log10(np.delete(lines, harmonics).max() / lines[harmonics[0]]))

@@ -81,7 +81,8 @@ PICTURES = (
 
 
 def spread(count: int, deviation: float) -> Values:
-    """What each pixel in a row of so many gets from each, by a Gaussian; those beyond the edge are as at the edge."""
+    """The share that each pixel in a row of this many gets from each, by a Gaussian; those beyond the edge are as at
+    the edge."""
     reach, matrix = math.ceil(5 * deviation), np.zeros((count, count))
     for offset, weight in zip(range(-reach, reach + 1), bell(deviation, reach), strict=True):
         matrix[range(count), np.clip(np.arange(count) + offset, 0, count - 1)] += weight

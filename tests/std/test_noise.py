@@ -10,7 +10,7 @@ import pytest
 
 from tests.std.values import Values, values
 
-# Beside the lattice's lines, and over several cells.
+# Next to the lattice's lines, and over several cells.
 X = np.linspace(-3.37, 4.61, 41)
 Y = np.linspace(-2.29, 3.83, 37)
 Z = (-1.3, 0.0, 0.25, 2.0)

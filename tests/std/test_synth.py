@@ -74,7 +74,7 @@ def test_away_from_its_edges_a_tone_has_its_shape(tone: str, formula: object) ->
 
 
 @pytest.mark.parametrize("tone", ["saw_tone({})", "square_tone({})", "pulse_tone({}, 0.3)", "tri_tone({})"])
-# 5 kHz itself, where the aliases lie on every kilohertz, and tones below whose aliases lie beside their harmonics.
+# 5 kHz itself, where the aliases lie on every kilohertz, and tones below whose aliases are next to their harmonics.
 @pytest.mark.parametrize("freq", [1040, 4660, 4900, 5000])
 def test_aliases_are_60_db_below_the_tone(tone: str, freq: int) -> None:
     lines = amplitudes(heard(tone.format(freq), LENGTH / RATE))
@@ -344,7 +344,7 @@ def ladder(x: Values, cutoff: float, resonance: float) -> Values:
             low, high = (low, middle) if above else (middle, high)
         y = signal - 4 * resonance * np.tanh(low)
         for i in range(4):
-            # A one-pole by the rule of trapezes: its state goes on by twice the step.
+            # A one-pole by the rule of trapezes: its state advances by twice the step.
             step = part * (y - state[i])
             y = state[i] + step
             state[i] = y + step

@@ -1,5 +1,5 @@
-"""Filters, delays and a compressor of the library beside standard units by their published difference equations: both
-make the same of the same noise, sample by sample."""
+"""Filters, delays and a compressor of the library, compared with standard units by their published difference
+equations: both make the same of the same noise, sample by sample."""
 
 from __future__ import annotations
 

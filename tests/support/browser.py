@@ -1,4 +1,4 @@
-"""A real browser without a window: Chromium, which is told what to do through a pipe (its DevTools protocol)."""
+"""A real browser without a window: Chromium, controlled through a pipe (its DevTools protocol)."""
 
 import base64
 import json

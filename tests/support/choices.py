@@ -1,5 +1,5 @@
 """What runs programs in tests: backends on the processor. They are chosen once in a process, since each choice looks at
-the machine anew. And what the programs may open."""
+the machine again. And what the programs may open."""
 
 from __future__ import annotations
 

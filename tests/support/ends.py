@@ -23,6 +23,6 @@ def terminate_in_order() -> None:
 
 
 def _interrupt(*_: object) -> NoReturn:
-    # Once: whoever cleans up is not to be interrupted again.
+    # Once: a process that cleans up must not be interrupted again.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt("SIGTERM")

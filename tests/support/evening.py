@@ -55,7 +55,7 @@ class Evening:
 
 
 def spend(folder: Path, loudspeaker: SoundServer, seconds: float, every: float = 1.0) -> Evening:
-    """Plays for this many seconds, and saves the patch `every` so many seconds."""
+    """Plays for this many seconds, and saves the patch every `every` seconds."""
     patch = folder / "evening.weft"
     _save(patch, 0)
     with listened(loudspeaker, folder / "heard", _EDGE) as listening:

@@ -1,4 +1,4 @@
-"""Films that tests make: each frame is gray, with a level that says its number, and so may be the sound beside it."""
+"""Films that tests make: each frame is gray, with a level that encodes its number, and so may be the sound."""
 
 from __future__ import annotations
 

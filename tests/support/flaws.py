@@ -75,7 +75,7 @@ class Flaw:
     """A gap, or a break, where the tone does not continue: its time in the recording, its duration, and how long the
     machine stood still around it, in seconds.
 
-    `is_inserted`: no sample is missing. The tone goes on after a gap with the sample that follows the last one before
+    `is_inserted`: no sample is missing. The tone continues after a gap with the sample that follows the last one before
     it, as when a device has to wait for the next block. Silence that weft plays takes the place of samples.
     """
 
@@ -120,7 +120,7 @@ class Listening:
         return self.stalls.chance(self._timeline.moment(first), self._timeline.moment(first + len(samples)))
 
     def note_late(self, blocks: int, moment: float | None = None) -> None:
-        """Notes that weft has said by a moment, now if none is given, that so many blocks were late."""
+        """Notes that weft has reported by a moment, now if none is given, that this many blocks were late."""
         moment = time.monotonic() if moment is None else moment
         if not self._late or self._late[-1][1] != blocks:
             self._late.append((moment, blocks))

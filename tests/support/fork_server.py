@@ -32,7 +32,7 @@ _MOST = 1 << 20
 
 
 def main() -> None:
-    """Serves requests until nobody can make one."""
+    """Serves requests until no process can make one."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     prepare(*(argument.split(",") for argument in sys.argv[2:]))
     server = os.getpid()
@@ -104,7 +104,7 @@ class ForkedChild(Child):
 
 
 def _be_child(command: list[str], kept: tuple[int, ...]) -> NoReturn:
-    """Goes on as a new process with this command would, with these descriptors."""
+    """Continues as a new process with this command would, with these descriptors."""
     code = 1
     try:
         os.setsid()

@@ -217,7 +217,7 @@ def _path(environment: Mapping[str, str]) -> list[str]:
 
 
 def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a fork cannot have of its own. It can have its own path, as far as that only adds to it."""
+    """The variables that a fork cannot have of its own. It can have its own path if that only adds to this one."""
     return {
         name: value
         for name, value in environment.items()

@@ -1,4 +1,4 @@
-"""Patches as somebody would write them who wants more of a machine than a picture, and the files around them."""
+"""Patches as an attacker would write them, and the files around them."""
 
 from __future__ import annotations
 

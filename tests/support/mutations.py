@@ -15,7 +15,7 @@ SYMBOLS = [*"()[]{}<>,;:=@~.+-*/%^!&|?#\"'\\", "::", "==", "<=", ">=", "<<", ">>
 OTHER = ["1", ".5", "1e3", "2x", '"text"', "#fade", "#slider", "\n", "\n\n", " ", "\r", "\ufeff", "é", "“", "×", "😀"]
 PHRASES = ["a<v> = ", "me@x", "me<bpm> = ", "f(x)::", "spindle s(x) :: y {", "for i in (0 to 3) {", "if a then b else "]
 
-# What is written behind a value, where a bundle may be taken apart or handed on.
+# What is written after a value, where a bundle may be taken apart or passed on.
 _BEHIND = ["@x", "@yx", "@rgb", "@l", "[0]", "[2]", "[me@x * 3]", "[<0, 1>]", " |> sum()", " |> length()", " |> f(1)",
            "(me@x ~ <0, 1>)", "(0.5)", "::b<x, y>"]  # fmt: skip
 

@@ -7,8 +7,8 @@ Ill-formed programs carry, in the comments they start with, the whole text of th
     //!  6 | a = b +
     //!    |        ^
 
-Several diagnostics follow one another with an empty `//!` line between them. `<file>` stands for the file's name, so
-that the header does not change with the place of the tests.
+Several diagnostics follow one another with an empty `//!` line between them. `<file>` means the file's name, so that
+the header does not change with the place of the tests.
 
 The others state the values of their strands:
 

@@ -227,7 +227,7 @@ def hearing(file: Path, anew: bool = False) -> Callable[[], int]:
 
 
 def until_heard(file: Path, samples: int = 1, anew: bool = False) -> None:
-    """Waits until so many samples of a recording are not silent: of all, or of those from now on."""
+    """Waits until this many samples of a recording are not silent: of all, or of those from now on."""
     heard = hearing(file, anew)
     eventually(lambda: heard() >= samples, "the sound")
 

@@ -79,7 +79,7 @@ def _check_interning(nodes: Iterable[Expr]) -> None:
     seen: dict[tuple[object, ...], Expr] = {}
     for node in nodes:
         _require(all(arg.index < node.index for arg in node.args), node, "an operand was made after its user")
-        # Numbers are told apart by their bits, as in the pool.
+        # Numbers are distinguished by their bits, as in the pool.
         attr = struct.pack("<d", node.attr) if isinstance(node.attr, float) else node.attr
         key = (node.op, attr, *(arg.index for arg in node.args))
         other = seen.setdefault(key, node)

@@ -1,4 +1,4 @@
-"""Spindles, what stands in them, and what stands above them."""
+"""Spindles, their bodies, and the comments above them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Metal by Apple's own interface: what is given to a device, and what it says. Without a Mac, what stands for pyobjc
+"""Metal by Apple's own interface: what is given to a device, and what it answers. Without a Mac, a stand-in for pyobjc
 does it; on a Mac that is held against Apple's frameworks itself."""
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_what_stands_for_apples_interface_has_nothing_of_its_own(own: AppleDevic
 
 
 def _assert_has(kind: type, there: Any) -> None:
-    """An object of Apple's has all methods of a class that stands for its own."""
+    """An object of Apple's has all methods of the class that replaces it."""
     own = {name: value for base in kind.__mro__[:-1] for name, value in vars(base).items()}
     methods = {name for name, value in own.items() if name[0] != "_" and callable(value)}
     missing = sorted(name for name in methods - stand_in.NOT_APPLES if not hasattr(there, name))
@@ -169,6 +169,6 @@ def _assert_has(kind: type, there: Any) -> None:
 
 
 def _assert_takes(settings: stand_in.Settings, there: Any) -> None:
-    """A descriptor of Apple's has all settings of one that stands for it."""
+    """A descriptor of Apple's has all settings of the one that replaces it."""
     names = [f"set{name[0].upper()}{name[1:]}_" for name in vars(settings) if name not in stand_in.NOT_APPLES]
     assert not [name for name in names if not hasattr(there, name)]

@@ -498,7 +498,7 @@ def interrupt(_number, _frame):
 
 
 def test_a_signal_interrupts_the_wait_for_better_code():
-    """LLVM itself goes on: it is still at it when the caller does something else."""
+    """LLVM itself continues: it still compiles when the caller does something else."""
     e = Exprs()
     total = e.coord("x") * e.coord("y")
     for n in range(600):

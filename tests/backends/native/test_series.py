@@ -223,7 +223,7 @@ def test_what_is_refused_is_tried_once():
 
 
 def decimal_sine(turns: Decimal) -> float:
-    """The sine of so many turns, by its series."""
+    """The sine of this many turns, by its series."""
     getcontext().prec = 40
     pi = Decimal("3.141592653589793238462643383279502884197")
     angle = (turns - turns.to_integral_value()) * 2 * pi

@@ -73,7 +73,7 @@ def launch_for(made: Kernel, tick: int) -> Launch:
 
 
 def drawn(made: Kernel, codes: bytes | None = None) -> list[bytes]:
-    """The bits of some ticks, each as planes and as pixels, and of the state behind them."""
+    """The bits of some ticks, each as planes and as pixels, and of the state after them."""
     executable = VectorExecutor(tile_elements=14).load(made, pickle.loads(codes) if codes else {})
     found = []
     for packed in endings(made):

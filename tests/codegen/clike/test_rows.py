@@ -39,7 +39,7 @@ def executor(request: pytest.FixtureRequest) -> Executor:
 
 @cache
 def applying(name: str, count: int) -> Kernel:
-    """A row, applied to so many operands: they are what the state of each pixel was."""
+    """A row, applied to this many operands: they are the last state of each pixel."""
     e = Exprs()
     values = {f"v/{at}": e.state(f"v/{at}", 1) for at in range(count)}
     slots = [image_slot(key) for key in values]

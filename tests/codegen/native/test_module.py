@@ -1,4 +1,4 @@
-"""Machine code for every family of processors, as far as it can be read without running it."""
+"""Machine code for every family of processors, read without running it."""
 
 from __future__ import annotations
 

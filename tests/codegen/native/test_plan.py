@@ -13,7 +13,7 @@ from weft.codegen.native.plan import Form, KernelDomain, domain_of, plan
 
 
 def made(count: int, context: str, op: str = "sin") -> Kernel:
-    """A picture or a sound of about so many operations."""
+    """A picture or a sound of about this many operations."""
     e = Exprs()
     start = e.coord("abstime" if context == "audio" else "x")
     return compiled(lowered(reduce(lambda total, n: e(op, total * n), range(2, count // 2), start), context=context))

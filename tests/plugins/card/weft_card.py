@@ -1,9 +1,8 @@
 """A package that brings a graphics card which lasts for some frames. It draws like numpy, on devices of its own.
 
 `WEFT_CARD` names the backend, `WEFT_CARD_FRAMES` says how many frames each of its devices lasts (below 0: it cannot be
-opened), `WEFT_CARD_END` how they end: `lost` as a device should, `strange` with an error that nobody explains,
-`forgetful` with all that was on it. `WEFT_CARD_LOG`
-names a file that takes a line for every time that somebody looks for the devices.
+opened), `WEFT_CARD_END` how they end: `lost` as a device should, `strange` with an unexplained error, `forgetful` with
+all that was on it. `WEFT_CARD_LOG` names a file that takes a line every time that the devices are listed.
 """
 
 import os

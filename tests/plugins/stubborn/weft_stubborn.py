@@ -22,7 +22,7 @@ class Stubborn(CpuVisual):
 
     def translate(self, unit, tier=1):
         if "key@z" in unit.kernel.uniforms:
-            # Within one call of a library, which gives nobody Python's lock.
+            # Within one call of a library, which does not release Python's lock.
             sum(range(10**12))
         if "key@l" in unit.kernel.uniforms:
             lock = threading.Lock()

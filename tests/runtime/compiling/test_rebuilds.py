@@ -1,4 +1,4 @@
-"""A build that starts from what the one before has left is the same as a build from nothing, after every edit."""
+"""After every edit, an incremental build is the same as a build from scratch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weft.runtime.compiling.stages import Build, KeptBuild, UnplacedError, build
 from weft.runtime.program.program import Setup
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
-"""Tries so many sessions, others than usual."""
+"""Tries this many sessions, different from the usual ones."""
 
 PATCHES = programs("patches")
 
@@ -48,7 +48,7 @@ def check_session(seed: int, count: int) -> int:
     """Edits a patch, and builds each text both ways. How many builds started from another one."""
     chance, kept, compared = random.Random(seed), KeptBuild(), 0
     path, text = chance.choice(list(PATCHES.items()))
-    # Edits are taken back, and what a text is from nothing does not change.
+    # Edits are undone, and the result of a text from scratch does not change.
     from_nothing = cache(lambda edit: built(path, edit, KeptBuild()))
     for step, edit in enumerate(session(text, chance, count)):
         alone, again = from_nothing(edit), built(path, edit, kept)
@@ -87,7 +87,7 @@ def test_more_edits(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_a_compiler_tells_the_same(seed: int) -> None:
-    """What is told of a text does not depend on the texts before: codes, words and places."""
+    """The diagnostics of a text do not depend on the texts before: codes, words and places."""
     chance = random.Random(seed)
     path, text = chance.choice(list(PATCHES.items()))
     text += WARNED * (seed % 2)
@@ -508,7 +508,7 @@ def test_a_mistake_is_told_from_what_is_kept(mistakes: dict[str, str]) -> None:
             else:
                 assert isinstance(again, Build)
                 assert unlike(alone, again) == ""
-    # What may quote a number that was tuned is for a build from nothing.
+    # A message that may quote a tuned number is for a build from scratch.
     assert all(re.search("[0-9]", f"{found[0].message} {found[0].hint}") for found in from_nothing)
 
 
@@ -522,7 +522,7 @@ def test_a_pause_is_used_to_begin_from_nothing(tmp_path: Path) -> None:
         return [unit.hash for unit in made.units]
 
     def prepares(is_long: bool) -> bool:
-        """Whether it begins from nothing in such a pause."""
+        """Whether it begins from scratch in such a pause."""
         kept = compiler._kept
         prepared = compiler.prepare(is_long)
         assert prepared == (compiler._kept is not kept)
@@ -578,7 +578,7 @@ def test_numbers_that_decide_something_and_others(name: str) -> None:
 
 
 def test_a_number_of_an_output_statement_is_tuned() -> None:
-    """Output statements have no names: one stands for another that is not there any more."""
+    """Output statements have no names: one takes the place of another that is not there any more."""
     one, other, third = "compute(a * 0.25)\n", "compute(a * 0.5)\n", "compute(a * 0.75)\n"
     check_texts(f"{top}a = me@time\n{shown}" for top in ("", "// note\n") for shown in (
         one + other, third + other, other + third, third, other, one + other + third, third + one + other,
@@ -595,7 +595,7 @@ def test_a_number_of_an_output_statement_is_tuned() -> None:
 @pytest.mark.parametrize(
     "texts",
     [
-        # The same number, written anew: what it decides follows from another one.
+        # The same number, written again: what it decides now follows from another one.
         [f"n = {n}\n" + "a = delay(me@x, n, 9)\ndisplay(a)" for n in ("2", "1 * 2", "1 * 0.5", "0.5", "3")],
         # Two numbers that are the same at first, in the same place.
         [

@@ -1,5 +1,5 @@
 """Who reads whom, what remembers, and what is read from outside: a build that starts from another one finds the same as
-one from nothing, in the same order, and refuses the same."""
+one from scratch, in the same order, and refuses the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.errors import Source, WeftError
 from weft.runtime.compiling.stages import Build, KeptBuild, build
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
-"""Tries so many sessions, others than usual."""
+"""Tries this many sessions, different from the usual ones."""
 
 
 def built(text: str, kept: KeptBuild) -> Build | WeftError:
@@ -26,7 +26,7 @@ def built(text: str, kept: KeptBuild) -> Build | WeftError:
 
 
 def compared(text: str, kept: KeptBuild) -> Build | WeftError:
-    """What a build from nothing gives, which that from the kept one has to be."""
+    """The result of a build from scratch, which the incremental build has to equal."""
     alone, again = built(text, KeptBuild()), built(text, kept)
     if isinstance(alone, WeftError):
         assert isinstance(again, WeftError), f"accepted, with {alone}\n{text}"
@@ -127,7 +127,7 @@ def test_a_film_appears_in_a_picture_that_plays() -> None:
 
 
 def test_an_image_of_memory_that_varies_over_the_picture_only_now() -> None:
-    """What is kept reads what remembers through a strand whose shape is known for good only when all memory is."""
+    """A kept strand reads memory through a strand whose shape is final only when all memory is known."""
     text = """a = {}
 b = prev(c) * 0.5
 c = prev(b) + a

@@ -1,4 +1,5 @@
-"""What happens beside the picture while texts are compiled: undo, trial, and a compiler that is slow or dies."""
+"""What happens in parallel with the picture while texts are compiled: undo, trial, and a compiler that is slow or
+dies."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from weft.runtime.program.program import LoadedProgram, Programs, Setup
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
 
-# So many different terms that compiling them takes seconds.
+# Enough different terms that compiling them takes seconds.
 SLOW = SIZE + f"display({' + '.join(f'sin(me@x * {n})' for n in range(12_000))})\n"
 
 

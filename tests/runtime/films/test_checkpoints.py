@@ -1,4 +1,4 @@
-"""A program that goes on from a checkpoint draws what it draws after all frames before."""
+"""A program that continues from a checkpoint draws the same as after all frames before."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_it_follows_another_program_and_leads_it_by_a_tap(other: Other) -> None:
     joined = time.monotonic()
     play(lambda: time.monotonic() > joined + 1)
     assert (peer.peers, tempo.source) == (1, "link")
-    # Where the beat is going to be once it has met that of the other one, which goes on steadily.
+    # Where the beat will be once it has met that of the other one, which runs steadily.
     now = time.monotonic() - began
     while tempo.advance(now, 0.05) or now < 60:
         now += 0.05

@@ -137,7 +137,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damaged: bytes) -> None:
 
 
 def test_a_link_that_leads_out_of_the_folder_is_neither_read_nor_written_through(tmp_path: Path) -> None:
-    """A folder from somebody else may bring it along."""
+    """A folder from someone else may contain it."""
     outside, folder = tmp_path / "outside.json", tmp_path / "folder"
     text = '{"parameters": {"on@v": {"value": 1, "start": 0, "low": 0, "high": 1}}}'
     outside.write_text(text)

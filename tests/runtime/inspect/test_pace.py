@@ -34,7 +34,7 @@ def test_the_costliest_statement_is_that_of_most_operations() -> None:
 @pytest.mark.long
 def test_late_frames_are_told_once(tmp_path: Path) -> None:
     patch = tmp_path / "p.weft"
-    # No machine draws so many frames of this in a second.
+    # No machine draws this many frames of it in a second.
     patch.write_text("me<fps> = 1000\nme<width> = 1920\nme<height> = 1080\n" + TEXT)
     with Performance(patch, "--headless", "--no-midi", "--no-audio") as playing:
         event = playing.wait_for("late")
@@ -45,11 +45,11 @@ def test_late_frames_are_told_once(tmp_path: Path) -> None:
 
 
 
-# No machine draws so many frames of these in a second, and all draw one in so many seconds.
+# No machine draws this many frames of these in a second, and all draw one in this many seconds.
 FAST, SLOW = "me<fps> = 1000\nme<width> = 3840\nme<height> = 2160\n", "me<fps> = 1\nme<width> = 160\nme<height> = 90\n"
 
 
-# So many steps that they are not counted before a part of the picture is measured.
+# Too many steps to be counted before a part of the picture is measured.
 LONG = """spindle f(n) :: v {
   v = 0
   for i in (1 to n) { v += sin(me@x * i) * sin(me@y * i) }

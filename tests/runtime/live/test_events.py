@@ -1,4 +1,4 @@
-"""Events reach whoever reads them, whole and in order, and keep nobody waiting; figures of frames."""
+"""Events reach their reader whole and in order, and nothing waits for them; figures of frames."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def reached(roots: Iterable[object]) -> dict[int, object]:
 
 def objects(keeper: object) -> Counter[str]:
     """How many objects there are of each type, apart from what has a limit that pauses decide about: the remembered
-    programs and known pieces of a keeper, which share more or less by which builds were from nothing, and the units
-    that have played in the last two seconds."""
+    programs and known pieces of a keeper, which share more or less depending on which builds were from scratch, and the
+    units that have played in the last two seconds."""
     gc.collect()
     everything = gc.get_objects()
     limited = reached(each for each in reached([keeper]).values() if isinstance(each, _LIMITED))

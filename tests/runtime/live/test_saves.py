@@ -462,7 +462,7 @@ def test_the_current_folder_may_be_renamed(
         eventually(lambda number=number: reports.texts()[-1:] == [contents(number)])
         folder = renamed
     assert reports.texts() == [contents(2), contents(3)]
-    # Once it is deleted, there is no file, and a watcher that goes on.
+    # Once it is deleted, there is no file, and the watcher continues.
     shutil.rmtree(folder)
     eventually(lambda: len(reports.all) == 3)
     assert reports.all[-1][1].problem == "there is no such file"

@@ -1,4 +1,4 @@
-"""Saves under a running performance: what is compiled again, what goes on, and what a mistake leaves alone."""
+"""Saves under a running performance: what is compiled again, what continues, and what a mistake leaves alone."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ GOES_ON = "the last good version keeps playing"
 
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Performance]:
-    """A performance that counts its frames, and goes on over all that is saved."""
+    """A performance that counts its frames, and continues over every save."""
     patch = tmp_path_factory.mktemp("counting") / "patch.weft"
     patch.write_text(COUNTING)
     with Performance(patch, "--headless") as performance:
@@ -111,7 +111,7 @@ def test_a_bad_save_leaves_running_what_runs(counting: Performance, text: str | 
     assert 0 < error["latency_ms"] < (time.monotonic() - began) * 1e3
     counting.wait_for_words(GOES_ON, said + 1)
     counting.wait_for("compute", counting.count("compute") + 1)
-    # The numbers go on after each other: no tick was lost, and nothing began anew.
+    # The numbers follow each other: no tick was lost, and nothing began again.
     computed = [event["values"] for event in counting.events if event["event"] == "compute"]
     assert all(count == frame + 1 for count, frame, _ in computed)
     counting.save(f"{COUNTING}// {code}\n")

@@ -1,5 +1,5 @@
-"""What a program remembers goes on over edits that leave its place alone: other expressions, another order, other names
-elsewhere, another size."""
+"""The memory of a program continues over edits that leave its place alone: other expressions, another order, other
+names elsewhere, another size."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def compiled(text: str, width: int = WIDTH) -> CompiledProgram:
 @pytest.mark.parametrize("beats", [0.5, 1, 3, 4])
 def test_a_program_waits_for_the_next_of_so_many_beats(bpm: float, beats: float) -> None:
     made, step = compiled(f"#quantize {beats}\ndisplay(1)\n"), beats * 60 / bpm
-    # Between two of them, on one, and just before and behind it.
+    # Between two of them, on one, and just before and after it.
     moments = ((0.5, 0, 1), (6.3, 0, 7), (6.98, 0, 7), (7, 0, 7), (7, 0.004, 7), (7, 0.006, 8), (0, 0, 0))
     for steps, seconds, expected in moments:
         beat = TransitionPolicy().beat(made, steps * step + seconds, Beats.steady(bpm))

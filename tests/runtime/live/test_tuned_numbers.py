@@ -1,4 +1,4 @@
-"""Numbers are tuned one after another: each build is the same as one from nothing, whatever was asked about them."""
+"""Numbers are tuned one after another: each build is the same as one from scratch, whatever was asked about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.errors import Source, WeftError
 from weft.runtime.compiling.stages import Build, KeptBuild, build
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
-"""Tries so many patches, others than usual."""
+"""Tries this many patches, different from the usual ones."""
 
 HEAD = "#slider amount<v> = 0, 1, 0.5\nspindle turned(x, by = {0}) :: v {{ v = sin(x * {1} + by) * {2} }}\n"
 # What passes ask about constants: whether they are neutral, how large they are, which periods they are, and others.

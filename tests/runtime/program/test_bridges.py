@@ -1,4 +1,4 @@
-"""The processor draws a new picture until the driver of a card has made its program, and what is remembered goes on."""
+"""The processor draws a new picture until the driver of a card has made its program, and memory continues."""
 
 from __future__ import annotations
 

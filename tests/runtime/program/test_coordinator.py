@@ -1,4 +1,5 @@
-"""Programs of several subgraphs: order, reading across contexts, and what goes on when one program follows another."""
+"""Programs of several subgraphs: order, reading across contexts, and what continues when one program follows
+another."""
 
 from __future__ import annotations
 

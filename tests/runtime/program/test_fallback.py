@@ -1,4 +1,4 @@
-"""A device that fails while a program plays is replaced by the next of its chain, and the program goes on."""
+"""A device that fails while a program plays is replaced by the next of its chain, and the program continues."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_tiny_pictures_stay_on_the_cpu_unless_somebody_asks(monkeypatch: pytest.
 
 
 def bridged(loader: ProgramLoader, loaded: LoadedProgram) -> set[str]:
-    """The subgraphs that wait for their device. They are made ready for it, as far as anything takes them."""
+    """The subgraphs that wait for their device. They are made ready for it, if any device takes them."""
     names = {unit.subgraph.name for unit in loaded.bridged.units}
     for move in moves(loader, loaded, loader.translate(loaded.bridged).units):
         settle(loader, move)

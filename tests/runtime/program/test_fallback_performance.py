@@ -1,4 +1,4 @@
-"""A device fails in the middle of a performance, which goes on."""
+"""A device fails in the middle of a performance, which continues."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Stage:
         self.programs.enter(self.programs.loader.prepare(compiled, SIZE, self.programs.running))
 
     def frames(self, count: int, apart: float = 1.0) -> None:
-        """Draws some frames, so many seconds apart."""
+        """Draws some frames, this many seconds apart."""
         for _ in range(count):
             runner = self.running.runner
             self.results = runner.run(Env(*SIZE, tick=self._tick, abstime=self._tick / 10))

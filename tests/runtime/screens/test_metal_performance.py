@@ -1,4 +1,4 @@
-"""`weft run` with a window that Metal draws, or with what stands for pyobjc in processes of its own."""
+"""`weft run` with a window that Metal draws, or with a stand-in for pyobjc in processes of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That every end of a performance leaves the terminal as it was, and that nobody waits for a terminal."""
+"""Every end of a performance restores the terminal, and nothing waits for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pictures that were drawn by OpenGL in a window: shown without a copy, made ready beside the thread that draws."""
+"""Pictures that were drawn by OpenGL in a window: shown without a copy, made ready in parallel with the thread that
+draws."""
 
 from __future__ import annotations
 

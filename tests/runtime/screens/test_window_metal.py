@@ -1,5 +1,5 @@
 """Pictures that were computed by Metal in a window that is drawn by it: shown where they lie, and looking as they do by
-OpenGL. Without a Mac, what stands for pyobjc draws into a layer of its own."""
+OpenGL. Without a Mac, a stand-in for pyobjc draws into a layer of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several windows in one session: each shows a picture of its own, and one closes while the others go on."""
+"""Several windows in one session: each shows a picture of its own, and one closes while the others stay."""
 
 from __future__ import annotations
 

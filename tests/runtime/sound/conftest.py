@@ -32,7 +32,7 @@ def silent_loudspeaker(tmp_path: Path) -> Iterator[SoundServer]:
 
 
 class Player:
-    """The player's side: a clock that goes on, and a frame now and then."""
+    """The player's side: a clock that runs, and a frame now and then."""
 
     def __init__(self, options: SoundOptions) -> None:
         self.sound = SoundProcess(options)
@@ -57,7 +57,7 @@ class Player:
             self.frame()
 
     def play(self, seconds: float, look: Callable[[], None] = lambda: None) -> None:
-        """Plays on for a time, and looks after each frame."""
+        """Continues to play for a time, and checks after each frame."""
         end = self.now() + seconds
         while self.now() < end:
             self.frame()

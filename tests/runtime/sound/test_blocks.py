@@ -247,7 +247,7 @@ def test_the_tape_is_silent_while_nothing_takes_blocks(loader: Stage, monkeypatc
     loader.block()
     gone = 1.0
     now += FRAMES / RATE + gone
-    # A process that takes the place of the one before goes on with its tape.
+    # A process that replaces another one continues its tape.
     loader.follow()
     loader.block()
     assert loader.figures.taped == FRAMES + round(gone * RATE)

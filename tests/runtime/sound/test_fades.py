@@ -35,7 +35,7 @@ def faded(before: str, after: str, fade: float, at: int = 0, rest: float = 0.0) 
 
 @cache
 def usual_level(text: str) -> float:
-    """The power of a program that goes on for a second."""
+    """The power of a program that continues for a second."""
     return level(faded(text, text, 0.0, rest=1.0))
 
 
@@ -126,7 +126,7 @@ def test_a_fade_that_is_interrupted_again_and_again(times: int) -> None:
         pieces.append(hall.play(3000))
     pieces.append(hall.play(RATE // 2))
     heard = np.concatenate(pieces)[:, 0].astype(np.float64)
-    # The quickest that a gain changes, within so many samples, and the end of one that has no more room.
+    # The fastest change of a gain, within this many samples, and the end of a program for which there is no more room.
     quickest = np.pi / 2 / (0.5 * RATE)
     most = 0.6 * (quickest * 2 + (1 / BLOCK if times > _MOST_PROGRAMS else 0))
     assert steps(heard) < most

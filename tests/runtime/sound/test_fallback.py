@@ -1,4 +1,4 @@
-"""A sound whose device fails while it plays goes on elsewhere, without a gap."""
+"""A sound whose device fails while it plays continues on another one, without a gap."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Frail(CpuAudio):
 
 
 def frail(lasts: int, *behind: str) -> ProgramLoader:
-    """A stage whose sounds are played by a device that lasts for so many blocks, and then by what stands behind it."""
+    """A stage whose sounds are played by a device that lasts for this many blocks, and then by its fallbacks."""
 
     class Device(Frail):
         pass

@@ -338,7 +338,7 @@ def test_over_a_change_of_the_tempo_every_event_begins_where_its_beat_is() -> No
     value, since = np.concatenate(heard).T
     events = np.searchsorted([0, 1, 2, 2.5, 3], np.concatenate(passed) % 4 + 1e-6, side="right") - 1
     np.testing.assert_array_equal(value * 8, events)
-    # The seconds since each event go on through both changes.
+    # The seconds since each event continue through both changes.
     new = np.diff(events, prepend=-1) != 0
     steps = np.diff(since)[~new[1:]]
     np.testing.assert_allclose(steps, 1 / RATE, atol=2e-6)

@@ -1,4 +1,4 @@
-"""Sound that nobody hears keeps to the time."""
+"""Sound without a device keeps to the time."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_a_sound_is_led_to_what_a_picture_shows_frame_by_frame() -> None:
     # The first frame comes before the first sample.
     np.testing.assert_allclose(level[: frame_length + 1], shown[0], atol=1e-5)
     for frame, (before, now) in enumerate(itertools.pairwise(shown), 1):
-        # From the sample behind the frame's moment on, in a block, or in what there is of one before the next frame.
+        # From the sample after the frame's moment on, in a block, or in the part of one before the next frame.
         first = frame * frame_length + 1
         length = min(BLOCK, frame_length)
         ramp = before + (now - before) * np.arange(1, length + 1) / length

@@ -33,7 +33,7 @@ PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"
 # Sound comes and goes within this many samples.
 EDGE = RATE // 20
 FADE = 0.03
-# What is silent for so many samples was paused.
+# A sound that is silent for this many samples was paused.
 PAUSE = RATE // 4
 # With blocks this long, a machine that stands still for a moment, as one does that is shared with others, is not heard.
 LONG = 2048
@@ -45,7 +45,7 @@ def longest(file: Path, channel: int = 0) -> Samples:
 
 
 def bends(samples: Samples) -> float:
-    """By how much, at the most, a sample is off the line through those beside it."""
+    """The largest distance of a sample from the line through its neighbours."""
     return float(np.abs(np.diff(samples, 2)).max())
 
 
@@ -88,7 +88,7 @@ compute(me@abstime)
 
 
 def is_on_a_beat(left: Samples, last: int, seconds: float) -> bool:
-    """Whether a beat, of which one comes every so many seconds, is between the last sample of a program and the first
+    """Whether a beat, of which one comes every this many seconds, is between the last sample of a program and the first
     of the next one, give or take a sample. On a machine that stands still, samples between them may be lost."""
     before, after = (float(left[sample]) * 2 * 64 / seconds for sample in (last, last + 1))
     slack = 1.5 / RATE / seconds
@@ -239,7 +239,7 @@ def test_a_tapped_tempo_is_heard_without_a_jump_and_seen_at_the_same_beat(
     told = [json.loads(line) for line in events.read_text().splitlines()]
     tempos = [event["bpm"] for event in told if event["event"] == "tempo"]
     assert tempos[-1] == pytest.approx(150, rel=0.1), "taps come by frames"
-    # From sample to sample the time goes on by one, and the beat by what belongs to it: 120 a minute, then that of the
+    # From sample to sample the time advances by one, and the beat by what belongs to it: 120 a minute, then that of the
     # taps, and at most a twentieth more or less than that.
     assert np.diff(right) * 64 * RATE == pytest.approx(1, abs=0.5)
     beats, seconds = (left - 0.25) * 128, right * 64

@@ -37,7 +37,7 @@ class Room:
         return self._number
 
     def play(self, blocks: int = 1) -> Samples:
-        """What one channel hears in so many blocks."""
+        """What one channel hears in this many blocks."""
         out = np.full((blocks, BLOCK, 2), np.nan, np.float32)
         for block in out:
             self._played += BLOCK

@@ -35,7 +35,7 @@ def inside(samples: np.ndarray) -> np.ndarray:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no process of this number runs any more; one that nobody waits for does not run."""
+    """Whether no process of this number runs any more. A process whose end was not collected does not run."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def test_time_goes_on_as_the_player_s_clock_shows_it(loudspeaker: SoundServer, p
         for _ in range(30):
             player.frame()
             heard = player.sound.seconds()
-            # Not a measure of speed: where time began anew, it would be seconds off.
+            # Not a measure of speed: if time began again, it would be seconds off.
             assert heard is None or heard == pytest.approx(player.now(), abs=0.5)
         player.play(1)
         pid = player.sound.pid

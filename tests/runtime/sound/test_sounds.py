@@ -36,7 +36,7 @@ def made(folder: Path, text: str) -> Build:
 
 @pytest.fixture
 def stored(tmp_path: Path) -> NDArray[np.float32]:
-    """The samples of a sound beside the patch."""
+    """The samples of a sound next to the patch."""
     return write_wav(tmp_path / "a.wav", NOISE)
 
 
@@ -72,7 +72,7 @@ def test_a_sound_that_has_changed_is_read_again_by_the_same_program(tmp_path: Pa
 
 
 def test_the_process_that_plays_maps_what_was_decoded(tmp_path: Path, stored: NDArray[np.float32]) -> None:
-    """It is told the decoded file, so it goes on even if the sound itself is gone."""
+    """It gets the decoded file, so it continues even if the sound itself is gone."""
     compiled = made(tmp_path, 'load("a.wav")::k<l, r>\naudio(k@l, k@r)').compiled.streaming
     (name,) = {name for unit in compiled.units for name in unit.kernel.pictures}
     read(name)

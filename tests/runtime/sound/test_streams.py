@@ -1,4 +1,4 @@
-"""Sound goes on: through another rate or more channels, a program that fails, and the end of the process."""
+"""Sound continues: through another rate or more channels, a program that fails, and the end of the process."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_another_stream_takes_over_without_a_gap(
     assert "Traceback" not in performance.stderr
     assert longest_silence(heard) < GAP + watch.stalls.total * RATE
     sounding = heard[np.flatnonzero(heard)][EDGE:-EDGE]
-    # The time goes on, whoever plays.
+    # The time continues, whichever stream plays.
     assert times(sounding[-1:])[0] - times(sounding[:1])[0] == pytest.approx(len(sounding) / RATE, abs=0.25)
 
 

@@ -150,7 +150,7 @@ LOOP = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@absti
 
 
 def each_takes(seconds: float) -> Callable[[], float]:
-    """A clock that shows so many seconds more whenever it is read, which is before and after a frame or a block."""
+    """A clock that shows this many seconds more whenever it is read, which is before and after a frame or a block."""
     readings = count()
     return lambda: seconds * next(readings)
 

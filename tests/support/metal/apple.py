@@ -1,5 +1,5 @@
-"""Apple's frameworks as pyobjc gives them, on the processor: as far as weft asks them, and no further. What is called
-otherwise than Apple's own would have it, or in another order, fails.
+"""Apple's frameworks as pyobjc gives them, on the processor: only the parts that weft uses. What is called otherwise
+than Apple's own would have it, or in another order, fails.
 
 The work of each queue is done by a thread, in order. When it is done is known only after waiting for it.
 """

@@ -23,7 +23,7 @@ _FAST = (*PLAIN, "-ffast-math", "-Xclang", "-cl-single-precision-constant")
 # From this version on, clang notes that no function is ever given NaN, and drops what looks for it by its bits.
 _DROPS_GUARDS = 17
 
-# Not linked as such: what stands for fast reals there makes the whole process lose its smallest numbers.
+# Not linked as such: the option for fast reals makes the whole process lose its smallest numbers there.
 _LINKED = ("-shared", "-nostartfiles", "-lm")
 
 
@@ -128,7 +128,7 @@ def runner(text: str, number: int) -> str:
 
 @cache
 def flags() -> tuple[str, ...]:
-    """With what freedoms kernels are compiled: those of fast mathematics, as far as guards against NaN stay."""
+    """The freedoms with which kernels are compiled: those of fast mathematics that keep guards against NaN."""
     version = subprocess.run([clang(), "-dumpversion"], capture_output=True, text=True, check=True).stdout
     drops_guards = int(version.partition(".")[0]) >= _DROPS_GUARDS
     return (*_FAST, "-fno-finite-math-only") if drops_guards else _FAST

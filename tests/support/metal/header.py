@@ -171,7 +171,7 @@ def _functions(scalar: str, names: dict[int, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _constructors() -> Iterator[str]:
-    """The functions behind the types, where these are called."""
+    """The functions of the types, where these are called."""
     for scalar in SCALARS:
         for width in WIDTHS:
             made = vector(scalar, width)

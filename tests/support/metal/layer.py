@@ -1,4 +1,4 @@
-"""A layer of Metal in a window of macOS, as far as weft asks them."""
+"""A layer of Metal in a window of macOS: the parts that weft uses."""
 
 from __future__ import annotations
 

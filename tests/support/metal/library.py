@@ -26,7 +26,7 @@ DEVICE = About("a processor", 2**30, 0, True)
 
 
 class Metalcompute(ModuleType):
-    """What `import metalcompute` gives, as far as weft asks it."""
+    """The parts of metalcompute that weft uses."""
 
     error = error
 
@@ -55,7 +55,7 @@ def in_place(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apple_in_place(device: CpuDevice, monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
-    """Has weft compute on a device by pyobjc, of whose modules it gives those that stand for them."""
+    """Has weft compute on a device by pyobjc, whose modules are replaced."""
     made = modules(device)
     for name, module in made.items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -1,4 +1,4 @@
-"""What Apple's frameworks hand around, as far as weft knows it: sizes, errors, memory, textures and descriptors."""
+"""The objects of Apple's frameworks that weft uses: sizes, errors, memory, textures and descriptors."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Value:
 
 
 def atom(text: str, members: Sequence[str], names: Names = ()) -> Value:
-    """A value whose members stay what they are, whoever reads it."""
+    """A value whose members are the same for every reader."""
 
     def spread(wanted: Names) -> tuple[str, ...]:
         if names and set(wanted) <= set(names):
@@ -212,7 +212,7 @@ class BundleAuthor:
         return around.also(self.assigned(name, value, self.lines, self.plain))
 
     def assigned(self, name: str, value: Value, lines: list[str], plain: list[str], indent: str = "") -> Value:
-        """What a name stands for after it is assigned for the first time."""
+        """What a name refers to after it is assigned for the first time."""
         lines.append(f"{indent}{name} = {value.text}")
         members = [name] if value.count == 1 else [f"{name}_{k}" for k in range(value.count)]
         plain += [f"{indent}{each} = {text}" for each, text in zip(members, value.members, strict=True)]
@@ -414,7 +414,7 @@ class BundleAuthor:
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def value(self, around: Surroundings, count: int, depth: int) -> Value:
-        """A value with so many members."""
+        """A value with this many members."""
         fit = [value for value in around.values if value.count == count]
         if depth <= 0 or (fit and self.chance(4)):
             if fit and self.pick((True, True, False)):
@@ -439,7 +439,7 @@ class BundleAuthor:
         return atom(form.format(", ".join(texts)), members)
 
     def operands(self, around: Surroundings, count: int, depth: int, number: int) -> list[Value]:
-        """Operands of which at least one has so many members, and the others as many or one."""
+        """Operands of which at least one has this many members, and the others as many or one."""
         wide = self.pick(range(number))
         return [self.value(around, count if k == wide or self.chance(2) else 1, depth - 1) for k in range(number)]
 
@@ -581,7 +581,7 @@ class BundleAuthor:
     # --- calls
 
     def mapped_call(self, around: Surroundings, count: int, depth: int) -> Value:
-        """A call that gives so many members, perhaps one for each member of an argument."""
+        """A call that gives this many members, perhaps one for each member of an argument."""
         fit = [s for s in around.spindles if len(s.names) == count]
         simple = [s for s in around.spindles if len(s.names) == 1 and any(p.kind == "one" for p in s.parameters)]
         if count > 1 and simple and (not fit or self.chance(2)):
@@ -691,7 +691,7 @@ class BundleAuthor:
         return self.variables
 
     def chance(self, of: int) -> bool:
-        """One time in so many."""
+        """One time in this many."""
         return self.pick(range(of)) == of - 1
 
     def pick(self, choices: Sequence[T]) -> T:

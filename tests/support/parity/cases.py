@@ -42,12 +42,12 @@ EACH_LONG = 20
 _EACH_PLAIN = 15
 _ATTEMPTS = 5
 
-# One picture in so many is written with bundles, and one sound in so many.
+# One picture in this many is written with bundles, and one sound in this many.
 _EACH_BUNDLED = 4
 _EACH_SOUND_BUNDLED = 30
 
-# One picture in so many is compared in both its forms. The bytes come from the same code as the outputs, packed at its
-# end, and outputs are compared far more closely; but each form is a program that has to be compiled.
+# One picture in this many is compared in both its forms. The bytes come from the same code as the outputs, packed at
+# its end, and outputs are compared far more closely; but each form is a program that has to be compiled.
 _EACH_PACKED = 5
 
 # How many cases are kept: as many as several machines are tried with, one after another.

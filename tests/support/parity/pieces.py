@@ -76,10 +76,10 @@ class Surroundings:
 
     strands: tuple[Piece, ...] = ()
     groups: tuple[tuple[str, Piece], ...] = ()
-    """Names that stand for two values each."""
+    """Names of two values each."""
     spindles: tuple[Spindle, ...] = ()
     template: bool = False
-    """Within a spindle, whose parameters may stand for what remembers."""
+    """Within a spindle, whose parameters may be values with memory."""
     bare: bool = False
     """Within a loop whose steps are not written out: nothing but names, numbers and operations."""
 

@@ -269,7 +269,7 @@ def _tried(case: Case, moved: MovedReference, suspects: _Suspects, looks: tuple[
     launches = case.launches[: int(suspects.tick.max()) + 1]
 
     def values(planes: Floats) -> Floats:
-        """Those that are suspect, from outputs [launches, outputs, elements]. Behind the last output stands the alpha
+        """Those that are suspect, from outputs [launches, outputs, elements]. After the last output comes the alpha
         that no output gives."""
         opaque = np.ones((len(planes), 1, planes.shape[2]))
         return np.asarray(np.concatenate([planes, opaque], axis=1)[at])

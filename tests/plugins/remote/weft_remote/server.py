@@ -7,7 +7,7 @@ POST /units/N/execute  one tick of the picture
 POST /units/N/values   a strand at a list of points
 POST /units/N/adopt    takes over what other units remember
 
-It listens to this machine alone, unless it is told otherwise: whoever reaches it may have anything computed.
+It listens to this machine alone by default, because a client that reaches it may have anything computed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.codegen.kernel import Kernel, from_json, verify
 from weft.errors import WeftError, error
 from weft.names import StrandRef
 
-# How many units are kept: those asked for last. Programs come and go, and nobody says when one is done with.
+# How many units are kept: those asked for last. Programs come and go, and nothing reports when one is no longer needed.
 _KEPT = 64
 
 # Bytes of a message.
@@ -107,7 +107,7 @@ class Machine:
         return {}, {"values": values}
 
     def adopt(self, ready: Ready, head: Head, arrays: Arrays) -> tuple[Head, Arrays]:
-        """Takes over what other units remember, as far as they are still there; gives the keys of the slots."""
+        """Takes over the memory of other units that are still there; gives the keys of the slots."""
         kept: list[str] = []
         for number in head["old"]:
             if number in self._units:
