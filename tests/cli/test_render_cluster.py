@@ -32,6 +32,11 @@ if find_spec("distributed") is None:
     pytest.skip("Dask is not installed", allow_module_level=True)
 
 FPS = 12
+# What idle processes of Dask do to observe themselves takes a twentieth of a processor each.
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
+}
 CLOTH = Path(__file__).parents[2] / "patches" / "media" / "cloth.png"
 PATCH = f"""\
 me<width> = 64; me<height> = 36; me<fps> = {FPS}
@@ -48,7 +53,7 @@ def dask(folder, kind, *words, **environment):
     log, scheduler = folder / f"{len(list(folder.glob('*.log')))}.log", folder / "cluster.json"
     run = [sys.executable, "-m", "dask", kind, "--scheduler-file", str(scheduler), "--no-dashboard", *words]
     with log.open("w") as file:
-        env = {**os.environ, **environment, "DASK_TEMPORARY_DIRECTORY": str(folder / "scratch")}
+        env = {**os.environ, **environment, "DASK_TEMPORARY_DIRECTORY": str(folder / "scratch"), **QUIET}
         process = subprocess.Popen(run, cwd=folder, stdout=file, stderr=file, env=env)
     try:
         wait_for(process, scheduler.exists if kind == "scheduler" else lambda: "Registered to:" in log.read_text())

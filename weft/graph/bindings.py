@@ -121,6 +121,7 @@ class _NameCollector:
             parameters=tuple(self.parameters),
             ordinals=self._ordinals(),
             fade=self.fade.seconds if self.fade else None,
+            glides=self.fade is not None and self.fade.glides,
             quantize=self.quantize.beats if self.quantize else None,
             media=self.media,
         )

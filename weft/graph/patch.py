@@ -117,8 +117,9 @@ class SinkStatement:
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
     """The names of a program. `settings` holds every setting, defaults included. `fade` is in seconds and `quantize` in
-    beats; they are None if the patch does not set them. `ordinals` has what is known of the definitions as syntax, and
-    `media` what the headers of files say, by their paths, None for one that cannot be read."""
+    beats; they are None if the patch does not set them. `glides` says whether numbers move to the values that a save
+    gives them. `ordinals` has what is known of the definitions as syntax, and `media` what the headers of files say, by
+    their paths, None for one that cannot be read."""
 
     instances: Mapping[str, Instance]
     spindles: Mapping[str, SpindleDefinition]
@@ -129,6 +130,7 @@ class Patch:
     fade: float | None = None
     quantize: float | None = None
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
+    glides: bool = False
 
     def parameter_values(self) -> dict[str, float]:
         """The start value of every output of a parameter, by the name that kernels use: `name@output`."""

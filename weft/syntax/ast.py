@@ -319,10 +319,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fade:
-    """`#fade seconds`."""
+    """`#fade seconds`, or `#fade seconds numbers`: then a number `glides` to the value that a save gives it."""
 
     seconds: float
     span: Span
+    glides: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -524,7 +525,7 @@ def _statement(statement: Statement | BodyStatement) -> str:
             raw = " raw" * statement.is_raw
             options = "".join(f" {json.dumps(each, ensure_ascii=False)}" for each in statement.options)
             return f"({kind} {name.name}{_names(outputs)} {start}{span}{options}{label}{raw})"
-        case Fade(seconds=number):
-            return f"(fade {number_text(number)})"
+        case Fade(seconds=number, glides=glides):
+            return f"(fade {number_text(number)}{' numbers' * glides})"
         case Quantize(beats=number):
             return f"(quantize {number_text(number)})"

@@ -12,6 +12,9 @@ from weft.syntax import ast
 from weft.syntax.scanner import COMMENT_FORM, NAME, NUMBER, TEXT, Tokens, shorten, text_value
 from weft.syntax.statements import has_duplicates
 
+GLIDES = "numbers"
+"""The word after `#fade` with which numbers move to the values that a save gives them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
@@ -91,7 +94,11 @@ class _Parts:
         if seconds < 0:
             self.report.tell("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
             return None
-        return ast.Fade(seconds, self.span)
+        if self.names and self.names[0].name != GLIDES:
+            self.report.tell("bad-fade", f"{self.names[0].name} does not fade by itself", self.names[0].span,
+                             f"only {GLIDES} do: #fade {seconds:g} {GLIDES}")  # fmt: skip
+            return None
+        return ast.Fade(seconds, self.span, bool(self.names))
 
     def quantize(self) -> ast.Pragma | None:
         beats, span = self.numbers[0]
@@ -172,7 +179,9 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = {
         '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)',
         _Parts.color),
     "fade": PragmaSpec(
-        "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
+        "-?0n?", "#fade 0.5 numbers",
+        "seconds in which a save fades in, picture and sound together; with `numbers`, one that changes nothing but "
+        "numbers moves them to their new values instead",
         "#fade 0.5", _Parts.fade),
     "quantize": PragmaSpec(
         "-?0", "#quantize 1", "a save takes effect on the next multiple of this number of beats",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -12,13 +15,15 @@ from tests.runtime.hands.test_osc import Other, computes
 from tests.runtime.live.test_set_list import Player
 from tests.support.performance import Performance
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler
+from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.live.events import EventLog, Reporter
+from weft.runtime.live.saves import without_overtaken
 from weft.runtime.live.session import Limits, Session
 from weft.runtime.live.turned import NotTurnedError, Place, TurnedNumbers, last_edited, numbers_of
 from weft.runtime.program.files import SetList
-from weft.runtime.program.program import Setup
+from weft.runtime.program.program import LoadedProgram, Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
 
@@ -259,3 +264,78 @@ def test_the_panel_shows_the_numbers_that_were_edited_last(patch: Path) -> None:
     session.run(player)
     assert session.stopping == "closed"
     assert shown == [["2:5"], ["2:5"], ["1:5"], [], []]
+
+
+GLIDING = "#fade 0.4 numbers\n"
+
+
+def values_over(path: Path, *saves: tuple[str, Callable[[float], bool]], events: EventLog | None = None) -> list[float]:
+    """What a patch computes first, frame by frame, where it changes: a text is saved, until a value is reached, and
+    then the next one."""
+    path.write_text(saves[0][0])
+    told: list[Diagnostic] = []
+    setup, inputs, found = Setup(str(path)), Inputs(), list[float]()
+    sound, reporter = Sound(setup, SoundOptions(is_silent=True)), Reporter(events or EventLog(None), told.extend)
+    session = Session(SetList([path]), Compiler.of(setup), reporter, inputs, sound, limits=Limits(60.0))
+
+    def reached(enough: Callable[[float], bool]) -> bool:
+        found.extend(session._compute[:1] if found[-1:] != session._compute[:1] else ())
+        return bool(found) and enough(found[-1])
+
+    def save(text: str | None) -> None:
+        session.command("leave") if text is None else path.write_text(text)
+
+    texts = [text for text, _ in saves[1:]] + [None]
+    player = Player([(partial(reached, enough), partial(save, text))
+                     for (_, enough), text in zip(saves, texts, strict=True)])  # fmt: skip
+    session.begin()
+    session.run(player)
+    assert (session.stopping, told) == ("closed", [])
+    return found
+
+
+def is_(value: float) -> Callable[[float], bool]:
+    return lambda found: found == value
+
+
+def test_numbers_glide_to_what_was_saved(patch: Path) -> None:
+    texts = [GLIDING + "compute(1 * 5)\n", GLIDING + "compute(3 * 5) // faster\n"]
+    events = EventLog(patch.with_name("events"))
+    values = values_over(patch, (texts[0], is_(5)), (texts[1], is_(15)), events=events)
+    assert len(values) > 3
+    assert values == sorted(values)
+    found = [json.loads(line) for line in patch.with_name("events").read_text().splitlines()]
+    assert [each["hash"] for each in found if each["event"] == "swap"][-1] == Saved(texts[1].encode(), 0.0).hash
+
+
+def test_all_else_is_as_without_a_glide(patch: Path) -> None:
+    texts = ["compute(9 * 1)", "compute(9 + 1)", "compute(9 + 2)", "compute(9 + 3)"]
+    fades = [GLIDING, GLIDING, "", "#fade 0 numbers\n"]
+    texts = [fade + text for fade, text in zip(fades, texts, strict=True)]
+    assert values_over(patch, *zip(texts, map(is_, (9, 10, 11, 12)), strict=True)) == [9, 10, 11, 12]
+
+
+def test_a_save_on_the_way_glides_from_where_the_numbers_are(patch: Path) -> None:
+    texts = [GLIDING + f"compute(1 + {number})" for number in (0, 1000, 0)]
+    values = values_over(patch, (texts[0], is_(1)), (texts[1], lambda value: value > 100), (texts[2], is_(1)))
+    top = values.index(max(values))
+    assert 100 < values[top] < 1001
+    assert values[top:] == sorted(values[top:], reverse=True)
+    assert len(values[top:]) > 3
+
+
+def test_a_number_that_has_no_meaning_on_its_way_arrives_at_once(patch: Path) -> None:
+    text = GLIDING + '#menu wave<v> = {}, "sine", "saw", "square"\ncompute(wave)\n'
+    assert values_over(patch, (text.format(0), is_(0)), (text.format(2), is_(2))) == [0, 2]
+
+
+def test_what_was_turned_is_left_out_once_a_save_has_overtaken_it() -> None:
+    def outcome(text: bytes, turned_from: bytes = b"", is_good: bool = True) -> LoadResult:
+        base = Saved(turned_from, 0.0).hash if turned_from else ""
+        return LoadResult(Saved(text, 0.0, turned_from=base), loaded if is_good else None, ())
+
+    loaded = cast(LoadedProgram, object())
+    results = [outcome(b"a1", b"a"), outcome(b"b"), outcome(b"a2", b"a"), outcome(b"b1", b"b"),
+               outcome(b"c", is_good=False), outcome(b"b2", b"b")]  # fmt: skip
+    left = without_overtaken(results, Saved(b"a", 0.0))
+    assert [each.saved.data for each in left] == [b"a1", b"b", b"b1", b"c", b"b2"]

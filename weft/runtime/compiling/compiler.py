@@ -415,8 +415,20 @@ class Saved:
     name: str = ""
     is_ahead: bool = False
     """Whether it is compiled ahead, before it is asked for."""
-    is_turned: bool = False
-    """Whether it is the last saved text with other numbers, and was not saved itself."""
+    turned_from: str = ""
+    """The hash of the saved text of which this is one with other numbers, if it was not saved itself."""
+    has_glided: bool = False
+    """Whether its numbers have glided to their values since it was saved."""
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether it was not saved itself."""
+        return bool(self.turned_from)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether somebody has just saved it."""
+        return not (self.is_turned or self.has_glided)
 
     @property
     def hash(self) -> str:

@@ -696,7 +696,7 @@ class Build(Analysis):
         return CompiledProgram(
             self.units, self.patch.settings, tuple(map(ParameterSpec.of, self.patch.parameters)), self.contexts,
             (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
-            heard=tuple(dict.fromkeys(name for name in sampled if is_heard(name))),
+            heard=tuple(dict.fromkeys(name for name in sampled if is_heard(name))), glides=self.patch.glides,
         )  # fmt: skip
 
 

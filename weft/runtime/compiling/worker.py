@@ -282,9 +282,12 @@ class CompileWorker:
             self._thread.start()
 
     def submit(self, saved: Saved) -> None:
-        """Queues a text, in place of one that still waits."""
+        """Queues a text, in place of one that still waits. A text with other numbers is left out if a save waits or is
+        being compiled."""
         self.start()
         with self._condition:
+            if not saved.is_fresh and any(each is not None and each.is_fresh for each in (self._at, self._waiting)):
+                return
             self._waiting = saved
             self._condition.notify()
         self._process.nudge()

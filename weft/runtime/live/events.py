@@ -500,6 +500,7 @@ class Reporter:
         known = "back to an earlier version" if loaded.compiled.file == self._file else "compiled before"
         self._file = loaded.compiled.file
         changed = known if outcome.from_cache else f"{new} of {total} subgraphs new"
+        changed = "its numbers have glided" if outcome.saved.has_glided else changed
         if not outcome.saved.is_turned:
             self.notices.note(words)
             self.echo(f"{words} · {changed}")

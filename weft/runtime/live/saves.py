@@ -18,7 +18,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -261,6 +261,18 @@ def _inode(folder: str) -> int | None:
 _SETTLED = 0.1
 
 
+def without_overtaken(results: Iterable[LoadResult], accepted: Saved) -> Iterator[LoadResult]:
+    """The results, in order, but for texts with other numbers that a save has overtaken. `accepted` is the last text
+    that was saved and not refused before them."""
+    base = accepted.hash
+    for each in results:
+        if not each.saved.is_turned:
+            base = base if each.loaded is None else each.saved.hash
+        elif each.saved.turned_from != base:
+            continue
+        yield each
+
+
 class Saves:
     """Hands the saves of the file that plays to a worker, and watches all files that the text names."""
 
@@ -318,19 +330,24 @@ class Saves:
         self._worker.submit(self.last)
 
     @property
-    def accepted(self) -> bytes:
+    def accepted(self) -> Saved:
         """The last text that was saved and not refused."""
-        return self._accepted.data
+        return self._accepted
 
     def turn(self, text: bytes) -> None:
         """Compiles the last text that was not refused, with other numbers. A save that waits comes first."""
         with self._lock:
-            waited, accepted = self._worker.waited_for, self._accepted
-            if accepted.name and (waited is None or waited.is_turned):
-                now, room = time.monotonic(), self.last.room
+            accepted = self._accepted
+            if accepted.name:
+                now, room, base = time.monotonic(), self.last.room, accepted.hash
                 self._worker.submit(
-                    replace(accepted, data=text, moment=now, room=room, is_first=False, is_turned=True)
+                    replace(accepted, data=text, moment=now, room=room, is_first=False, turned_from=base)
                 )
+
+    def arrive(self, saved: Saved) -> None:
+        """Compiles a text again whose numbers have glided to their values. A save that waits comes first."""
+        with self._lock:
+            self._worker.submit(replace(saved, room=self.last.room, has_glided=True))
 
     def close(self) -> None:
         """Ends the watcher at once. May be called twice."""

@@ -34,10 +34,10 @@ from weft.runtime.hands.tempo import TextTempo
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots
 from weft.runtime.live.outlets import Outlets
 from weft.runtime.live.record import Recorder
-from weft.runtime.live.saves import Saves
+from weft.runtime.live.saves import Saves, without_overtaken
 from weft.runtime.live.ticker import Ticker
 from weft.runtime.live.transition import TransitionPolicy, TransitionScheduler
-from weft.runtime.live.turned import NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
+from weft.runtime.live.turned import Glide, NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.fallback import settle
 from weft.runtime.program.files import SetList, read_text
@@ -158,6 +158,7 @@ class Session:
         self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
         self._turned = TurnedNumbers()
+        self._glide = Glide(self._saves, self.policy, self.clock)
         self._in_hand = NumbersInHand(self._turned, self.reporter)
         self._writer = TextWriter(self._saves, self.inputs.parameters, self._turned, self.reporter, self.is_writable)
 
@@ -361,15 +362,17 @@ class Session:
         self._finished.clear()
         self._mention_waiting()
         finished = self._take_finished()
-        latest = next((outcome for outcome in reversed(finished.results) if outcome.loaded is not None), None)
-        for outcome in finished.results:
+        results = list(without_overtaken(finished.results, self._saves.accepted))
+        latest = next((outcome for outcome in reversed(results) if outcome.loaded is not None), None)
+        for outcome in results:
             if outcome.loaded is None:
                 self._refuse(outcome, outcome.diagnostics)
             elif outcome is latest:
                 if self.programs.running is None:
                     self._begin_tempo(outcome.loaded)
                 try:
-                    self._transitions.offer(outcome)
+                    if not self._glide.begins(outcome, self._entered):
+                        self._transitions.offer(outcome)
                 except WeftError as failure:
                     self._refuse(outcome, failure.diagnostics)
                 else:
@@ -425,8 +428,10 @@ class Session:
 
     def _refuse(self, outcome: LoadResult, problems: tuple[Diagnostic, ...]) -> None:
         if outcome.saved.is_turned:
-            self._turned.refuse()
-            self.reporter.mention(f"the number stays as it is: {problems[0].message}")
+            # Not every number has a meaning on its way, such as which text of a menu is chosen.
+            if not self._glide.arrive():
+                self._turned.refuse()
+                self.reporter.mention(f"the number stays as it is: {problems[0].message}")
             return
         outcome = replace(outcome, loaded=None)
         self._refused = replace(outcome, diagnostics=problems)
@@ -439,7 +444,7 @@ class Session:
             if self.loader.assignment.has_lost:
                 self._ticker.repair(loaded, self._ticker.env(loaded))
                 self._note_moves()
-            self._transitions.enter(loaded, {} if self._picture is None else self._shown)
+            self._transitions.enter(loaded, {} if self._picture is None else self._shown, outcome.saved.is_turned)
         except Exception as failure:
             self._refuse(outcome, (fault("the program could not take over", failure),))
             self._transitions.restart_sound()
@@ -518,7 +523,7 @@ class Session:
             self._take_in()
             while self._requests:
                 self.command(*self._requests.popleft())
-            if (text := self._turned.take()) is not None:
+            if text := self._glide.text() or self._turned.take():
                 self._saves.turn(text)
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
@@ -793,7 +798,7 @@ class Session:
                 self._in_hand.toggle(self._screen.panel, self.path)
             case "number":
                 try:
-                    self._turned.turn(self._saves.accepted, argument)
+                    self._turned.turn(self._saves.accepted.data, argument)
                 except NotTurnedError as failure:
                     self.reporter.mention(str(failure))
             case _:

@@ -35,14 +35,15 @@ _SAME = 1e-6
 
 @dataclass(frozen=True)
 class TransitionPolicy:
-    """The fade (seconds) and the quantisation (beats) of the command line, which override those of the patch."""
+    """The fade (seconds) and the quantisation (beats) of the command line, which override those of the patch. Both are
+    for saves: a number that is turned has its effect at once."""
 
     fade: float | None = None
     quantize: float | None = None
 
-    def fade_of(self, compiled: CompiledProgram) -> float:
+    def fade_of(self, compiled: CompiledProgram, is_turned: bool = False) -> float:
         """Seconds in which the sound of a program fades in."""
-        requested = self.requested_fade(compiled)
+        requested = None if is_turned else self.requested_fade(compiled)
         return _FADE if requested is None else requested
 
     def requested_fade(self, compiled: CompiledProgram) -> float | None:
@@ -194,10 +195,12 @@ class TransitionScheduler:
     def _announce(self, outcome: LoadResult, loaded: LoadedProgram, since: float) -> None:
         """Decides when a program takes over that has been ready `since` some moment."""
         now, beats, beat = self._clock.now(), self._clock.tempo.beats, None
-        if self._programs.running is not None:
+        is_turned = outcome.saved.is_turned
+        if self._programs.running is not None and not is_turned:
             beat = self._policy.beat(loaded.compiled, now + self._sound.ahead, beats)
         at = None if beat is None else beats.time_of(beat)
-        self._waiting = _Waiting(outcome, beat, now if at is None else at, since, self._sounds(loaded, at))
+        sound = self._sounds(loaded, at, is_turned=is_turned)
+        self._waiting = _Waiting(outcome, beat, now if at is None else at, since, sound)
 
     def retime(self) -> None:
         """Schedules the program that waits for a beat again, since the tempo has changed."""
@@ -234,9 +237,12 @@ class TransitionScheduler:
         self.waited_ms = max(0.0, now - waiting.since) * 1e3
         return waiting.outcome
 
-    def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values]) -> None:
-        """Makes this the program that plays; `shown` are the visible pictures, by their windows. Raises any error of
-        that."""
+    def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values], is_turned: bool = False) -> None:
+        """Makes this the program that plays; `shown` are the visible pictures, by their windows. If only numbers were
+        turned, a fade that is under way continues with the new ones. Raises any error of that."""
+        if is_turned:
+            self._programs.enter(loaded)
+            return
         before = self._programs.running
         # In a pause a fade would stand still like everything else, but a saved version is to be seen.
         fade = None if self._clock.paused else self._policy.requested_fade(loaded.compiled)
@@ -303,9 +309,11 @@ class TransitionScheduler:
         self._held_until = None
         self._clock.resume()
 
-    def _sounds(self, loaded: LoadedProgram, at: float | None = None, again: bool = False) -> int:
+    def _sounds(
+        self, loaded: LoadedProgram, at: float | None = None, again: bool = False, is_turned: bool = False
+    ) -> int:
         """Plays the sound of a program; returns its number, 0 for none. For `again` see `Sound.enter`."""
-        fade = self._policy.fade_of(loaded.compiled)
+        fade = self._policy.fade_of(loaded.compiled, is_turned)
         return self._sound.enter(loaded.compiled, fade, self._given(loaded), at, again)
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:

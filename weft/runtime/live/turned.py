@@ -15,10 +15,12 @@ from weft.contexts import OWN_CONTEXTS
 from weft.errors import Report, Source
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import LoadResult
+from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 from weft.runtime.live.events import Reporter
 from weft.runtime.live.saves import Saves
 from weft.runtime.live.start_values import NotWrittenError, rewritten, texts_of
+from weft.runtime.live.transition import TransitionPolicy
 from weft.runtime.program.files import FileState, read_text
 from weft.runtime.screens.panel import ControlPanel
 from weft.syntax.layout import arrange
@@ -76,6 +78,88 @@ def last_edited(text: bytes, before: bytes) -> list[Place]:
     if now == then:
         return next(filter(None, groups), [])
     return groups[bisect_left(ends, at)]
+
+
+def _with_numbers(text: bytes, values: Mapping[tuple[int, int], float]) -> bytes:
+    """A text with other numbers, by where these begin and end in characters."""
+    shown = decode(text)
+    for (start, end), value in sorted(values.items(), reverse=True):
+        shown = shown[:start] + _shown(value) + shown[end:]
+    return shown.encode()
+
+
+@dataclass(frozen=True)
+class GlidingNumbers:
+    """Numbers on their way from the values that they had to those of a text that was `saved`, during `seconds` since a
+    time of the performance. `ends` has both values of each, by where it begins and ends in characters."""
+
+    saved: Saved
+    ends: Mapping[tuple[int, int], tuple[float, float]]
+    since: float
+    seconds: float
+
+    @classmethod
+    def between(cls, before: bytes, saved: Saved, since: float, seconds: float) -> GlidingNumbers | None:
+        """From the numbers of a text before; None if the texts differ in anything else, or in nothing."""
+        tokens, old = (scan(Source("", decode(text)), Report()) for text in (saved.data, before))
+        if tokens is None or old is None or tokens.kinds != old.kinds:
+            return None
+        ends = {}
+        for at, kind in enumerate(tokens.kinds):
+            then, now = old.text(at), tokens.text(at)
+            if then != now:
+                if kind != NUMBER:
+                    return None
+                ends[tokens.starts[at], tokens.ends[at]] = float(then), float(now)
+        return cls(saved, ends, since, seconds) if ends else None
+
+    def at(self, now: float) -> bytes | None:
+        """The text with the numbers of a time of the performance; None if they have arrived."""
+        part = (now - self.since) / self.seconds
+        if not 0 <= part < 1:  # a restart ends it, too
+            return None
+        return _with_numbers(self.saved.data, {at: old + (new - old) * part for at, (old, new) in self.ends.items()})
+
+
+@dataclass
+class Glide:
+    """Lets the numbers of a save glide, if its text says so and it changes nothing else (`#fade 0.5 numbers`). On the
+    way they are turned, as by a hand; the saved text itself plays once they have arrived."""
+
+    saves: Saves
+    policy: TransitionPolicy
+    clock: Clock
+    numbers: GlidingNumbers | None = None
+
+    def begins(self, outcome: LoadResult, entered: LoadResult | None) -> bool:
+        """Whether the numbers of a text glide before it plays. `entered` is what plays."""
+        loaded, saved = outcome.loaded, outcome.saved
+        if loaded is None or saved.is_turned:
+            return False
+        self.numbers = None
+        seconds = self.policy.requested_fade(loaded.compiled)
+        if saved.has_glided or not loaded.compiled.glides or not seconds or self.clock.paused:
+            return False
+        if entered is None or entered.saved.name != saved.name or entered.files != outcome.files:
+            return False
+        self.numbers = GlidingNumbers.between(entered.saved.data, saved, self.clock.now(), seconds)
+        return self.numbers is not None
+
+    def text(self) -> bytes | None:
+        """The text with the numbers of now; None if none glide. A pause ends a glide."""
+        gliding, now = self.numbers, self.clock.now()
+        found = None if gliding is None or self.clock.paused else gliding.at(now)
+        if found is None:
+            self.arrive()
+        return found
+
+    def arrive(self) -> bool:
+        """Ends the glide: the text that was saved is compiled, and plays. Gives whether there was one."""
+        if self.numbers is None:
+            return False
+        self.saves.arrive(self.numbers.saved)
+        self.numbers = None
+        return True
 
 
 @dataclass
@@ -167,11 +251,7 @@ class TurnedNumbers:
 
     def written(self) -> bytes:
         """The text with these numbers."""
-        text = decode(self.text)
-        for place, value in sorted(self.values.items(), reverse=True):
-            start, end = self._numbers[place]
-            text = text[:start] + _shown(value) + text[end:]
-        return text.encode()
+        return _with_numbers(self.text, {self._numbers[place]: value for place, value in self.values.items()})
 
     def accept(self) -> None:
         """Notes that a program plays with these numbers."""
@@ -287,7 +367,7 @@ class TextWriter:
             raise NotWrittenError(f"nothing is written: {path.name} has changed, and that version does not play yet")
         self.saves.rewrite({path: text})
         self.turned.follow(text)
-        saved = replace(entered.saved, data=text, is_turned=False)
+        saved = replace(entered.saved, data=text, turned_from="")
         numbers = [{"line": line, "column": column, "value": value} for (line, column), value in values.items()]
         self._tell(saved, {path: text}, {}, numbers=numbers)
         return replace(entered, saved=saved)

@@ -35,6 +35,8 @@ class CompiledProgram:
     """The width and height of each picture whose size is not that of the program, by its target."""
     heard: tuple[str, ...] = ()
     """The pictures of what analyses hear in its sound, by name. Any of its units may sample them."""
+    glides: bool = False
+    """Whether a save that changes nothing but numbers moves them to their new values, for as long as a fade takes."""
 
     @cached_property
     def starts(self) -> dict[str, float]:
