@@ -1,11 +1,12 @@
-"""Pictures for other programs while a performance plays: named pipes and loopback cameras, which `display` names by
-`to: "pipe:…"` and `to: "v4l2:…"`."""
+"""What other programs get while a performance plays: numbers by a `Sender`, and pictures through named pipes and
+loopback cameras, which `display` names by `to: "pipe:…"` and `to: "v4l2:…"`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from weft.backends.base import Values
 from weft.names import outlet_of
@@ -13,6 +14,16 @@ from weft.runtime.films.encoding import EncodingError, missing_encoder
 from weft.runtime.films.recording import LiveEncoder, outlet_spec
 from weft.runtime.live.events import Reporter
 from weft.runtime.live.record import PictureSender
+
+
+class Sender(Protocol):
+    """Sends the values that the statements of a context compute to other programs."""
+
+    def send(self, values: Mapping[str, float], now: float) -> None:
+        """Sends the values of a subgraph in one frame, by their labels, at a moment in seconds. It must not wait."""
+
+    def close(self) -> None:
+        """Stops sending. May be called twice."""
 
 
 @dataclass(frozen=True)

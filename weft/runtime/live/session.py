@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.hands.tempo import TextTempo
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots
-from weft.runtime.live.outlets import Outlets
+from weft.runtime.live.outlets import Outlets, Sender
 from weft.runtime.live.record import Recorder
 from weft.runtime.live.saves import Saves, without_overtaken
 from weft.runtime.live.ticker import Ticker
@@ -62,16 +61,6 @@ LONG = 1.0
 """After this many seconds of waiting, the user learns what is being waited for."""
 
 NOTHING_YET = "nothing to show yet: fix the file and save it"
-
-
-class Sender(Protocol):
-    """Sends the values that the statements of a context compute to other programs."""
-
-    def send(self, values: Mapping[str, float], now: float) -> None:
-        """Sends the values of a subgraph in one frame, by their labels, at a moment in seconds. It must not wait."""
-
-    def close(self) -> None:
-        """Stops sending. May be called twice."""
 
 
 @dataclass(frozen=True)
