@@ -21,6 +21,7 @@ _FLAGS = (
     "--headless=new", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
     "--autoplay-policy=no-user-gesture-required", "--remote-debugging-pipe", "--mute-audio",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
 )  # fmt: skip
 
 

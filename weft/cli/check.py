@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from weft.cli.arguments import ALLOW
+from weft.cli.arguments import ALLOW, compile_file
 from weft.cli.console import exit_code_of, output, say, show, summary, write_file
 from weft.codes.rows import ERRORS
 from weft.contexts import context_table
@@ -22,6 +22,9 @@ from weft.syntax.includes import open_source, stdin_source
 # As the name of a file: the standard input.
 _STDIN = "-"
 
+# What a patch may be checked for, besides playing it here.
+_WEB = "web"
+
 # A mistake may hide others, which are fixed in the next round.
 _ROUNDS = 10
 
@@ -30,13 +33,18 @@ _ROUNDS = 10
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Diagnostics as JSON on stdout.")
 @click.option("--fix", is_flag=True, help="First mend what is known for sure, such as a missing #use.")
+@click.option("--for", "target", type=click.Choice([_WEB]), help="Also what a page in a browser cannot do of it.")
 @ALLOW
-def command(files: Sequence[str], as_json: bool, fix: bool, permissions: Permissions) -> int:
+def command(
+    files: Sequence[str], as_json: bool, fix: bool, target: str | None, permissions: Permissions
+) -> int:
     """List all errors and warnings of each FILE; - is what is piped in. Opens no device. Pictures are decoded; of films
     and sounds, what they begin with is read."""
     if fix and _STDIN in files:
         raise click.UsageError("--fix writes files, so it needs the name of one")
     found = {file: (_fixed if fix else _diagnostics)(file, permissions) for file in files}
+    if target == _WEB:
+        found = {file: [*known, *_for_web(file, known, permissions)] for file, known in found.items()}
     if as_json:
         output(json.dumps({"diagnostics": [d.to_json() for each in found.values() for d in each]}))
     else:
@@ -54,6 +62,15 @@ def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
         return check(source, context_table(), header_if_whole, permissions, _measure)
     except WeftError as failure:
         return failure.diagnostics
+
+
+def _for_web(file: str, known: Sequence[Diagnostic], permissions: Permissions) -> Sequence[Diagnostic]:
+    """What a page cannot do of a file without errors."""
+    from weft.web.limits import limits  # it takes as long to import as most patches take to check
+
+    if file == _STDIN or any(each.severity == "error" for each in known):
+        return ()
+    return limits(compile_file(file, permissions=permissions))
 
 
 def _measure(program: Build, source: Source, additions: Additions) -> Sequence[Diagnostic]:

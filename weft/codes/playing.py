@@ -177,6 +177,12 @@ PLAYING: Sequence[CodeSpec] = (
         severity="warning",
     ),
     CodeSpec(
+        "nothing-in-a-page",
+        "A page in a browser shows pictures and plays sounds, and this patch has neither, or none that a page can "
+        "compute: add display(…) or audio(…).",
+        arises="weft export of a patch that only sends by OSC.",
+    ),
+    CodeSpec(
         "nothing-to-hear",
         "The patch plays nothing, so there is no sound to write: add audio(…), or render a picture.",
         arises="weft render to a .wav of a patch without audio(…).",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.cameras import camera_named
 from weft.errors import Diagnostic
 from weft.media.frames import length_of
 from weft.media.pictures import probe_picture
 from weft.media.sampled import read
-from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, live_of, shown
+from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, shown
 from weft.sources import HIDDEN, PictureLevels
 
 Json: TypeAlias = Any
@@ -31,34 +33,41 @@ _SHADES = 65535.0
 
 
 class EmbeddedMedia(NamedTuple):
-    """The media by their names among pictures, and what is left out."""
+    """The media by their names among pictures, the cameras that the browser opens, and what is left out."""
 
     records: dict[str, Json]
-    left_out: tuple[Diagnostic, ...]
+    cameras: list[Json]
+    left_out: list[Diagnostic]
 
 
 def embedded(names: Iterable[str], limit: int = LIMIT) -> EmbeddedMedia:
     """The media of these names, as long as they are no more than `limit` bytes together. Raises PictureError for a file
     that cannot be read."""
-    records: dict[str, Json] = {}
-    left_out: list[Diagnostic] = []
+    found = EmbeddedMedia({}, [], [])
     room = limit
     for name in names:
         if is_view(name) or is_heard(name):
             continue
         if is_live(name):
-            if live_of(name).source not in ("camera",):
-                left_out.append(_refusal(f"{shown(name)} does not move in a page"))
+            _add_camera(name, found)
             continue
         record = _record(name)
-        size = len(record.get("data", ""))
+        size = len(record["data"])
         if size > room:
             words = f"{shown(name)} is left out: with it, there would be more than {limit:,} bytes of media"
-            left_out.append(_refusal(words, "weft export --media BYTES allows more"))
+            found.left_out.append(_refusal(words, "weft export --media BYTES allows more"))
             continue
         room -= size
-        records[name] = {**record, "title": Path(shown(name)).name}
-    return EmbeddedMedia(records, tuple(left_out))
+        found.records[name] = {**record, "title": Path(shown(name)).name}
+    return found
+
+
+def _add_camera(name: str, found: EmbeddedMedia) -> None:
+    """Adds a camera of the browser. `weft.web.limits` tells of all others."""
+    camera = camera_named(name)
+    if camera is not None and camera.kind == "device":
+        digits = re.findall(r"\d+", camera.place)
+        found.cameras.append({"name": name, "number": int(digits[-1]) if digits else 0})
 
 
 def _refusal(words: str, hint: str | None = None) -> Diagnostic:

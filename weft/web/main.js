@@ -19,7 +19,7 @@ class Performance {
         this.begin = Math.max(0, Number(asked.get("t")) || 0);
         this.inputs = new Inputs(description.inputs, description.uniforms);
         this.screen = new Screen(document.getElementById("stage"));
-        this.sound = null;
+        this.sound = this.cameras = this.midi = null;
         this._from = performance.now();
         this._last = null;
         this._number = Math.floor(this.begin * description.settings.fps);
@@ -77,6 +77,7 @@ class Performance {
                 inputs: (name) => inputs.values.get(name) ?? media.lengths.get(name) ?? 0,
             });
             for (const [name, heard] of this.sound?.heard ?? []) player.pictures.give(name, heard.picture());
+            this.cameras?.frame(player.pictures);
             player.run(tick);
             this._tick = tick;
             if (this._shown.length) this.screen.show(player.card, this._shown);
@@ -90,6 +91,40 @@ class Performance {
     _controls() {
         this._names ??= [...new Set(description.sounds.flatMap(({ controls }) => controls))];
         return this._names.filter((name) => this.inputs.values.has(name)).map((name) => [name, this.inputs.get(name)]);
+    }
+
+    // Connects the devices that the patch reads. Those that are missing or refused are told; the rest plays.
+    async connect() {
+        const sent = description.uniforms.filter((name) => name.startsWith("sent:")), { cameras } = description;
+        const hears = description.uniforms.some((name) => name.startsWith("mic:"));
+        if (sent.length === 0 && cameras.length === 0 && !hears) return;
+        const devices = await import(window.weft.address("devices.js"));
+        const names = sent.map(devices.sentName), of = (test) => names.filter(({ source }) => test(source));
+        const pads = of((source) => source === "pad"), clock = of((source) => source === "clock");
+        const midi = of((source) => source.startsWith("midi_"));
+        const connect = (device) => this.inputs.connect((inputs) => device.frame(inputs));
+        if (pads.length) connect(new devices.Pads(pads));
+        if (clock.length) connect(new devices.WallClock(clock, () => this.time));
+        if (midi.length) await this._connectMidi(midi, connect);
+        if (cameras.length) this.cameras = await devices.Cameras.open(cameras, (text) => words.say(text));
+        if (hears && this.sound !== null) {
+            try {
+                this.sound.hear(await devices.microphone());
+            } catch (problem) {
+                words.say(`The microphone is silent: ${problem.message}.`);
+            }
+        }
+    }
+
+    async _connectMidi(names, connect) {
+        const { Midi } = await import(window.weft.address("midi.js"));
+        this.midi = new Midi(names, () => this.time);
+        connect(this.midi);
+        try {
+            await this.midi.open();
+        } catch (problem) {
+            words.say(`There is no MIDI: ${problem.message}.`);
+        }
     }
 
     async openSound() {
@@ -146,6 +181,7 @@ async function main() {
     window.weft.performance = performance;
     hands(performance);
     await begin(performance);
+    await performance.connect();
 }
 
 main().catch((problem) => {

@@ -17,6 +17,7 @@ from weft.errors import Diagnostic
 from weft.runtime.compiling.stages import Build
 from weft.web.description import Description
 from weft.web.embedded import LIMIT, embedded
+from weft.web.limits import told
 from weft.web.reference import ReferenceValues
 
 Json: TypeAlias = Any
@@ -29,6 +30,12 @@ MODULES = (
 
 SOUND_MODULES = ("fourier.js", "analyses.js", "hearing.js", "mixer.js", "worklet.js", "sound.js")
 """Those of a page with sound."""
+
+DEVICE_MODULES = ("devices.js",)
+"""Those of a page whose patch reads devices."""
+
+MIDI_MODULES = ("midi.js",)
+"""Those of a page whose patch reads MIDI."""
 
 # Nothing that a page holds may ask anything of a network.
 _POLICY = (
@@ -54,8 +61,9 @@ def page_of(
     description, about = Description(build), about_of(source)
     program = description.program()
     media = embedded(description.pictures, limit)
-    refused = (*description.refused, *media.left_out)
+    refused = (*told(build), *description.refused, *media.left_out)
     program |= {"title": title, "about": about, "media": media.records, "notes": [each.message for each in refused]}
+    program["cameras"] = media.cameras
     program["check"] = None if check is None else check.to_json()
     program = without_folders(program, build.media)
     program["source"] = source
@@ -94,13 +102,25 @@ def html_of(program: Json, title: str, about: str) -> str:
     folder = files("weft.web")
     scripts = "\n".join(
         f'<script type="text/plain" data-module="{name}">\n{folder.joinpath(name).read_text("utf-8")}</script>'
-        for name in (*MODULES, *(SOUND_MODULES if program["sounds"] else ()))
+        for name in _modules(program)
     )
     return _PAGE.format(
         policy=_POLICY, title=html.escape(title), about=html.escape(about),
         style=folder.joinpath("page.css").read_text("utf-8"), program=as_data(program), scripts=scripts,
         loader=folder.joinpath("loader.js").read_text("utf-8"),
     )  # fmt: skip
+
+
+def _modules(program: Json) -> tuple[str, ...]:
+    """The modules that a program needs."""
+    reads = program["uniforms"]
+    needed = (
+        (MODULES, True),
+        (SOUND_MODULES, bool(program["sounds"])),
+        (DEVICE_MODULES, bool(program["cameras"]) or any(name.startswith(("sent:", "mic:")) for name in reads)),
+        (MIDI_MODULES, any(name.startswith('sent:["midi_') for name in reads)),
+    )
+    return tuple(name for names, is_needed in needed if is_needed for name in names)
 
 
 def as_data(value: Json) -> str:

@@ -1,0 +1,81 @@
+"""What of a program a page in a browser cannot do, each at its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.cameras import camera_named
+from weft.contexts import AUDIO, COMPUTE, VISUAL
+from weft.errors import Diagnostic, Span
+from weft.graph.patch import SinkStatement
+from weft.names import is_live, origin_of, outlet_of, shown
+from weft.runtime.compiling.stages import Build
+from weft.syntax.ast import Call, walk_statement
+from weft.web.description import Description
+
+_PLAYED = frozenset((VISUAL.name, AUDIO.name, COMPUTE.name))
+
+
+def limits(build: Build) -> list[Diagnostic]:
+    """All of them, as warnings, or as an error if nothing would be seen or heard."""
+    description = Description(build)
+    program = description.program()
+    found = [*told(build), *description.refused]
+    if any(each["shown"] for each in (*program["subgraphs"], *program["sounds"])):
+        return found
+    return [*found, nothing_plays(build)]
+
+
+def nothing_plays(build: Build) -> Diagnostic:
+    """The error about a program of which a page would play nothing."""
+    place = build.patch.sinks[0].statement.span if build.patch.sinks else None
+    return Diagnostic.of("nothing-in-a-page", "a page would neither show nor play anything of this patch", place)
+
+
+def told(build: Build) -> list[Diagnostic]:
+    """What the text says that a page cannot do."""
+    outputs = [each for sink in build.patch.sinks if (each := _output(sink)) is not None]
+    return [*outputs, *_inputs(build), *_pictures(build)]
+
+
+def _told(words: str, place: Span | None, hint: str | None = None) -> Diagnostic:
+    return Diagnostic.of("not-in-a-page", words, place, hint)
+
+
+def _output(sink: SinkStatement) -> Diagnostic | None:
+    span, name = sink.statement.span, sink.spec.statements[0]
+    if sink.spec.name not in _PLAYED:
+        return _told(f"{name}(…) is left out of a page, which sends nothing to other programs and devices", span)
+    outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
+    if outlet is not None:
+        return _told(f"a page has no {outlet[0]}, so it shows this picture beside the others", span)
+    return None
+
+
+def _inputs(build: Build) -> Iterator[Diagnostic]:
+    for statement in build.program.statements:
+        for node in walk_statement(statement):
+            if isinstance(node, Call) and node.name == "osc":
+                yield _told("a page receives no OSC, so this stays 0", node.span)
+
+
+def _pictures(build: Build) -> Iterator[Diagnostic]:
+    told = set[str]()
+    for name in (name for unit in build.units for name in sorted(unit.pictures)):
+        words = _stays_black(name)
+        place = build.opened.get(name) or build.opened.get(origin_of(name) or "")
+        if words is not None and words not in told:
+            told.add(words)
+            yield _told(words, place)
+
+
+def _stays_black(name: str) -> str | None:
+    """Why a page cannot show a picture that moves; None for one that it shows."""
+    if not is_live(name):
+        return None
+    camera = camera_named(name)
+    if camera is None:
+        return f"{shown(name)} stays black: a page shows no films yet"
+    if camera.kind != "device":
+        return f"{shown(name)} stays black: a page shows the cameras of the browser only"
+    return None
