@@ -15,6 +15,7 @@ from weft.codegen.kernel import Unit
 from weft.codegen.native.loop_parts import with_waves
 from weft.codegen.wasm.abi import CHUNK
 from weft.codegen.wasm.stream import stream_parts
+from weft.codegen.wasm.sweep import emit
 from weft.errors import Source
 from weft.runtime.compiling.stages import build
 from weft.runtime.program.coordinator import ProgramRunner
@@ -73,6 +74,25 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_a_sound_goes_on_over_blocks_and_chunks(text: str) -> None:
+    np.testing.assert_allclose(played(text, "wasm"), played(text, "vm"), rtol=1e-9, atol=1e-9)
+
+
+def long_sound() -> str:
+    """Two thousand values."""
+    lines, last = [], "me@time"
+    for at in range(40):
+        # Small factors keep what is rounded from growing.
+        lines.append(f"s{at}<v> = 0.2 * noise({last} * 1.5, {last} + {at}) + 0.2 * exp(sin({last} + {at}) - 2)")
+        last = f"s{at}@v"
+    return "\n".join([*lines, f"p<v> = 0.5 * prev(p@v) + {last} * 0.1\naudio(p@v, {last} - s20@v)"])
+
+
+def test_long_functions_share_locals_among_values() -> None:
+    text = long_sound()
+    kernel = unit_of(text).kernel
+    count = sum(1 for _ in kernel.walk())
+    assert count > 2000
+    assert sum(len(function.locals) for function in emit(kernel).module.functions) < count / 4
     np.testing.assert_allclose(played(text, "wasm"), played(text, "vm"), rtol=1e-9, atol=1e-9)
 
 

@@ -134,7 +134,6 @@ class WasmInstruction:
     args: tuple[WasmInstruction, ...] = ()
     immediate: Immediate = None
     body: tuple[WasmInstruction, ...] = ()
-    otherwise: tuple[WasmInstruction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ def custom_section(name: str, content: bytes) -> bytes:
     return b"\x00" + _sized(_name(name) + content)
 
 
-_END, _ELSE, _NOTHING = b"\x0b", b"\x05", b"\x40"
+_END, _NOTHING = b"\x0b", b"\x40"
 
 
 @dataclass
@@ -277,8 +276,6 @@ class _Encoder:
             return before + bytes(opcode.code) + self.immediate(opcode, each.immediate)
         self.labels.append(str(each.immediate))
         inside = self.all_of(each.body)
-        if each.otherwise:
-            inside += _ELSE + self.all_of(each.otherwise)
         self.labels.pop()
         return before + bytes(opcode.code) + _NOTHING + inside + _END
 
@@ -344,11 +341,9 @@ def _lines(each: WasmInstruction, indent: int) -> Iterator[str]:
     elif each.op == "if":
         yield f"{space}(if"
         yield from (line for inner in each.args for line in _lines(inner, indent + 2))
-        for word, body in (("then", each.body), ("else", each.otherwise)):
-            if body or word == "then":
-                yield f"{space}  ({word}"
-                yield from (line for inner in body for line in _lines(inner, indent + 4))
-                yield f"{space}  )"
+        yield f"{space}  (then"
+        yield from (line for inner in each.body for line in _lines(inner, indent + 4))
+        yield f"{space}  )"
         yield f"{space})"
     else:
         flat = _flat(each)

@@ -40,6 +40,12 @@ class WasmValue:
     depth: int = 0
     is_pure: bool = True
     """Whether it may be computed later: neither memory nor variables are read."""
+    local: str = ""
+    """The local that holds it, if one does."""
+    reads: tuple[WasmValue, ...] = ()
+    """The values in locals that its code reads, if it is computed where it is used."""
+    left: int = 0
+    """How many uses of its local are still to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,6 @@ class _WasmStatement:
     args: tuple[WasmValue, ...] = ()
     immediate: Immediate = None
     body: list[_Item] = field(default_factory=list)
-    otherwise: list[_Item] = field(default_factory=list)
     variables: tuple[Variable, ...] = ()
     """Those that get the values of the operands at once."""
     place: _CodePlace | None = None
@@ -92,6 +97,8 @@ class FunctionBuilder:
         self._items: list[_Item] = []
         self._root = self._items
         self._constants: dict[tuple[str, object], WasmValue] = {}
+        self._free: dict[WasmType, list[str]] = {}
+        self._is_long = False
         self.called: set[str] = set()
         """The functions that it calls."""
 
@@ -186,17 +193,6 @@ class FunctionBuilder:
         finally:
             self._items = outside
 
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
-        """The other branch of the `if` that has just ended."""
-        last = self._items[-1]
-        assert isinstance(last, _WasmStatement)
-        outside, self._items = self._items, last.otherwise
-        try:
-            yield
-        finally:
-            self._items = outside
-
     def _named(self, name: str) -> str:
         """A name for a local or a label that no other one has."""
         base = re.sub(r"[^A-Za-z0-9_.]", "_", name)
@@ -217,6 +213,7 @@ class FunctionBuilder:
         blocks = _BlockNumbers()
         blocks.number(items)
         _count(items)
+        self._is_long = blocks.items > _LONG
         body = tuple(self._written(items))
         gives = tuple(each.type for each in results)
         ordered = sorted(self._locals, key=lambda each: each[1])
@@ -229,13 +226,13 @@ class FunctionBuilder:
                     yield from self._value(item)
                 continue
             args = tuple(map(_code_of, item.args))
+            self._release(_reads_of(item.args), item.place)
             if item.op == "results":
                 yield from args
             elif item.op == "local.set":
                 yield from self._settings(item, args)
             else:
-                body, otherwise = (tuple(self._written(part)) for part in (item.body, item.otherwise))
-                yield WasmInstruction(item.op, args, item.immediate, body, otherwise)
+                yield WasmInstruction(item.op, args, item.immediate, tuple(self._written(item.body)))
 
     def _settings(self, item: _WasmStatement, args: Sequence[WasmInstruction]) -> Iterator[WasmInstruction]:
         names = [variable.name for variable in item.variables]
@@ -254,12 +251,30 @@ class FunctionBuilder:
         value.depth = 1 + max((arg.depth for arg in value.args), default=0)
         value.is_pure = not _reads(value.op) and all(arg.is_pure for arg in value.args)
         if self._is_inline(value):
-            value.code = code
+            value.code, value.reads = code, _reads_of(value.args)
             return
+        self._release(_reads_of(value.args), value.place)
+        value.local, value.left = self._local_for(value), value.uses
+        yield WasmInstruction("local.set", (code,), value.local)
+        value.code, value.depth, value.is_pure = WasmInstruction("local.get", (), value.local), 0, True
+
+    def _local_for(self, value: WasmValue) -> str:
+        """The local of a value: in a long function one that held another value."""
+        free = self._free.get(value.type)
+        if free:
+            return free.pop()
         name = self._named(value.name or "v")
         self._locals.append((name, value.type))
-        yield WasmInstruction("local.set", (code,), name)
-        value.code, value.depth, value.is_pure = WasmInstruction("local.get", (), name), 0, True
+        return name
+
+    def _release(self, read: Sequence[WasmValue], place: _CodePlace | None) -> None:
+        """Frees the locals of values that were read for the last time. Those from outside of a block stay: what is
+        inside may run again."""
+        for value in read:
+            value.left -= 1
+            is_last = not value.left and value.place is not None and place is not None
+            if self._is_long and is_last and value.place.block == place.block:  # type: ignore[union-attr]
+                self._free.setdefault(value.type, []).append(value.local)
 
     def _is_inline(self, value: WasmValue) -> bool:
         own, used = value.place, value.used_at
@@ -271,6 +286,10 @@ class FunctionBuilder:
 _WRITTEN = {"param": "local.get"}
 
 _MANY_NAMES = 64
+
+_LONG = 1000
+"""A function with more values than this shares locals among them: engines allow 50,000 locals. Shorter ones have a
+local for each value, with its name."""
 
 
 def _is_given(value: WasmValue) -> bool:
@@ -286,29 +305,33 @@ def _code_of(value: WasmValue) -> WasmInstruction:
     return value.code
 
 
+def _reads_of(args: Sequence[WasmValue]) -> tuple[WasmValue, ...]:
+    """The values in locals that the code of these values reads."""
+    return tuple([read for arg in args for read in ((arg,) if arg.local else arg.reads)])
+
+
 class _BlockNumbers:
     """Gives each item its place."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._count = self.items = 0
 
     def number(self, items: Sequence[_Item]) -> None:
         self._count += 1
+        self.items += len(items)
         block, statements = self._count, 0
         for item in items:
             item.place = _CodePlace(block, statements)
             if isinstance(item, _WasmStatement):
                 statements += 1
-                for part in (item.body, item.otherwise):
-                    if part:
-                        self.number(part)
+                if item.body:
+                    self.number(item.body)
 
 
 def _count(items: Sequence[_Item]) -> None:
     """Counts the uses of values that are needed, from the last item to the first."""
     for item in reversed(items):
         if isinstance(item, _WasmStatement):
-            _count(item.otherwise)
             _count(item.body)
         elif not item.uses:
             continue

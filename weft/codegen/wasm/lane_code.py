@@ -11,11 +11,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
-from weft.codegen.wasm.assembler import WasmType
 from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
 from weft.ops import single
 from weft.ops.lanes import Lanes
-from weft.ops.spec import OpSpec, ValueType
+from weft.ops.spec import OpSpec
 
 V: TypeAlias = WasmValue
 
@@ -33,7 +32,6 @@ class WasmLanes(Lanes[WasmValue]):
     """What both have in common."""
 
     count: ClassVar[int]
-    types: ClassVar[dict[ValueType, WasmType]]
 
     def __init__(self, builder: FunctionBuilder) -> None:
         self.b = builder
@@ -124,7 +122,6 @@ class SingleLane(WasmLanes):
     """One number at a time."""
 
     count = 1
-    types: ClassVar[dict[ValueType, WasmType]] = {"float": "f64", "bool": "i32", "u32": "i32"}
 
     def real(self, value: float, /) -> V:
         return self.b.f64(float(value))
@@ -264,7 +261,6 @@ class PairLanes(WasmLanes):
     """Two numbers at a time."""
 
     count = 2
-    types: ClassVar[dict[ValueType, WasmType]] = {"float": "v128", "bool": "v128", "u32": "v128"}
 
     def real(self, value: float, /) -> V:
         return self.b.pair(float(value), float(value))
@@ -284,9 +280,6 @@ class PairLanes(WasmLanes):
 
     def library(self, function: str, /, *args: V) -> V:
         return self.b.call(of_pairs(function), "v128", *args)
-
-    def _binary(self, op: str, a: V, b: V) -> V:
-        return self.b.put(op, a, b)
 
     def add(self, a: V, b: V, /) -> V:
         return self._folded("add", a, b)

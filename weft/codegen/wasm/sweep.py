@@ -6,7 +6,7 @@ The element section of a sound goes on in `weft.codegen.wasm.stream`, in chunks 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from weft.codegen.kernel import Kernel
@@ -165,8 +165,3 @@ def _advance_function(layout: BlockLayout) -> WasmFunction:
         is_over = b.put("i32.gt_s", following, b.i32(ring.depth))
         b.store(b.put("select", b.i32(0), following, is_over, kind="i32"), block, ring.head)
     return b.function(doc="Ends a tick.")
-
-
-def emit_stages(kernel: Kernel) -> Sequence[WasmKernel]:
-    """The modules of the stages of a kernel, and last its own."""
-    return [emit(each) for each in (*kernel.stages, kernel.alone)]
