@@ -14,7 +14,7 @@ from weft.backends.wasm import WasmExecutor
 from weft.codegen.kernel import Unit
 from weft.codegen.native.loop_parts import with_waves
 from weft.codegen.wasm.abi import CHUNK
-from weft.codegen.wasm.stream import stream_parts
+from weft.codegen.wasm.stream_parts import stream_parts
 from weft.codegen.wasm.sweep import emit
 from weft.errors import Source
 from weft.runtime.compiling.stages import build

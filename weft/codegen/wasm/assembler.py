@@ -120,6 +120,7 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType({
     **_rows("v128", "i32x4.sub", 177, _SIMD), **_rows("v128", "i32x4.mul", 181, _SIMD),
     **_rows("v128", "i64x2.shl i64x2.shr_s _ i64x2.add", 203, _SIMD), **_rows("v128", "i64x2.sub", 209, _SIMD),
     **_rows("v128", "f64x2.abs f64x2.neg _ f64x2.sqrt f64x2.add f64x2.sub f64x2.mul f64x2.div", 236, _SIMD),
+    **_rows("v128", "f64x2.pmin f64x2.pmax", 246, _SIMD),
     **_rows("v128", "i32x4.trunc_sat_f64x2_s_zero _ f64x2.convert_low_i32x4_s f64x2.convert_low_i32x4_u", 252, _SIMD),
 })  # fmt: skip
 """The instructions that weft writes, by their names in the text."""

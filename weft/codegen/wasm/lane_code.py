@@ -52,7 +52,7 @@ class WasmLanes(Lanes[WasmValue]):
         return self.b.put(f"{'f64' if self.count == 1 else 'f64x2'}.{op}", a, b)
 
     def fma(self, a: V, b: V, c: V, /) -> V:
-        return self.add(self.mul(a, b), c)
+        return self.sub(c, a) if self.known(b) == -1 else self.add(self.mul(a, b), c)
 
     def lesser(self, a: V, b: V, /) -> V:
         return self.select(self.lt(a, b), a, b)
@@ -289,6 +289,12 @@ class PairLanes(WasmLanes):
 
     def mul(self, a: V, b: V, /) -> V:
         return self._folded("mul", a, b)
+
+    def lesser(self, a: V, b: V, /) -> V:
+        return self.b.put("f64x2.pmin", b, a)
+
+    def greater(self, a: V, b: V, /) -> V:
+        return self.b.put("f64x2.pmax", b, a)
 
     def div(self, a: V, b: V, /) -> V:
         return self.b.put("f64x2.div", a, b)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.dataflow import Graph
-from weft.codegen.native.loop_parts import TIME, LoopPartition, in_vectors, with_waves
-from weft.codegen.native.serial_parts import SerialParts, SerialReads, states, ticks_of
+from weft.codegen.native.loop_parts import TIME, with_waves
+from weft.codegen.native.serial_parts import states, ticks_of
 from weft.codegen.native.series import tables
-from weft.codegen.values import Line, LoopBody, Node, Section, needed, operands, with_bodies
+from weft.codegen.values import Line, LoopBody, Node, operands, with_bodies
 from weft.codegen.wasm.abi import (
     ALIGNMENT, CHUNK, ELEMENTS, FIRST, NUMBER, ORIGIN, OUT, PADDING, RATE, STRIDE, WIDTH, BlockLayout, RingPlace
 )
@@ -25,6 +24,7 @@ from weft.codegen.wasm.assembler import WasmType
 from weft.codegen.wasm.builder import FunctionBuilder, Variable, WasmValue
 from weft.codegen.wasm.lane_code import PairLanes, SingleLane, of_pairs
 from weft.codegen.wasm.reading import COPY_KEEP, COPY_PAST, KEEP, PAST
+from weft.codegen.wasm.stream_parts import StreamPart, is_near, stream_parts
 from weft.codegen.wasm.writing import BLOCK, WasmWriter, is_short
 from weft.ir.expr import SlotPlane
 from weft.ops.double import within_turn
@@ -79,69 +79,6 @@ class _Wave(NamedTuple):
     now: tuple[Variable, ...]
     before: tuple[Variable, ...]
     factor: WasmValue
-
-
-@dataclass(slots=True)
-class StreamPart(LoopPartition):
-    """A partition, and the slots that take over their new values after it."""
-
-    slots: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, part: LoopPartition) -> StreamPart:
-        return cls(part.way, part.nodes)
-
-
-def stream_parts(kernel: Kernel, graph: Graph) -> list[StreamPart]:
-    """The partitions in their order. Only feedback is serial: other reads of the past are rows, which are copied from
-    rings before a partition begins, and from the rows of new values."""
-    found = SerialParts(kernel, graph, SerialReads.OF_SLOTS, CHUNK)
-    serial = {node for part in found.parts if part.serial for node in part.nodes}
-    parts: list[StreamPart] = []
-    for part in found.parts:
-        if part.serial:
-            # The results of a loop belong where it runs, whatever reads them.
-            results = [node for node in found.changing if node.op == "loop_out" and node.args[0] in part.nodes]
-            nodes = [*part.nodes, *(node for node in results if node not in serial)]
-            parts.append(StreamPart("serial", nodes, slots=part.slots))
-            continue
-        waits = {node: found.stored[node.attr] for node in part.nodes if is_near(node, kernel)}
-        nodes = [node for node in part.nodes if node.op != "loop_out" or node.args[0] not in serial]
-        parts += map(StreamPart.of, in_vectors(graph, nodes, waits))
-        parts.append(StreamPart("vectors", [], slots=part.slots))
-    return _connected(parts, graph.section, found)
-
-
-def is_near(node: Node, kernel: Kernel) -> bool:
-    """Whether a read of the past may read new values of the same chunk."""
-    ticks = ticks_of(node, kernel)
-    return ticks is not None and ticks < CHUNK
-
-
-def _connected(parts: list[StreamPart], section: Section, found: SerialParts) -> list[StreamPart]:
-    """Fills in what partitions read of one another, and where outputs are stored. Leaves out empty partitions."""
-    home: dict[Node, StreamPart] = {node: part for part in parts for node in part.nodes}
-    for node in section.nodes:
-        if node.op == "loop_out" and node.args[0] in home:
-            home[node] = home[node.args[0]]
-    last = StreamPart("vectors", [])
-    for at, output in enumerate(section.outputs):
-        part = home.get(output)
-        (last if part is None or part.way == "interchanged" else part).outputs.append(at)
-    parts = [*parts, last]
-    steady = {node for node in section.nodes if node not in home}
-    for part in parts:
-        stored = [found.stored[place] for place in found.stored if place.slot in part.slots]
-        used = [*part.nodes, *(section.outputs[at] for at in part.outputs), *stored]
-        used += [each for node in part.nodes for each in operands(node)]
-        if part.way != "serial":
-            used += [found.stored[node.attr] for node in part.nodes if node.op == "state" and node.attr in found.stored]
-        part.reads = list(dict.fromkeys(node for node in used if node in home and home[node] is not part))
-        prologue = needed([node for node in used if node in steady], steady)
-        part.prologue = [node for node in section.nodes if node in prologue]
-    for part in parts:
-        part.writes = list(dict.fromkeys(node for other in parts for node in other.reads if home[node] is part))
-    return [part for part in parts if part.nodes or part.outputs or part.slots]
 
 
 class StreamWriter(WasmWriter):
