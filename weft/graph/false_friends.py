@@ -15,7 +15,7 @@ from weft.graph.mentions import words_of
 from weft.ops import BUILTINS, WORDS
 from weft.syntax.ast import (
     Access, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, For, If, Name, Parameter, Program,
-    Remap, SpindleDefinition, Statement, Unary, Walkable, literal_number, walk, walk_statement
+    Remap, SpindleDefinition, Statement, Unary, literal_number, walk, walk_statement
 )
 from weft.syntax.foreign import FALSE_FRIENDS, PICTURE_WORDS, FalseFriend
 
@@ -153,7 +153,9 @@ class _Names:
             return False
         value = self._bound.get(node.id, node) if isinstance(node, Name) else node
         parts = () if isinstance(value, tuple) else walk(value)
-        return any(isinstance(part, Unary) or _makes_direction(part) for part in parts)
+        return any(
+            isinstance(part, Unary) or (isinstance(part, Call) and part.name in _OF_DIRECTIONS) for part in parts
+        )
 
     def members(self, node: Expression) -> Members:
         """The members of an expression that its text shows."""
@@ -196,10 +198,6 @@ class _Names:
     def _widest(self, *nodes: Expression) -> Members:
         """The members of the one of several expressions that the others are spread over."""
         return max(map(self.members, nodes), key=lambda names: (len(names), any(names)), default=_ONE)
-
-
-def _makes_direction(node: Walkable) -> bool:
-    return isinstance(node, Call) and node.name in _OF_DIRECTIONS
 
 
 def _takes_place(spindle: SpindleDefinition) -> bool:

@@ -154,7 +154,7 @@ class ParameterBank:
                 value = spec.fitted(setting.value)
                 if value != setting.value:
                     self._set[name] = _ManualValue(value, start)
-                    notes.append(f"{_shown(name)} was {setting.value:g}, and is {value:g} now: "
+                    notes.append(f"{name.removesuffix('@v')} was {setting.value:g}, and is {value:g} now: "
                                  f"it runs from {spec.low:g} to {spec.high:g}")  # fmt: skip
             self._changed()
             return tuple(notes)
@@ -239,11 +239,6 @@ class ParameterBank:
         pressed = {name: value for name, value in self._pressed.items() if name in self._by_input}
         self._values = {name: setting.value for name, setting in self._set.items()} | pressed
         self.changes += 1
-
-
-def _shown(name: str) -> str:
-    """An input as a patch reads it."""
-    return name.removesuffix("@v")
 
 
 class KeptSection(Protocol):

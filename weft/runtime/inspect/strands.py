@@ -304,7 +304,7 @@ def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
 
 def _pictures_of(unit: Unit) -> dict[str, Picture]:
     """The pictures from files that a unit samples. Raises WeftError for one that cannot be read, and for one of a
-    strand, which nobody draws here."""
+    strand, which is not drawn here."""
     for name in filter(is_view, unit.pictures):
         raise error(
             "not-drawn", f"as a sound, this reads the picture {viewed(name).short}, which is not drawn here",
