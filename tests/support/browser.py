@@ -1,9 +1,11 @@
-"""A real browser without a window: Chromium, controlled through a pipe (its DevTools protocol)."""
+"""Real browsers: Chromium without a window, which is told what to do through a pipe (its DevTools protocol), and
+Firefox on a display (its Marionette protocol)."""
 
 import base64
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -161,6 +163,95 @@ def chromium() -> Iterator[Browser]:
     """A browser with a profile of its own, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="weft-browser-", ignore_cleanup_errors=True) as profile:
         browser = Browser(profile)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+FIREFOX = next((path for name in ("firefox-esr", "firefox") if (path := shutil.which(name)) is not None), None)
+
+# A software renderer counts as a card, sound begins at once, and nothing is fetched.
+_PREFERENCES = """\
+user_pref("marionette.port", 0);
+user_pref("webgl.force-enabled", true);
+user_pref("media.autoplay.default", 0);
+user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("app.update.enabled", false);
+user_pref("network.captive-portal-service.enabled", false);
+user_pref("network.connectivity-service.enabled", false);
+"""
+
+
+class Firefox:
+    """Firefox in a window on the display that there is, told what to do by its Marionette protocol."""
+
+    def __init__(self, profile: Path) -> None:
+        assert FIREFOX is not None
+        (profile / "user.js").write_text(_PREFERENCES)
+        self.process = subprocess.Popen(
+            [FIREFOX, "--marionette", "--no-remote", "--profile", str(profile)],
+            env={**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._count = 0
+        self._socket = socket.create_connection(("127.0.0.1", self._port(profile)))
+        self._file = self._socket.makefile("rb")
+        self._next()
+        self._ask("WebDriver:NewSession", capabilities={})
+
+    def _port(self, profile: Path) -> int:
+        """The port that it has written to its profile."""
+        file, limit = profile / "MarionetteActivePort", time.monotonic() + 60
+        while not (file.exists() and file.read_text()):
+            assert self.process.poll() is None, "Firefox has ended"
+            assert time.monotonic() < limit, "Firefox does not begin"
+            time.sleep(0.05)
+        return int(file.read_text())
+
+    def open(self, address: str) -> None:
+        """Opens an address, and waits until it is loaded."""
+        self._ask("WebDriver:Navigate", url=address)
+
+    def title(self, begin: str, seconds: float = 120.0) -> str:
+        """The title of the page, as soon as it begins with this."""
+        limit = time.monotonic() + seconds
+        while not (found := str(self._ask("WebDriver:GetTitle")["value"])).startswith(begin):
+            assert time.monotonic() < limit, found
+            time.sleep(0.05)
+        return found
+
+    def close(self) -> None:
+        """Ends the browser."""
+        self._socket.close()
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _ask(self, command: str, **params: Any) -> Any:
+        self._count += 1
+        message = json.dumps([0, self._count, command, params]).encode()
+        self._socket.sendall(f"{len(message)}:".encode() + message)
+        _, _, problem, found = self._next()
+        assert problem is None, (command, problem)
+        return found
+
+    def _next(self) -> Any:
+        length = b""
+        while (digit := self._file.read(1)) != b":":
+            assert digit, "Firefox has ended"
+            length += digit
+        return json.loads(self._file.read(int(length)))
+
+
+@contextmanager
+def firefox() -> Iterator[Firefox]:
+    """Firefox with a profile of its own, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="weft-firefox-", ignore_cleanup_errors=True) as profile:
+        browser = Firefox(Path(profile))
         try:
             yield browser
         finally:

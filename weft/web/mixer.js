@@ -36,8 +36,9 @@ export class Recent {
     }
 
     write(name, first, values) {
-        const ring = this.rings.get(name);
-        values.forEach((value, at) => (ring[(first + at) % this.length] = value));
+        const ring = this.rings.get(name), start = first % this.length, fits = Math.min(values.length, this.length - start);
+        ring.set(values.subarray(0, fits), start);
+        ring.set(values.subarray(fits), 0);
     }
 
     // A function that gives a strand at a time: 0 before the start and long ago, the newest in the future.
@@ -65,9 +66,8 @@ class Voice {
 
     // The outputs [channels][outputs] of the next samples.
     render(first, count, mixer, controls) {
-        const outputs = this.record.labels.length;
+        const outputs = this.record.labels.length, uniform = (name) => mixer.uniform(name);
         return this.parts.map(({ kernel, state }, channel) => {
-            const uniform = (name) => mixer.uniform(name);
             kernel.begin(uniform, (name) => (name === "channel" ? channel : first / mixer.rate), state);
             kernel.at(first, mixer.rate);
             const found = kernel.elements(count, (name) => {
@@ -200,7 +200,9 @@ export class Mixer {
             const { name } = listener.record;
             if (listener.fresh.length && this._changing.has(name)) this._show(name, listener.heard.picture(listener.later));
         }
-        for (const sum of total) sum.forEach((value, n) => (sum[n] = Math.min(Math.max(value, -1), 1)));
+        for (const sum of total) {
+            for (let n = 0; n < count; n++) sum[n] = Math.min(Math.max(sum[n], -1), 1);
+        }
         return total;
     }
 
