@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled, launch_of
-from tests.support.tolerances import SINGLE
+from tests.support.tolerances import DOUBLE, SINGLE
 from weft.backends import hardware
 from weft.backends.executors import BandPool
 from weft.backends.hardware import cores
 from weft.backends.launch import Launch, StateMemory
+from weft.backends.vector.lists import CALLS, ListReader
 from weft.backends.vector.machine import VectorExecutor
-from weft.backends.vector.steps import Extent
-from weft.backends.vector.translate import translate
+from weft.backends.vector.steps import Extent, Register
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.compilation import compile_points
+from weft.codegen.native.tiles import emit_tiles
+from weft.codegen.native.writer import ELEMENTS
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
-from weft.ir.rates import Rate
 
 
 def plasma(e):
@@ -118,25 +121,60 @@ def test_points_take_numbers_and_arrays():
         np.testing.assert_array_equal(got[0, 0], np.arange(count) * 2 + 0.5)
 
 
+def test_between_ticks_state_is_read_from_the_last_one_on():
+    """A read at points goes back by 0 ticks at least, and by 1 for NaN."""
+    e = Exprs()
+    x, y, time = e.coord("x"), e.coord("y"), e.coord("abstime")
+    slots = [image_slot("v/i", 3), number_slot("v/n", 3)]
+    ticks = (0, 0.5, 1, 2, 9, -1, math.nan, time, time + x)
+    reads = [*(e.state("v/i", k, x, y) for k in ticks), *(e.state("v/n", k) for k in ticks[:-1])]
+    kept = {"v/i": x + time, "v/n": time}
+    for read in reads:
+        ir = lowered(context="visual", slots=slots, updates=kept, exposed={"a@b": read})
+        made = compile_points(ir, StrandRef("a", "b"), VISUAL)
+        memory = StateMemory(made.slots, (4, 5), np.float64)
+        for key in memory.slots:
+            memory.ring(key)[...] = np.random.default_rng(3).random(memory.ring(key).shape)
+        launch = Launch((1, 6), {"x": np.linspace(0, 1, 6), "y": np.linspace(1, 0, 6), "abstime": np.full(6, 2.0)})
+        expected = ReferenceExecutor().load(made).planes(memory, launch)
+        assert DOUBLE.agreement(VectorExecutor(np.float64).load(made).planes(memory, launch), expected).all()
+
+
 def test_registers_are_used_again():
     e = Exprs()
     x, y = e.coord("x"), e.coord("y")
     chain = x * y
     for _ in range(100):
         chain = e("sin", chain * 2 + x) - y
-    assert program(lowered(chain)).registers == {("float", Extent.ALL): 1}
+    assert registers(compiled(lowered(chain))) == {("float", Extent.ALL): 1}
     both = e("sin", x * y) * e("cos", x + y)
-    assert program(lowered(both)).registers == {("float", Extent.ALL): 2}
+    assert registers(compiled(lowered(both))) == {("float", Extent.ALL): 2}
+
+
+def test_what_a_loop_needs_lasts_through_all_its_steps():
+    """The register of a value from outside is not another's within the body, though its last use there comes early."""
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    first = e("sin", x * y) + e.index(1)
+    second = e("cos", first * 3 + y) - e("sin", first + x)
+    (found,) = e.loop(1, (1, 5 + x * 3), [x], [e.carried(1) * 0.5 + second])
+    made, launch = compiled(lowered(found)), launch_of((7, 9))
+    expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+    got = VectorExecutor(np.float64).load(made).planes(StateMemory(()), launch)
+    assert DOUBLE.scaled(10).agreement(got, expected).all()
 
 
 def test_each_step_is_no_wider_than_it_must_be():
     e = Exprs()
     made = compiled(lowered(e("sin", e.coord("x")) * e("cos", e.coord("y"))), optimise=False)
-    assert sorted(translate(made, Rate.ELEMENT).registers) == [("float", extent) for extent in (1, 2, 3)]
+    assert sorted(registers(made)) == [("float", extent) for extent in (1, 2, 3)]
 
 
-def program(ir):
-    return translate(compiled(ir), Rate.ELEMENT)
+def registers(made):
+    """How many registers of each kind and extent the elements of a kernel need."""
+    code = emit_tiles(made, False, CALLS)
+    operands = ListReader(made, code, ELEMENTS).program().operands
+    return Counter((each.kind, each.extent) for each in operands if isinstance(each, Register))
 
 
 @pytest.mark.long
@@ -152,6 +190,18 @@ def test_tiles_of_deep_expressions_stay_small():
     launch = launch_of((2, 40))
     expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
     assert SINGLE.scaled(1e3).agreement(executable.planes(StateMemory(()), launch), expected).all()
+
+
+def test_strands_are_read_at_any_number_of_coordinates():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    places = [x * n + y for n in range(12)]
+    made = compiled(lowered(e.strand("a@b", *places), e.strand("a@b"), e.strand("a@b", x)))
+    given = {StrandRef("a", "b"): lambda *args: sum((k + 1) * arg for k, arg in enumerate(args)) + 0.5}
+    launch = launch_of((5, 7), strands=given)
+    expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+    got = VectorExecutor(np.float64).load(made).planes(StateMemory(()), launch)
+    assert DOUBLE.scaled(100).agreement(got, expected).all()
 
 
 # Threads.

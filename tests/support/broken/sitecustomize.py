@@ -23,9 +23,9 @@ class Breaker(importlib.abc.MetaPathFinder):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "weft.backends.vector.machine" and "numpy" in BROKEN:
-            from weft.backends.vector import feedback, translate
+            from weft.backends.vector import feedback, lists
 
-            translate.translate = feedback.reads_of = fail
+            lists.ListReader = feedback.reads_of = fail
         if name == "weft.backends.native.executor":
             self.break_machine_code()
 

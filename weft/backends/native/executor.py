@@ -16,13 +16,14 @@ from weft.backends.executors import (
     NOTHING, BandPool, Executable, Executor, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
     refusing_failures, translate_stages
 )
-from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture, level
+from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture
 from weft.backends.native.llvm import (
     ArgumentBlock, BegunCode, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
 )
 from weft.backends.native.samples import SeriesExecutable
 from weft.backends.prologue import LineReads
 from weft.backends.vector.machine import Code, VectorExecutor
+from weft.backends.vector.steps import shared_bits
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
 from weft.codegen.native.chunks import emit_chunks
@@ -139,11 +140,7 @@ class LaunchBuffers:
 
     def _take_over(self, machine: Machine) -> None:
         """Fills in the values that a machine has computed in the prologue."""
-        # The bits that all pixels of this launch share.
-        bits = self._layout.base
-        for factor, source in self._layout.levels:
-            bits |= factor * level(machine.value_of(*source[:2]) if isinstance(source, Scalar) else source)
-        self._block.words[self._base] = bits
+        self._block.words[self._base] = shared_bits(self._layout, machine)
         with np.errstate(all="ignore"):
             self._reals[self._real_places] = [machine.value_of(source, key) for source, key, *_ in self._real_scalars]
         for at, scalar in self._other_scalars:

@@ -4,11 +4,10 @@ shared among threads. Sounds with state run block by block, with their feedback 
 from __future__ import annotations
 
 import functools
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,128 +17,24 @@ from weft.backends.executors import (
     NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
     refusing_failures, translate_stages
 )
-from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
+from weft.backends.launch import Array, Floats, Launch, StateMemory, channels, check_picture
 from weft.backends.vector.feedback import (
     Calls, ComputedValues, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, reads_of, store
 )
+from weft.backends.vector.lists import CALLS, ListReader
 from weft.backends.vector.steps import (
-    HERE, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register, Registers,
-    ScalarArray, Scalars, Task, Tile, VectorProgram, copy_bits_from_real, joined, run, store_pixels, store_plane
+    HERE, Bound, Kept, LineArrays, Registers, Task, Tile, VectorProgram, dtype_of, run, shared_bits
 )
-from weft.backends.vector.translate import Emitter, translate
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import Graph
 from weft.codegen.native.serial_parts import SerialPart, SerialParts, SerialReads, is_series, states
-from weft.codegen.values import Node, operands
+from weft.codegen.native.target import Layout, Word
+from weft.codegen.native.tiles import PROGRAMS, emit_tiles
+from weft.codegen.values import Line, Node, Scalar, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.media.frames import floats
-
-# The end of an element program: outputs as planes of numbers, or packed as pixels of four bytes.
-#
-# A channel of a picture is packed as rarely as it changes: once a launch, once a column, once a row, or at every
-# element. A pixel is the bitwise or of these parts.
-
-# The shift of each channel in a pixel of 32 bits, with red first in memory.
-_SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
-
-PIXEL_BASE = ScalarArray("pixels", "base", "u32")
-"""The bits that are the same in all pixels of a launch."""
-
-
-def pixel_line(extent: Extent) -> LineArray:
-    """The part of the pixels that changes by column, or by row."""
-    return LineArray("pixels", extent.name, "u32", extent)
-
-
-@dataclass(slots=True)
-class PixelPlan:
-    """The channels that are packed before the tiles are computed, each with its factor in a pixel: numbers, and lines
-    by their extent. `base` has the constant bits, such as an opaque alpha."""
-
-    base: int = 0
-    numbers: list[tuple[int, ScalarArray | float]] = field(default_factory=list)
-    lines: dict[Extent, list[tuple[int, LineArray]]] = field(default_factory=dict)
-
-    @property
-    def sources(self) -> set[ScalarArray | LineArray]:
-        """The inputs of the packing, without constants."""
-        listed = [source for parts in self.lines.values() for _, source in parts]
-        return {*listed, *(number for _, number in self.numbers if isinstance(number, ScalarArray))}
-
-    def number(self, value_of: Callable[[ScalarArray], float]) -> int:
-        """The bits that are the same in all pixels of a launch."""
-        bits = self.base
-        for factor, value in self.numbers:
-            bits |= factor * level(value_of(value) if isinstance(value, ScalarArray) else value)
-        return bits
-
-    def fill(self, number: int, arrays: Mapping[LineArray, Array]) -> None:
-        """Packs the lines of a launch into the lines of pixels, together with `number`, the bits of all pixels."""
-        for extent, parts in self.lines.items():
-            pixels = arrays[pixel_line(extent)]
-            pixels.fill(number)
-            for factor, line in parts:
-                values = arrays[line]
-                levels = np.fmin(np.fmax(values, 0), 1) * values.dtype.type(255) + values.dtype.type(0.5)
-                pixels |= levels.astype(np.uint32) * np.uint32(factor)
-
-
-def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
-    """Ends a program with packed pixels; gives the plan of what has to be packed before it runs."""
-    plan = PixelPlan()
-    shown = channels(len(values))
-    if len(shown) < len(_SHIFTS):
-        plan.base = OPAQUE << _SHIFTS[3]
-    packed: Register | None = None
-    for output, each in enumerate(values):
-        value = program.as_type(each, "float")
-        factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
-        match value:
-            case LineArray() as line:
-                plan.lines.setdefault(line.extent, []).append((factor, line))
-            case ScalarArray() as scalar:
-                plan.numbers.append((factor, scalar))
-            case ConstantArray(number):
-                plan.numbers.append((factor, number))
-            case Register() as register:
-                channel = _pack(program, register, factor)
-                packed = channel if packed is None else _together(program, packed, channel)
-    parts: list[Operand] = [pixel_line(extent) for extent in plan.lines]
-    if not parts and (plan.base or plan.numbers):
-        parts.append(PIXEL_BASE)
-    if packed is not None:
-        parts.append(packed)
-    while len(parts) > 2:
-        parts[:2] = [_together(program, parts[0], parts[1])]
-    program.emit(store_pixels, HERE, *parts)
-    return plan
-
-
-def _pack(program: Emitter, value: Register, factor: int) -> Register:
-    """Packs one channel of a tile: its level, 0…255, times the factor."""
-    program.release(value)
-    extent = value.extent
-    level = program.allocate("float", extent)
-    program.emit(np.fmax, value, Filled(0.0, extent), level)
-    program.emit(np.fmin, level, Filled(1.0, extent), level)
-    program.emit(np.multiply, level, ConstantArray(255.0), level)
-    program.emit(np.add, level, ConstantArray(0.5), level)
-    bits = program.allocate("u32", extent)
-    program.emit(copy_bits_from_real, bits, level)
-    program.free(level)
-    if factor != 1:
-        program.emit(np.multiply, bits, ConstantArray(factor, "u32"), bits)
-    return bits
-
-
-def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
-    program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
-    out = program.allocate("u32", joined((a.extent, b.extent)))
-    program.emit(np.bitwise_or, a, b, out)
-    return out
-
 
 # Buffers for one size of launch. The rarer sections are computed first, then the tiles, on one thread or several.
 
@@ -157,12 +52,11 @@ _DOUBLE = np.dtype(np.float64)
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The programs of a kernel for one form of output, planes or pixels. It can be pickled."""
+    """What numpy calls for a kernel and one form of output, planes or pixels. It can be pickled."""
 
+    layout: Layout
     element: VectorProgram
-    column: VectorProgram
-    row: VectorProgram
-    pixels: PixelPlan
+    lines: Mapping[Rate, VectorProgram]
 
 
 _Part: TypeAlias = tuple[slice, slice]
@@ -179,38 +73,43 @@ class TileBuffers:
         smallest, largest = _TILE_ELEMENTS
         fitting = _TILE_BYTES // max(1, code.element.bytes_per_element(real.itemsize))
         self.parts = _parts(self.shape, tile_elements or max(smallest, min(largest, fitting)))
-        packed = code.pixels.sources
-        scalars = [each for each in packed if isinstance(each, ScalarArray)]
-        self.scalars = Scalars([*code.element.scalars, *scalars, PIXEL_BASE], real)
-        self.lines = LineArrays(code.element.lines, self.shape, real)
-        before = {each for each in packed if isinstance(each, LineArray)} - set(code.element.lines)
-        self._lines_before = LineArrays(before, self.shape, real)
-        self._wide_scalars = Scalars([*code.column.scalars, *code.row.scalars], _DOUBLE)
-        self._wide_lines = LineArrays([*code.column.lines, *code.row.lines], self.shape, _DOUBLE)
+        self.base = np.zeros((), np.uint32)
+        self.scalars, self.lines = self._inputs([code.element], real)
+        self._wide_scalars, self._wide_lines = self._inputs(code.lines.values(), _DOUBLE)
         height, width = self.shape
         self._whole = Tile(task, slice(0, height), slice(0, width))
-        self._steps_before = [*self._bind_before(code.column), *self._bind_before(code.row)]
+        self._steps_before = [step for rate in code.lines for step in self._bind_before(rate)]
         self._workers: list[_Worker] = []
 
-    def _bind_before(self, program: VectorProgram) -> Bound:
-        arrays = self.lines.arrays | self._lines_before.arrays
-        known: dict[Any, Any] = {Kept(line): array for line, array in arrays.items()}
-        known |= self._wide_scalars.arrays | self._wide_lines.arrays
-        known[HERE] = self._whole
-        return Registers(program, self.shape, _DOUBLE).bind(self.shape, known)
+    def _inputs(
+        self, programs: Iterable[VectorProgram], real: np.dtype[Any]
+    ) -> tuple[dict[Scalar, Array], LineArrays]:  # fmt: skip
+        """The arrays of what programs read of a launch."""
+        found = {each for program in programs for each in program.operands}
+        scalars = {each: np.zeros((), dtype_of(each.kind, real)) for each in found if isinstance(each, Scalar)}
+        return scalars, LineArrays((each for each in found if isinstance(each, Line)), self.shape, real)
+
+    def _bind_before(self, rate: Rate) -> Bound:
+        """The steps of a section of lines, all of which are one row."""
+        shape = 1, self.shape[0 if rate == Rate.ROW else 1]
+        known: dict[Any, Any] = {Kept(line): array.reshape(1, -1) for line, array in self.lines.arrays.items()}
+        known.update((line, array.reshape(1, -1)) for line, array in self._wide_lines.arrays.items())
+        known.update(self._wide_scalars)
+        known |= {Word.BASE: self.base, HERE: self._whole}
+        return Registers(self.code.lines[rate], shape, _DOUBLE).bind(shape, known)
 
     def prepare(self, machine: Machine, task: Task) -> None:
         """Computes everything that precedes the first tile of a launch."""
-        number = self.code.pixels.number(lambda scalar: machine.value_of(scalar.source, scalar.key))
+        self.base[...] = shared_bits(self.code.layout, machine)
         for scalars in (self.scalars, self._wide_scalars):
-            scalars.fill(lambda each: number if each == PIXEL_BASE else machine.value_of(each.source, each.key))
-        for lines in (self.lines, self._lines_before, self._wide_lines):
+            for scalar, array in scalars.items():
+                array[...] = machine.value_of(scalar.source, scalar.key)
+        for lines in (self.lines, self._wide_lines):
             for line, array in lines.arrays.items():
                 if line.source == "coord":
                     array.reshape(-1)[:] = task.launch.coords[str(line.key)]
         self._whole.task = task
         run(self._steps_before)
-        self.code.pixels.fill(number, self.lines.arrays | self._lines_before.arrays)
 
     def run_tiles(self, task: Task, pool: BandPool) -> None:
         """Runs the element program on every tile."""
@@ -232,7 +131,7 @@ class _Worker:
     def __init__(self, buffers: TileBuffers, task: Task) -> None:
         largest = buffers.parts[0]
         self._program = buffers.code.element
-        self._scalars = buffers.scalars
+        self._numbers: dict[Any, Any] = {**buffers.scalars, Word.BASE: buffers.base}
         self._whole = buffers.lines
         self._real = buffers.real
         self._registers = Registers(self._program, _shape(largest), self._real)
@@ -254,8 +153,8 @@ class _Worker:
         """Computes one tile."""
         tile, shape = self._tile, _shape(part)
         if shape not in self._sizes:
-            bound = LineArrays(self._program.lines, shape, self._real)
-            known: dict[Any, Any] = {**self._scalars.arrays, **bound.arrays, HERE: tile}
+            bound = LineArrays(self._whole.arrays, shape, self._real)
+            known = {**self._numbers, **bound.arrays, HERE: tile}
             self._sizes[shape] = bound, self._registers.bind(shape, known)
         lines, steps = self._sizes[shape]
         tile.rows, tile.columns = part
@@ -484,7 +383,7 @@ class VectorExecutable(Executable):
             self._plain.rgba8(memory, launch, out)
             return
         task = self._task(memory, launch)
-        task.pixels = out.view(np.uint32)[:, :, 0]
+        task.pixels = out.view("<u4")[:, :, 0]
         self._run(task, packed=True)
 
     @functools.cached_property
@@ -526,21 +425,8 @@ class VectorExecutable(Executable):
 
 def _translate(kernel: Kernel, packed: bool) -> Code:
     """The code of a kernel. Raises RefusedError."""
-    plan = PixelPlan()
-
-    def finish(program: Emitter, values: list[ArrayValue]) -> None:
-        nonlocal plan
-        if packed:
-            plan = return_pixels(program, values)
-            return
-        for number, each in enumerate(values):
-            value = program.as_type(each, "float")
-            program.emit(store_plane, HERE, number, value)
-            program.release(value)
-
     with refusing_failures("numpy code"):
-        element = translate(kernel, Rate.ELEMENT, finish=finish)
-        wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
-        kept = frozenset(number for number in wanted if isinstance(number, int))
-        column, row = (translate(kernel, rate, kept) for rate in (Rate.COLUMN, Rate.ROW))
-        return Code(element, column, row, plan)
+        calls = emit_tiles(kernel, packed, CALLS)
+        assert calls is not None, "there is room for any list"
+        programs = {PROGRAMS[name]: ListReader(kernel, calls, name).program() for name, _ in calls.programs}
+        return Code(calls.layout, programs.pop(Rate.ELEMENT), programs)

@@ -1,21 +1,28 @@
-"""Programs of the vector machine: lists of calls of numpy on registers, and the steps that are more than one call."""
+"""What numpy calls for lists of calls: steps on registers, and the steps that are more than one call."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import reduce
 from operator import or_
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Array, Floats, Launch, Located, StateMemory, fetch_all, gather, locate, ticks_back
+from weft.backends.launch import (
+    Array, Floats, Launch, Located, StateMemory, fetch_all, gather, level, locate, ticks_back
+)
+from weft.backends.vm import Machine
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
+from weft.codegen.native.target import Layout, Word
+from weft.codegen.values import Line, Scalar
 from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
+from weft.ir.rates import Rate
+from weft.ops.spec import ValueType
 
 # The contents of an array: the types of values, or indices into memory.
 Kind: TypeAlias = Literal["float", "bool", "u32", "index"]
@@ -54,12 +61,11 @@ class Register(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstantArray:
-    """A constant, as an array without axes. Compared by identity, since 0 equals -0."""
+class Constant:
+    """A constant, as an array without axes."""
 
     value: float
-    kind: Kind = "float"
-    extent: ClassVar = Extent.ONE
+    kind: ValueType
 
 
 class Filled(NamedTuple):
@@ -70,33 +76,10 @@ class Filled(NamedTuple):
     extent: Extent
 
 
-class ScalarArray(NamedTuple):
-    """A number that is set for each launch: a uniform, a coordinate or a local, by its name or number."""
-
-    source: Literal["uniform", "coord", "local", "pixels"]
-    key: str | int
-    kind: Kind
-    extent: Extent = Extent.ONE
-
-
-class LineArray(NamedTuple):
-    """Numbers that are set for each launch, one for each column or row: a coordinate, a local, or packed pixels.
-    `extent` is ALL for a value that changes at every element of a single row."""
-
-    source: Literal["coord", "local", "pixels"]
-    key: str | int
-    kind: Kind
-    extent: Extent
-
-
-ArrayValue: TypeAlias = Register | ConstantArray | ScalarArray | LineArray
-"""Where a value is stored."""
-
-
 class Kept(NamedTuple):
     """The line in which a section leaves a value for the element section."""
 
-    line: LineArray
+    line: Line
 
 
 class Ambient(Enum):
@@ -112,14 +95,12 @@ HERE = Ambient.TILE
 NUMPY = Ambient.NUMPY
 """Stands for numpy itself."""
 
-Step: TypeAlias = tuple[int, ...]
-"""One call: the indices of its function and its operands in the program's table."""
+Operand: TypeAlias = Any
+"""One of the classes above, an input of the launch (`Scalar`, `Line` or `Word.BASE`), or a tuple of operands, which are
+replaced by what they stand for; or any other object."""
 
-
-class OperandGroup(NamedTuple):
-    """Several operands as one, by their indices in the table."""
-
-    places: tuple[int, ...]
+Step: TypeAlias = tuple[Operand, ...]
+"""One call: its function and its operands."""
 
 
 class LoopSteps(NamedTuple):
@@ -128,36 +109,35 @@ class LoopSteps(NamedTuple):
     steps: tuple[Step, ...]
 
 
-Operand: TypeAlias = Any
-"""An entry of the table: one of the classes above, which is replaced by what it stands for, or any other object."""
-
 Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 """Steps with the arrays that they are called with."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorProgram:
-    """The steps of one section, and the table of what they refer to. It can be pickled compactly, since the table has
-    each entry only once."""
+    """The steps of one section, and what they need of memory and of the launch. It can be pickled."""
 
     steps: tuple[Step, ...]
-    table: tuple[Operand, ...]
-    """All functions and operands of the steps. Groups and loop bodies come after their entries."""
-    registers: Mapping[tuple[Kind, Extent], int]
-    """How many registers of each kind and extent it needs."""
+    operands: frozenset[Register | Filled | Scalar | Line]
 
-    @property
-    def scalars(self) -> list[ScalarArray]:
-        return [entry for entry in self.table if type(entry) is ScalarArray]
-
-    @property
-    def lines(self) -> list[LineArray]:
-        return [entry for entry in self.table if type(entry) is LineArray]
+    @classmethod
+    def of(cls, steps: tuple[Step, ...]) -> VectorProgram:
+        needed = (Register, Filled, Scalar, Line)
+        return cls(steps, frozenset(each for each in _within(steps) if type(each) in needed))
 
     def bytes_per_element(self, real: int) -> int:
         """The approximate bytes of its registers for each element of a tile, with floats of `real` bytes."""
         sizes: Mapping[Kind, int] = {"float": real, "bool": 1, "u32": 4, "index": 8}
-        return sum(count * sizes[kind] for (kind, extent), count in self.registers.items() if extent == Extent.ALL)
+        found = (each for each in self.operands if type(each) is Register)
+        return sum(sizes[each.kind] for each in found if each.extent == Extent.ALL)
+
+
+def _within(entries: Iterable[Operand]) -> Iterator[Operand]:
+    for entry in entries:
+        if type(entry) in (tuple, LoopSteps):
+            yield from _within(entry)
+        else:
+            yield entry
 
 
 def run(steps: Bound) -> None:
@@ -176,38 +156,18 @@ _DTYPES: Mapping[Kind, np.dtype[Any]] = {
 }
 
 
-class Scalars:
-    """The arrays of scalars, with one type of floats."""
-
-    def __init__(self, scalars: Iterable[ScalarArray], real: np.dtype[Any]) -> None:
-        self.arrays: dict[ScalarArray, Array] = {}
-        self._groups: list[tuple[list[ScalarArray], Array]] = []
-        listed = dict.fromkeys(scalars)
-        for kind in ("float", "bool", "u32"):
-            group = [scalar for scalar in listed if scalar.kind == kind]
-            values = np.zeros(len(group), dtype_of(kind, real))
-            self._groups.append((group, values))
-            self.arrays.update((scalar, values[at, ...]) for at, scalar in enumerate(group))
-
-    def fill(self, value_of: Callable[[ScalarArray], float]) -> None:
-        """Takes the values of a launch."""
-        for group, values in self._groups:
-            if group:
-                values[:] = [value_of(scalar) for scalar in group]
-
-
 class LineArrays:
     """The arrays of lines, [1, width] or [height, 1] each, for one size of picture or tile."""
 
-    def __init__(self, lines: Iterable[LineArray], shape: tuple[int, int], real: np.dtype[Any]) -> None:
-        self.arrays: dict[LineArray, Array] = {}
+    def __init__(self, lines: Iterable[Line], shape: tuple[int, int], real: np.dtype[Any]) -> None:
+        self.arrays: dict[Line, Array] = {}
         self._along: dict[bool, list[Array]] = {False: [], True: []}
         """Arrays with all lines of one kind, by whether these run along columns."""
         height, width = shape
         listed = dict.fromkeys(lines)
         for down in (False, True):
             for kind in ("float", "bool", "u32"):
-                group = [line for line in listed if (line.extent == Extent.ROWS) == down and line.kind == kind]
+                group = [line for line in listed if (line.rate == Rate.ROW) == down and line.kind == kind]
                 size = (len(group), height, 1) if down else (len(group), 1, width)
                 values = np.zeros(size, dtype_of(kind, real))
                 self.arrays.update((line, values[at]) for at, line in enumerate(group))
@@ -224,52 +184,48 @@ class Registers:
     """The memory of a program's registers, and their views for tiles of any size up to a capacity."""
 
     def __init__(self, program: VectorProgram, capacity: tuple[int, int], real: np.dtype[Any]) -> None:
-        self._program = program
-        self._capacity = capacity
-        self._real = real
-        self._memory: dict[Register | Filled | ConstantArray, Array] = {}
+        self._program, self._real = program, real
+        self._memory: dict[Operand, Array] = {}
         """Arrays that do not depend on the size of a tile, except in their views."""
-        for entry in program.table:
+        for entry in program.operands:
             match entry:
                 case Register(kind, extent, _):
-                    self._memory[entry] = self._allocate(extent, dtype_of(kind, real))
-                case Filled(value, extent) if entry not in self._memory:
-                    self._memory[entry] = self._allocate(extent, real)
-                    self._memory[entry].fill(value)
-                case ConstantArray(value, kind):
-                    self._memory[entry] = np.array(value, dtype_of(kind, real))
-
-    def _allocate(self, extent: Extent, dtype: np.dtype[Any]) -> Array:
-        return np.empty(math.prod(extent.shape(*self._capacity)), dtype)
+                    self._memory[entry] = np.empty(math.prod(extent.shape(*capacity)), dtype_of(kind, real))
+                case Filled(value, extent):
+                    self._memory[entry] = np.full(math.prod(extent.shape(*capacity)), value, real)
 
     def bind(self, shape: tuple[int, int], known: Mapping[Any, Any]) -> Bound:
-        """The steps of the program for tiles of one size. `known` has the arrays of all scalars and lines, and the tile
-        for `HERE`."""
-        found: list[Any] = []
-        for entry in self._program.table:
-            found.append(self._resolve(entry, found, shape, known))
-        return _bound(self._program.steps, found)
+        """The steps of the program for tiles of one size. `known` has the arrays of all inputs of the launch, and the
+        tile for `HERE`."""
+        found: dict[Operand, Any] = {**known, NUMPY: np}
+        for entry, memory in self._memory.items():
+            wanted = entry.extent.shape(*shape)
+            found[entry] = memory[: math.prod(wanted)].reshape(wanted)
+        return self._bound(self._program.steps, found)
 
-    def _resolve(self, entry: Operand, found: Sequence[Any], shape: tuple[int, int], known: Mapping[Any, Any]) -> Any:
-        match entry:
-            case Register() | Filled():
-                wanted = entry.extent.shape(*shape)
-                return self._memory[entry][: math.prod(wanted)].reshape(wanted)
-            case ConstantArray():
-                return self._memory[entry]
-            case ScalarArray() | LineArray() | Kept() | Ambient.TILE:
-                return known[entry]
-            case Ambient.NUMPY:
-                return np
-            case OperandGroup(places):
-                return tuple(map(found.__getitem__, places))
-            case LoopSteps(steps):
-                return _bound(steps, found)
-        return entry
+    def _bound(self, steps: Iterable[Step], found: Mapping[Operand, Any]) -> Bound:
+        return [(function, tuple([self._resolved(each, found) for each in operands])) for function, *operands in steps]
+
+    def _resolved(self, entry: Operand, found: Mapping[Operand, Any]) -> Any:
+        of = type(entry)
+        if of in _STANDING:
+            return found[entry]
+        if of is Constant:
+            return np.array(entry.value, dtype_of(entry.kind, self._real))
+        if of is tuple:
+            return tuple([self._resolved(each, found) for each in entry])
+        return self._bound(entry.steps, found) if of is LoopSteps else entry
 
 
-def _bound(steps: Iterable[Step], found: Sequence[Any]) -> Bound:
-    return [(found[step[0]], tuple(map(found.__getitem__, step[1:]))) for step in steps]
+_STANDING = frozenset({Register, Filled, Scalar, Line, Kept, Ambient, Word})
+
+
+def shared_bits(layout: Layout, machine: Machine) -> int:
+    """The bits that all pixels of a launch share, whose prologue a machine has run."""
+    bits = layout.base
+    for factor, source in layout.levels:
+        bits |= factor * level(machine.value_of(*source[:2]) if isinstance(source, Scalar) else source)
+    return bits
 
 
 # Functions that steps call besides those of numpy: state, strands, pictures, loops, results.
@@ -294,18 +250,6 @@ class Task:
         self.flat_pictures = {}
         self.memory = StateMemory(())
         self.launch = Launch(self.launch.shape, {})
-
-    def start(self, slot: StateSlot, plane: int, k: Array) -> Any:
-        """The position of a slot's plane k ticks ago in its flat memory: a number, or one for each k."""
-        ring = self.memory.ring(slot.key)
-        size = ring[0, 0].size
-        if k.ndim == 0:
-            cell: Any = self.memory.cell(slot.key, ticks_back(float(k), slot.depth, 1 - self.finished) + self.finished)
-        else:
-            # The comparison is false for NaN, as in `ticks_back`.
-            back = np.where(k >= 1, np.minimum(k, slot.depth), 1).astype(np.intp)
-            cell = self.memory.cell(slot.key, back + self.finished)
-        return (cell * slot.planes + plane) * size
 
 
 @dataclass(slots=True)
@@ -343,19 +287,32 @@ def copy_narrowed(out: Array, value: Array) -> None:
     np.copyto(out, value, casting="same_kind")
 
 
-def load_state(tile: Tile, slot: StateSlot, plane: int, k: Array, out: Array) -> None:
-    flat = tile.task.memory.ring(slot.key).reshape(-1)
-    start = tile.task.start(slot, plane, k)
-    if not slot.image:
-        np.copyto(out, flat[start], casting="same_kind")
-        return
-    height, width = tile.task.memory.ring(slot.key).shape[2:]
+def find_cells(tile: Tile, slot: StateSlot, plane: int, k: Array, out: Array) -> None:
+    """The number of a slot's plane k ticks ago among the planes of all its cells."""
+    memory, finished = tile.task.memory, tile.task.finished
     if k.ndim == 0:
-        picture = flat[start : start + height * width].reshape(height, width)
+        cell: Any = memory.cell(slot.key, ticks_back(float(k), slot.depth, 1 - finished) + finished)
+    else:
+        # The comparison is false for NaN, as in `ticks_back`.
+        cell = memory.cell(slot.key, np.where(k >= 1, np.minimum(k, slot.depth), 1).astype(np.intp) + finished)
+    out[...] = cell * slot.planes + plane
+
+
+def load_state(tile: Tile, key: str, cells: Array, out: Array) -> None:
+    """What an image was in these cells, which may differ from element to element."""
+    ring = tile.task.memory.ring(key)
+    if cells.ndim == 0:
+        picture = ring.reshape(-1, *ring.shape[2:])[int(cells)]
         np.copyto(out, picture[tile.rows, tile.columns], casting="same_kind")
         return
+    height, width = ring.shape[2:]
     place = np.arange(height)[tile.rows, None] * width + np.arange(width)[tile.columns]
-    np.copyto(out, flat[start + place], casting="same_kind")
+    np.copyto(out, ring.reshape(-1)[cells * (height * width) + place], casting="same_kind")
+
+
+def load_history(tile: Tile, key: str, cells: Array, out: Array) -> None:
+    """What a slot of one number was in these cells."""
+    np.copyto(out, tile.task.memory.ring(key).reshape(-1)[cells], casting="same_kind")
 
 
 def store_state(tile: Tile, place: SlotPlane, value: Array) -> None:
@@ -369,14 +326,15 @@ SampleScratch: TypeAlias = tuple[Located, Located, tuple[Array, Array, Array]]
 
 
 def sample_state(
-    tile: Tile, source: tuple[StateSlot, int, Array], at: tuple[Array, Array], out: Array, scratch: SampleScratch
+    tile: Tile, source: tuple[str, Array], at: tuple[Array, Array], out: Array, scratch: SampleScratch
 ) -> None:
-    """Samples a plane of a slot as it was k ticks ago (`source`: slot, plane, k)."""
-    ring = tile.task.memory.ring(source[0].key)
+    """Samples an image as it was in a cell (`source`: slot, cell)."""
+    key, cells = source
+    ring = tile.task.memory.ring(key)
     size, flat = ring.shape[2:], ring.reshape(-1)
     (x, y), (columns, rows, rest) = at, scratch
     locate(x, size[1], 1, 0, columns)
-    locate(y, size[0], size[1], tile.task.start(*source), rows)
+    locate(y, size[0], size[1], cells * math.prod(size), rows)
     gather(flat, columns, rows, out, rest)
 
 

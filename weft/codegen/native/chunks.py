@@ -7,23 +7,21 @@ that runs for each sample.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence, Set
 from math import copysign
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
-from weft.codegen.native.handlers import ONE, TILE, UNIFORM
+from weft.codegen.native.handlers import ONE, TILE, UNIFORM, handler_names
 from weft.codegen.native.loop_parts import TIME, with_waves
 from weft.codegen.native.serial_parts import SerialPart, SerialParts, SerialReads, ticks_of
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
-from weft.codegen.native.tiles import Fusing, Records, TileProgram, uses_of
+from weft.codegen.native.tiles import Fusing, Records, TileProgram, period_of, uses_of
 from weft.codegen.native.writer import ArgumentTable
 from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
-from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 
 # The lanes of a slot that functions for one lane alone use.
 _NARROW = 1
@@ -46,10 +44,6 @@ def emit_chunks(kernel: Kernel) -> TileProgram:
     return TileProgram(table.layout((SERIES,), scratch=scratch), ((SERIES, words),), DOUBLE)
 
 
-def _bits(value: float) -> int:
-    return int(struct.unpack("<q", struct.pack("<d", value))[0])
-
-
 # The parts of a chunk. A slot that is in no serial part takes over the new values of a chunk at once, after all reads:
 # what was before the chunk is in its ring, and the rest in a tile.
 
@@ -61,7 +55,7 @@ class _SoundProgram(Records):
     number, and so has a value that only a serial recurrence uses."""
 
     def __init__(self, kernel: Kernel, table: ArgumentTable) -> None:
-        super().__init__(DOUBLE)
+        super().__init__(DOUBLE, handler_names(DOUBLE))
         self.launch: list[int] = []
         self._chunk: list[int] = []
         self._kernel, self._table = kernel, table
@@ -161,7 +155,7 @@ class _SoundProgram(Records):
         match node.op:
             case "const":
                 key = ("const", node.attr, copysign(1.0, node.attr))
-                return self._once(key, "_const", _bits(node.attr))
+                return self._once(key, "_const", self.bits(node.attr))
             case "u32":
                 return self._once(("u32", node.attr), "_bits", node.attr & 0xFFFF_FFFF)
             case "scalar":
@@ -304,9 +298,8 @@ class _SoundProgram(Records):
         lane, the operands that it takes, and its words."""
         fields, args = self._table.fields, node.args
         match node.op:
-            case "mod" if args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
-                period = args[1].attr
-                return "_modulo", args[:1], [slots[0], _bits(period), _bits(1 / period)]
+            case "mod" if (period := period_of(node)) is not None:
+                return "_modulo", args[:1], [slots[0], self.bits(period), self.bits(1 / period)]
             case "wave":
                 return f"_wave_{node.attr}", args, slots
             case "picture" | "fetch":

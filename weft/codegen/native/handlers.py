@@ -155,7 +155,7 @@ FUSIONS: tuple[Pattern, ...] = (
 )
 
 # The functions of pictures, apart from rows.
-_NUMBERS = ("_const", "_scalar", "_row", "_base")
+_NUMBERS = ("_const", "_bits", "_scalar", "_row", "_base")
 _COPIES = ("_column", "_past", "_store")
 _READS = ("_past_at", "_sample", "_sample_row", "_sample_at", "_history", "_picture", "_fetch")
 _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or")

@@ -214,9 +214,9 @@ class ImageCell:
     k: int
 
     @classmethod
-    def back(cls, slot: StateSlot, plane: int, ticks: float) -> ImageCell:
-        """The cell for a read of a constant count of ticks."""
-        return cls(slot.key, plane, int(min(ticks, slot.depth)) if ticks >= 1 else 1)
+    def back(cls, slot: StateSlot, plane: int, ticks: float, least: int = 1) -> ImageCell:
+        """The cell that a read of a constant number of ticks finds. Between ticks, `least` is 0."""
+        return cls(slot.key, plane, int(min(ticks, slot.depth)) if ticks >= least else 1)
 
 
 @dataclass(frozen=True, slots=True)

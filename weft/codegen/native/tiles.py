@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
+from math import inf
 from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
@@ -19,7 +20,7 @@ from weft.codegen.native.dataflow import Graph, costs
 from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import (
-    SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of, single
+    SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of
 )
 from weft.codegen.native.tuning import decisive_constants
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
@@ -30,13 +31,17 @@ from weft.ops import OPS
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
 
 _MOST_ROOM = 512 * TILE * 4
-"""A program whose slots take more would need too much of a thread's stack: glibc grants 2 MiB at least, and Python asks
-for as much or more elsewhere."""
+"""Machine code with slots that take more would need too much of a thread's stack: glibc grants 2 MiB at least, and
+Python asks for as much or more elsewhere."""
 
 PROGRAMS = {ELEMENTS: Rate.ELEMENT, COLUMNS: Rate.COLUMN, ROWS: Rate.ROW}
 """The programs of a picture, and the sections that they compute."""
 
 _READS = frozenset({"state", "sample", "picture", "fetch"})
+
+# The operands that a record has room for, besides its function and its result.
+_OPERANDS = RECORD - 2
+
 _LOOPS = frozenset({"loop", "loop_out"})
 
 
@@ -47,9 +52,25 @@ def has_handler(node: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Callees:
+    """The functions that the records of a program call, by their names, and the precision of its constants."""
+
+    names: tuple[str, ...]
+    floats: Precision
+    fuses: bool
+    """Whether some of them do several operations at once (`FUSIONS`), or take the remainder by a constant."""
+    most_room: float = inf
+    """How much memory the slots of a program may take."""
+
+
+HANDLERS = Callees(handler_names(SINGLE), SINGLE, fuses=True, most_room=_MOST_ROOM)
+"""Those of machine code for pictures."""
+
+
+@dataclass(frozen=True, slots=True)
 class TileProgram:
     """A kernel as records, by the function that they stand for. Its first words are a header; then the first word of
-    each record is the place of its handler in `handler_names`."""
+    each record is the place of its function among the names of `Callees`."""
 
     layout: Layout
     programs: tuple[tuple[str, bytes], ...]
@@ -109,8 +130,16 @@ _TILE_WORD = 1 << 32
 """What the word of a slot lacks if the slot is a tile."""
 
 
-def _bits(value: float) -> int:
-    return int(struct.unpack("<I", struct.pack("<f", single(value)))[0])
+def _bits(value: float, floats: Precision) -> int:
+    """A number as a word."""
+    form, of = ("<I", "<f") if floats == SINGLE else ("<q", "<d")
+    return int(struct.unpack(form, struct.pack(of, floats.rounded(value)))[0])
+
+
+def period_of(node: Node) -> float | None:
+    """The divisor of a remainder by a constant, for which machine code has a function of its own; else None."""
+    _, divisor = node.args
+    return divisor.attr if divisor.op == "const" and LEAST_PERIOD <= divisor.attr <= LARGEST_PERIOD else None
 
 
 def uses_of(nodes: Sequence[Node], roots: Iterable[Node]) -> dict[Node, int]:
@@ -207,18 +236,22 @@ class Fusing:
 
 
 @cache
-def _places_of(floats: Precision) -> Mapping[str, int]:
-    return {name: at for at, name in enumerate(handler_names(floats))}
+def _places_of(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: at for at, name in enumerate(names)}
 
 
 class Records:
     """Lists of records, and the memory of their slots."""
 
-    def __init__(self, floats: Precision) -> None:
+    def __init__(self, floats: Precision, names: tuple[str, ...]) -> None:
         self.room = 0
-        self._bytes, self._places = floats.bytes, _places_of(floats)
+        self._floats, self._places = floats, _places_of(names)
         self._bodies: list[tuple[list[int], int, list[int]]] = []
         """Each body: the list with its record, where in that the record begins, and the body."""
+
+    def bits(self, value: float) -> int:
+        """A number as a word."""
+        return _bits(value, self._floats)
 
     def record(self, to: list[int], name: str, *words: int) -> None:
         to += (self._places[name], *words, *(0,) * (RECORD - 1 - len(words)))
@@ -231,7 +264,7 @@ class Records:
     def room_for(self, lanes: int) -> int:
         """The word of a new slot. One of fewer lanes than a tile has one number."""
         at = self.room
-        self.room += lanes * self._bytes
+        self.room += lanes * self._floats.bytes
         return at - _TILE_WORD if lanes == TILE else at
 
     def packed(self, header: Sequence[int], lists: Sequence[list[int]]) -> bytes:
@@ -255,12 +288,12 @@ class _SectionRecords(Records):
     where, is so as soon as it is computed."""
 
     def __init__(
-        self, kernel: Kernel, table: ArgumentTable, rate: Rate, roots: Iterable[Node],
+        self, kernel: Kernel, callees: Callees, table: ArgumentTable, rate: Rate, roots: Iterable[Node],
         stored: Iterable[tuple[Node, int]],
     ) -> None:  # fmt: skip
-        super().__init__(SINGLE)
+        super().__init__(callees.floats, callees.names)
         section = kernel.section(rate)
-        self._kernel, self._table = kernel, table
+        self._kernel, self._table, self._fuses = kernel, table, callees.fuses
         self._along = Rate.COLUMN if rate == Rate.ELEMENT else rate
         self.constants: list[tuple[int, float]] = []
         """The places of constants among the words of the program, and their values."""
@@ -294,7 +327,7 @@ class _SectionRecords(Records):
 
     def uniform(self, to: list[int], name: str, *words: int) -> int:
         """The slot of a number that is the same in all lanes, written once or `by_row`."""
-        at = self.room_for(UNIFORM[SINGLE])
+        at = self.room_for(UNIFORM[self._floats])
         self.record(to, name, at, *words)
         return at
 
@@ -309,9 +342,9 @@ class _SectionRecords(Records):
         match node.op:
             case "const":
                 self.constants.append((RECORD + len(self.once) + 2, node.attr))
-                return self.uniform(self.once, "_const", _bits(node.attr))
+                return self.uniform(self.once, "_const", self.bits(node.attr))
             case "u32":
-                return self.uniform(self.once, "_const", node.attr & 0xFFFF_FFFF)
+                return self.uniform(self.once, "_bits", node.attr & 0xFFFF_FFFF)
             case "scalar":
                 return self.uniform(self.once, "_scalar", self._table.scalars[node.attr])
             case "line" if self._changes(node):
@@ -326,7 +359,7 @@ class _SectionRecords(Records):
 
     def _changes(self, leaf: Node) -> bool:
         """Whether a value is a line of which each tile has another part."""
-        return leaf.op == "line" and leaf.attr.rate == self._along
+        return leaf.op == "line" and leaf.attr.rate in (self._along, Rate.ELEMENT)
 
     # Values.
 
@@ -336,7 +369,7 @@ class _SectionRecords(Records):
         """Appends the records of a section, or of the body of a loop. Values from outside keep their slots, but for
         these `leaves`."""
         uses = uses_of((*leaves, *nodes), roots)
-        fusing = Fusing(nodes, uses)
+        fusing = Fusing(nodes if self._fuses else (), uses)
         for node in nodes:
             if node in fusing.inside:
                 continue
@@ -349,16 +382,19 @@ class _SectionRecords(Records):
                 continue
             name, args = fusing.found.get(node) or (node.op, node.args)
             more: list[int] = []
-            if name == "mod" and args[1].op == "const" and LEAST_PERIOD <= args[1].attr <= LARGEST_PERIOD:
-                period = args[1].attr
-                name, args, more = "_modulo", args[:1], [_bits(period), _bits(1 / period)]
+            if self._fuses and name == "mod" and (period := period_of(node)) is not None:
+                name, args, more = "_modulo", args[:1], [self.bits(period), self.bits(1 / period)]
             words = [*(self.slot(arg) for arg in args), *more]
             if node.op in _READS:
                 name, words = self._read(node, words, to)
+            elif node.op == "strand":
+                words = [self._kernel.strands.index(node.attr), len(words), *words]
             self._release(args, uses)
             at = self._slots[node] = self.tile()
             self._passing.add(node)
-            self.record(to, name, at, *words)
+            self.record(to, name, at, *words[:_OPERANDS])
+            for start in range(_OPERANDS, len(words), RECORD - 1):
+                self.record(to, "_more", *words[start : start + RECORD - 1])
             self._release([node] * self._store_now(node), uses)
 
     def _store_now(self, node: Node) -> int:
@@ -390,7 +426,8 @@ class _SectionRecords(Records):
         sides = [fields[side] for side in extents_of(slot, self._kernel.level)] if where else []
         if slot.image and ticks.op == "const":
             name += "_row" * (bool(where) and where[1] >= 0)
-            return name, [fields[ImageCell.back(slot, plane, ticks.attr)], *sides, *where]
+            cell = ImageCell.back(slot, plane, ticks.attr, int(self._kernel.sweep == "grid"))
+            return name, [fields[cell], *sides, *where]
         cells = self.tile()
         self._free.append(cells)
         self.record(to, "_cells", cells, k, fields[Head(slot.key)], slot.depth, slot.planes, plane)
@@ -410,12 +447,12 @@ class _SectionRecords(Records):
         around = self._loop_slots[-1] if self._loop_slots else None
         budget = around[0] if around else self.room_for(TILE)
         if around is None:
-            self.record(to, "_const", budget, NEST_STEPS)
+            self.record(to, "_bits", budget, NEST_STEPS)
         active = self.room_for(TILE) if masked else None
         if active is not None:
             outside = around[1] if around else None
             self.record(to, *(("_inside", active) if outside is None else ("_copy", active, outside)))
-        index = self.room_for(TILE if masked else UNIFORM[SINGLE])
+        index = self.room_for(TILE if masked else UNIFORM[self._floats])
         if body.index is not None:
             self._slots[body.index] = index
         self._slots.update(zip(body.carried, carried, strict=True))
@@ -423,12 +460,13 @@ class _SectionRecords(Records):
         self._loop_slots.append((budget, active))
         self._compute(body.nodes, body.following, steps)
         self._loop_slots.pop()
-        self._carry(body, carried, active, steps)
+        moves = self._carry(body, carried, active, steps)
         name = "_loop" if active is None else "_masked"
-        self.record_with(steps, to, name, index, first, last, 0, budget, active or 0)
+        self.record_with(steps, to, name, index, first, last, 0, budget, active or 0, moves)
 
-    def _carry(self, body: LoopBody, carried: Sequence[int], active: int | None, to: list[int]) -> None:
-        """Appends the end of a step: the carried values become those that follow, in the lanes that are `active`."""
+    def _carry(self, body: LoopBody, carried: Sequence[int], active: int | None, to: list[int]) -> int:
+        """Appends the end of a step: the carried values become those that follow, in the lanes that are `active`.
+        Gives the number of these records."""
         following = list(map(self.slot, body.following))
         local = self._passing.intersection(body.nodes)
         done = {at for node, at in zip(body.following, following, strict=True) if node in local}
@@ -438,10 +476,11 @@ class _SectionRecords(Records):
                 following[k] = self.tile()
                 done.add(following[k])
                 self.record(to, "_copy", following[k], at)
-        for at, new in zip(carried, following, strict=True):
-            if at != new:
-                self.record(to, *(("_copy", at, new) if active is None else ("select", at, active, new, at)))
+        moves = [(at, new) for at, new in zip(carried, following, strict=True) if at != new]
+        for at, new in moves:
+            self.record(to, *(("_copy", at, new) if active is None else ("select", at, active, new, at)))
         self._free += done
+        return len(moves)
 
     # Results.
 
@@ -462,7 +501,8 @@ class _SectionRecords(Records):
         return at
 
     def pack(self, parts: int, level: Level) -> int:
-        return self.kept("_pack", parts, self.real(level.base), _bits(level.scale), _bits(level.offset), level.factor)
+        scale, offset = self.bits(level.scale), self.bits(level.offset)
+        return self.kept("_pack", parts, self.real(level.base), scale, offset, level.factor, int(level.clamped))
 
     def finished(self, extent: Word, is_line: bool) -> bytes:
         """The words of the program."""
@@ -489,7 +529,7 @@ class SectionTiles:
     origin: object = field(default_factory=object, compare=False)
     """The same for those that differ in constants only."""
 
-    def serving(self, section: Section) -> SectionTiles | None:
+    def serving(self, section: Section, floats: Precision) -> SectionTiles | None:
         """The records of a section that differs from this one in constants only; None if they are not these with other
         constants. Equal constants have one slot."""
         new = section.constants
@@ -504,7 +544,7 @@ class SectionTiles:
         constants = tuple([(at, changed.get(bits(value), value)) for at, value in self.constants])
         words = bytearray(self.words)
         for at, value in constants:
-            struct.pack_into("<q", words, at * 8, _bits(value))
+            struct.pack_into("<q", words, at * 8, _bits(value, floats))
         return replace(self, section=section, words=bytes(words), constants=constants)
 
 
@@ -517,7 +557,8 @@ class TileEmitter:
     """Emits the programs of pictures, one after another. A section that has been in an earlier picture, but for
     constants, is not emitted again."""
 
-    def __init__(self) -> None:
+    def __init__(self, callees: Callees = HANDLERS) -> None:
+        self._callees = callees
         self._kept: dict[tuple[object, ...], SectionTiles] = {}
         """The sections that were used last, by what else they depend on and by their structures."""
 
@@ -532,21 +573,21 @@ class TileEmitter:
         return self._program(kernel, packed, is_known=True)
 
     def _program(self, kernel: Kernel, packed: bool, is_known: bool) -> TileProgram | None:
-        reading = sections_that_read(kernel)
+        reading = sections_that_read(kernel) if "strand" not in self._callees.names else frozenset[Rate]()
         context: object = (packed, kernel.tick, kernel.slots, reading)
         made: list[SectionTiles] = []
         for name, rate in PROGRAMS.items():
             section = kernel.section(rate)
             key = (context, section.structure.digest)
             known = self._kept.get(key)
-            tiles = None if known is None else known.serving(section)
+            tiles = None if known is None else known.serving(section, self._callees.floats)
             if tiles is None and is_known:
                 return None
-            made.append(tiles or _emitted(name, kernel, packed, reading, made[-1] if made else None))
+            made.append(tiles or _emitted(name, kernel, self._callees, packed, reading, made[-1] if made else None))
             self._keep(key, made[-1])
             # What the next section uses has its numbers after what this one uses.
             context = made[-1].origin
-        if any(tiles.room > _MOST_ROOM for tiles in made):
+        if any(tiles.room > self._callees.most_room for tiles in made):
             return None
         elements, last = made[0], made[-1]
         words = tuple((tiles.name, tiles.words) for tiles in made if tiles.words)
@@ -555,7 +596,7 @@ class TileEmitter:
         layout = last.table.layout(
             names, work=elements.work, base=base, levels=levels, sections_that_read=reading
         )  # fmt: skip
-        return TileProgram(layout, words)
+        return TileProgram(layout, words, self._callees.floats)
 
     def _keep(self, key: tuple[object, ...], tiles: SectionTiles) -> None:
         self._kept.pop(key, None)
@@ -564,24 +605,24 @@ class TileEmitter:
             del self._kept[next(iter(self._kept))]
 
 
-def emit_tiles(kernel: Kernel, packed: bool) -> TileProgram | None:
+def emit_tiles(kernel: Kernel, packed: bool, callees: Callees = HANDLERS) -> TileProgram | None:
     """The program of one kernel; see `TileEmitter.emit`."""
-    return TileEmitter().emit(kernel, packed)
+    return TileEmitter(callees).emit(kernel, packed)
 
 
 def _emitted(
-    name: str, kernel: Kernel, packed: bool, reading: Set[Rate], before: SectionTiles | None
+    name: str, kernel: Kernel, callees: Callees, packed: bool, reading: Set[Rate], before: SectionTiles | None
 ) -> SectionTiles:  # fmt: skip
     """The records of a section, after those `before`."""
     section = kernel.section(PROGRAMS[name])
     decisive, table = frozenset(decisive_constants(kernel, section)), ArgumentTable()
     if before is None:
         channels = plan_channels(section.outputs) if packed else None
-        program: _SectionRecords | None = _element_program(kernel, table, channels)
+        program: _SectionRecords | None = _element_program(kernel, callees, table, channels)
         work = costs(section.nodes)
     else:
         table, channels, work = before.table.copied(), before.channels, 0
-        program = _line_program(kernel, table, channels, section.rate, section.rate in reading)
+        program = _line_program(kernel, callees, table, channels, section.rate, section.rate in reading)
     if program is None:
         return SectionTiles(name, section, decisive, b"", (), 0, table, channels, work)
     words = program.finished(_EXTENTS[name], is_line=before is not None)
@@ -591,12 +632,14 @@ def _emitted(
 _EXTENTS = {ELEMENTS: Word.WIDTH, COLUMNS: Word.WIDTH, ROWS: Word.HEIGHT}
 
 
-def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | None) -> _SectionRecords:
+def _element_program(
+    kernel: Kernel, callees: Callees, table: ArgumentTable, channels: Channels | None
+) -> _SectionRecords:  # fmt: skip
     """Computes the elements of a row: what is stored, and the outputs as planes, or as pixels by their `channels`."""
     section = kernel.section(Rate.ELEMENT)
     bases = [level.base for level in channels.elements] if channels else section.outputs
     stored = [(store.value, table.fields[ImageCell(*store.place, 0)]) for store in section.stores]
-    program = _SectionRecords(kernel, table, Rate.ELEMENT, bases, stored)
+    program = _SectionRecords(kernel, callees, table, Rate.ELEMENT, bases, stored)
     if channels is None:
         for plane, node in enumerate(section.outputs):
             program.store(program.real(node), table.fields[Word.OUT], plane)
@@ -611,7 +654,7 @@ def _element_program(kernel: Kernel, table: ArgumentTable, channels: Channels | 
 
 
 def _line_program(
-    kernel: Kernel, table: ArgumentTable, channels: Channels | None, rate: Rate, is_given: bool
+    kernel: Kernel, callees: Callees, table: ArgumentTable, channels: Channels | None, rate: Rate, is_given: bool
 ) -> _SectionRecords | None:
     """Computes what the elements need of each column or row, and the parts of pixels that change no more often; None if
     there is nothing to compute. If the section `is_given`, the caller computes what the elements need."""
@@ -632,9 +675,9 @@ def _line_program(
     packed = channels.lines[rate] if channels and packing else []
     levels = [Level.of(factor, source(line), bool(channels and channels.opaque)) for factor, line in packed]
     stored = [(source(line), table.fields[line]) for line in wanted]
-    program = _SectionRecords(kernel, table, rate, [level.base for level in levels], stored)
+    program = _SectionRecords(kernel, callees, table, rate, [level.base for level in levels], stored)
     if packing is not None:
-        pixel = program.uniform(program.once, "_const", 0)
+        pixel = program.uniform(program.once, "_bits", 0)
         for level in levels:
             pixel = program.pack(pixel, level)
         program.store(pixel, table.fields[packing])
