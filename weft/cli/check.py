@@ -86,12 +86,12 @@ def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
         fixes = dict.fromkeys(d.fix for d in found if d.fix is not None and d.fix[0].source.name == file)
         if not fixes:
             break
-        _mend(file, list(fixes))
+        _apply(file, list(fixes))
         found = _diagnostics(file, permissions)
     return found
 
 
-def _mend(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
+def _apply(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
     """Puts the texts in their places, the last first, so that the others keep their places. New text has the line ends
     of the file."""
     text = fixes[0][0].source.text

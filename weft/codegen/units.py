@@ -200,16 +200,16 @@ class KeptUnit:
         """The unit with the new values of constants, if nothing else has changed. None if the passes would do something
         else for these values, or if a constant is not an operand of the kernels. The last IR becomes that of the unit:
         from here on, its constants have the new values."""
-        lowered, filling = self.lowering.current, self.lowering.filling
+        lowered, literals = self.lowering.current, self.lowering.literals
         if self.made is None or lowered is None:
             return None
-        values = filling.retuned(lowered)
+        values = literals.retuned(lowered)
         if not values:
             return None if values is None else self.made
         new = {self.context.pool.make("const", (), each): value for each, value in values.items()}
         made = self.made.with_values(new, self.census.users)
         if made is not None:
-            filling.tune(values)
+            literals.tune(values)
         return made
 
 

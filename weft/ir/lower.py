@@ -22,7 +22,7 @@ from weft.ir.expr import (
     EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
     StrandRef, Update, digest, expanded_size, found_below, topological
 )
-from weft.ir.filling import LiteralAssignment
+from weft.ir.literals import LiteralAssignment
 from weft.ir.rates import Rate, slots_over
 from weft.names import FilmFile, MicrophoneName, is_count, view_of
 from weft.ops import OPS
@@ -103,7 +103,7 @@ class KeptLowering:
     """The IR with open numbers, if everything that it was lowered from is the same."""
     films: FilmNames = field(default_factory=FilmNames)
     """The films that the elaborators have read."""
-    filling: LiteralAssignment = field(init=False)
+    literals: LiteralAssignment = field(init=False)
     _last: _Last | None = None
     _kept: Set[str] | None = None
     _resolved: Set[str] = frozenset()
@@ -111,7 +111,7 @@ class KeptLowering:
     continued."""
 
     def __post_init__(self) -> None:
-        self.filling = LiteralAssignment(self.pool, self.numbers)
+        self.literals = LiteralAssignment(self.pool, self.numbers)
 
     def retain(
         self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
@@ -158,13 +158,13 @@ def lower(
     """
     kept = KeptLowering(known) if isinstance(known, Pool) else known
     if kept.current is not None:
-        return kept.filling.filled(kept.current, contexts[subgraph.context])
+        return kept.literals.assigned(kept.current, contexts[subgraph.context])
     lowered = None
     try:
         lowered = _Lowering(patch, graph, subgraph, contexts, kept).lowered()
     finally:
         kept.keep(patch, subgraph, lowered)
-    return kept.filling.filled(lowered, contexts[subgraph.context])
+    return kept.literals.assigned(lowered, contexts[subgraph.context])
 
 
 @dataclass

@@ -97,7 +97,7 @@ def test_without_microphones_nothing_is_opened_and_all_is_silent() -> None:
 
     name = MicrophoneName("", 0).name
     assert not microphones.sample(name, 0, BLOCK).any()
-    assert microphones.look_after(opening) == []
+    assert microphones.update(opening) == []
 
 
 def test_a_name_says_device_and_channel() -> None:

@@ -248,7 +248,7 @@ class CompileWorker:
         self._clock = clock
         self._inputs = inputs
         self._wake = wake
-        self._process = CompileProcess(setup, self._look_after_process)
+        self._process = CompileProcess(setup, self._note_process_end)
         self._started = 0.0
         self._remembered = Remembered()
         self._unheard: _Unheard | None = None
@@ -393,7 +393,7 @@ class CompileWorker:
 
     # --- the process ----------------------------------------------------------------------------------------------
 
-    def _look_after_process(self) -> None:
+    def _note_process_end(self) -> None:
         """Notes that a process has ended. Called by another thread."""
         with self._condition:
             self._has_process_ended = True

@@ -249,7 +249,7 @@ class Recorder:
         until = time.monotonic() + _TO_BEGIN
         while (take := self._take) is not None and not take.encoder.is_ready and time.monotonic() < until:
             take.encoder.poll(0.05)
-            self._look_after()
+            self._poll_encoders()
 
     def close(self) -> None:
         """Ends the film, and waits until it is complete. May be called twice."""
@@ -258,7 +258,7 @@ class Recorder:
         try:
             while self._ending and time.monotonic() < until:
                 self._ending[0].encoder.poll(0.05)
-                self._look_after()
+                self._poll_encoders()
         finally:
             for take in self._ending:
                 take.encoder.close()
@@ -268,7 +268,7 @@ class Recorder:
     def follow(self, picture: Values | None, clock: Clock, size: tuple[int, int], fps: float, rate: int) -> None:
         """Once a frame: adds the picture that is shown, and the sound that was played. A film has one size and
         one rate: when these change, the next film begins."""
-        self._look_after()
+        self._poll_encoders()
         take = self._take
         if take is None:
             return
@@ -321,7 +321,7 @@ class Recorder:
         # It changes once a second, since drawing it takes time.
         self._reporter.notices.recording = f"{minutes}:{seconds:02}{_dropped(' · ', take.said)}"
 
-    def _look_after(self) -> None:
+    def _poll_encoders(self) -> None:
         """Notes what the encoders have done."""
         take = self._take
         if take is not None:

@@ -128,7 +128,7 @@ class Session:
         """The last result of a text that was refused."""
         self._previous: LoadResult | None = None
         """The result of the program to go back to."""
-        self._afterthought: LateWarnings | None = None
+        self._late_warnings: LateWarnings | None = None
         """The warnings about a program that were found after its trial, until it plays and they are reported."""
         self._is_new = False
         """Whether that program has not drawn a frame yet."""
@@ -381,14 +381,14 @@ class Session:
                 "tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3), bridged=bridged,
                 reduced=reduced,
             )
-        self._add_afterthought()
+        self._report_late_warnings()
 
-    def _add_afterthought(self) -> None:
+    def _report_late_warnings(self) -> None:
         """Reports warnings about the program that plays which were found after its trial. If the program waits for its
         beat, they are reported when it plays."""
-        found, entered = self._afterthought, self._entered
+        found, entered = self._late_warnings, self._entered
         if found is not None and entered is not None and entered.saved is found.saved:
-            self._afterthought = None
+            self._late_warnings = None
             for warning in found.warnings:
                 self.reporter.remark(warning)
 
@@ -396,7 +396,7 @@ class Session:
         """Takes what the worker has finished, and reports restarts of its process."""
         finished = self._worker.take()
         for found in finished.afterthoughts:
-            self._afterthought = found
+            self._late_warnings = found
         for line in finished.restarts:
             self.reporter.restarted("compile", line)
         return finished

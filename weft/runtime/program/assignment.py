@@ -100,7 +100,7 @@ class BackendAssignment:
     def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[BackendSlot]:
         """The candidates for a unit that sweeps a shape (height, width), in order of preference."""
         for candidate in self.left(unit.subgraph.context):
-            if self._keeps_off(unit, shape, candidate) is None:
+            if self._objection(unit, shape, candidate) is None:
                 yield candidate
             elif (reason := self._unsuitable(unit, candidate)) is not None:
                 self.pass_over(unit, candidate, reason)
@@ -135,13 +135,13 @@ class BackendAssignment:
         """The choice that runs a unit, and the reason; None if none can."""
         reason: str | None = None
         for candidate in self.left(unit.subgraph.context):
-            found = self._keeps_off(unit, shape, candidate)
+            found = self._objection(unit, shape, candidate)
             if found is None:
                 return candidate.choice, reason or candidate.choice.reason
             reason = reason or found
         return None
 
-    def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: BackendSlot) -> str | None:
+    def _objection(self, unit: Unit, shape: tuple[int, int], candidate: BackendSlot) -> str | None:
         """The reason why a candidate should not run a unit; None if it may. The last candidate always may, since it
         reports itself what it cannot run."""
         if candidate.choice.is_cpu or self._next_after(candidate) is None:

@@ -113,7 +113,7 @@ class Microphones:
         found: Samples = intake.section(first, samples)[channel]
         return found
 
-    def look_after(self, opening: Callable[[], Devices]) -> list[str]:
+    def update(self, opening: Callable[[], Devices]) -> list[str]:
         """Opens microphones that are wanted, and closes those that are not used any more. `opening` gives devices.
         Returns messages, each once until it changes."""
         if self._is_muted:
@@ -153,7 +153,7 @@ class Microphones:
             stream.close()
 
     def close(self) -> None:
-        """Closes all streams. They are opened again by `look_after`."""
+        """Closes all streams. They are opened again by `update`."""
         for device in list(self._streams):
             with suppress(WeftError):
                 self._close(device)

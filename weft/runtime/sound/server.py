@@ -345,13 +345,13 @@ class SoundServer:
             # The current objects will stay. Garbage collection delays blocks, and the first frames after a message.
             gc.freeze()
             gc.disable()
-            self._look_after()
+            self._update()
             self._player.send(SoundEvent("ready", "", ""))
             taken: float | None = None
             times = 0
             while True:
                 self._pulse.beat()
-                self._look_after()
+                self._update()
                 if self._player.poll(_GLANCE):
                     self._take(self._player.recv())
                     taken = taken or time.monotonic()
@@ -383,13 +383,13 @@ class SoundServer:
 
     # --- the stream -----------------------------------------------------------------------------------------------
 
-    def _look_after(self) -> None:
+    def _update(self) -> None:
         failure, self._blocks.failure = self._blocks.failure, None
         if failure is not None:
             self._send_failure(failure)
         for event in self._renderer.news():
             self._player.send(event)
-        for words in self._microphones.look_after(self._opened_devices):
+        for words in self._microphones.update(self._opened_devices):
             self._player.send(SoundEvent("microphone", "", words))
         now = time.monotonic()
         if self._options.is_silent:

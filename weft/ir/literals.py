@@ -69,7 +69,7 @@ class LiteralAssignment:
     _result: tuple[Lowered, Lowered] | None = None
     """The last IR with open numbers, and the same with constants that have the `_values`."""
 
-    def filled(self, lowered: Lowered, spec: ContextSpec) -> Lowered:
+    def assigned(self, lowered: Lowered, spec: ContextSpec) -> Lowered:
         """An IR of a context, with constants for its open numbers."""
         if self._result is not None and self._result[0] is lowered and self._values == self.numbers.values:
             return self._result[1]
@@ -93,10 +93,10 @@ class LiteralAssignment:
             differing = [node for node, made in self._constants.items() if before.get(node) is not made]
             self._rewrites.forget((*changes.gone, *reachable(differing, self._census.users)))
 
-        def fill(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        def constant_of(node: Expr, args: tuple[Expr, ...]) -> Expr:
             return self._constants[node]
 
-        found = rewrite(lowered, self.pool, ("number",), fill, known=self._rewrites)
+        found = rewrite(lowered, self.pool, ("number",), constant_of, known=self._rewrites)
         self._result, self._roots, self._values = (lowered, found), roots, self.numbers.values
         return found
 
