@@ -45,7 +45,7 @@ def wrong(name: str, executor: Executor, optimise: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize("optimise", [True, False], ids=["optimised", "as written"])
-@pytest.mark.parametrize("machine", ["vm", "vector", "native"])
+@pytest.mark.parametrize("machine", ["vm", "vector", "native", "wasm"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_on_the_processor(name: str, machine: str, optimise: bool) -> None:
     assert wrong(name, MACHINES[machine], optimise) == []

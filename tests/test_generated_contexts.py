@@ -38,7 +38,7 @@ def test_programs_of_several_contexts(start: int, folder: Path) -> None:
         contexts.update({unit.subgraph.context for unit in program.units})
         crossing += any(unit.kernel.strands or unit.feeds for unit in program.units)
         expected = played(program, "vm")
-        for executor in ("vector", "native"):
+        for executor in ("vector", "native", "wasm"):
             found = differences(program, played(program, executor), expected)
             assert not found, f"program {seed} on {executor}:\n{text}\n" + "\n".join(found[:5])
     assert min(contexts[name] for name in ("visual", "audio", "compute")) > CHUNK / 10

@@ -22,6 +22,7 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.select import operations
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wasm import WasmExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, content_hash, from_json, to_json
 from weft.contexts import ContextTable
@@ -104,7 +105,8 @@ TEXTS: Mapping[str, str] = {
     ),
 }  # fmt: skip
 MACHINES: Mapping[str, Callable[[], Executor]] = {
-    "vector": VectorExecutor, "native": NativeExecutor, "second tier": SecondTier
+    "vector": VectorExecutor, "native": NativeExecutor, "second tier": SecondTier,
+    "wasm": WasmExecutor,
 }  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def test_neither_do_samples(executor: str) -> None:
     assert SERIES.agreement(Player(SOUND, executor).play(1, 511, 100, 87, 1), whole).all()
 
 
-@pytest.mark.parametrize("executor", ["vector", "native"])
+@pytest.mark.parametrize("executor", ["vector", "native", "wasm"])
 def test_every_machine_plays_what_the_reference_plays(executor: str) -> None:
     expected = Player(SOUND, "vm").play(512, 188)
     assert np.abs(expected).max() > 0.1

@@ -20,6 +20,7 @@ from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wasm import WasmExecutor
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate
@@ -31,13 +32,15 @@ CARDS = ("glsl", "msl")
 PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
 
 
-@pytest.fixture(scope="module", params=["vm", "vector", *HERE, *CARDS])
+@pytest.fixture(scope="module", params=["vm", "vector", "wasm", *HERE, *CARDS])
 def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
     match request.param:
         case "vm":
             return "vm", ReferenceExecutor()
         case "vector":
             return "vector", VectorExecutor()
+        case "wasm":
+            return "wasm", WasmExecutor()
         case "glsl":
             return "glsl", GlExecutor(request.getfixturevalue("graphics"))
         case "msl":
@@ -64,7 +67,7 @@ def computed(executor: Executor, name: str, operands: Sequence[np.ndarray | floa
     memory = StateMemory(made.slots, shape)
     for key, array in arrays.items():
         memory.ring(key)[memory.cell(key, 1)] = array
-    # The vm computes in double precision what machines write as singles.
+    # These compute in double precision what other machines write as singles.
     return np.asarray(executor.load(made).planes(memory, launch_of(shape))[0, 0])
 
 
@@ -86,14 +89,14 @@ def check(name: str, a: np.ndarray, b: np.ndarray, got: np.ndarray) -> None:
     __tracebackhide__ = True
     assert outside_of_period(a, b, got)[:3] == []
     expected = exact_remainder(a, b)
-    if name == "vm":
+    if name in ("vm", "wasm"):
         expected = exact_remainder(a.astype(np.float64), b.astype(np.float64))
     off = got != expected
     if name in CARDS:
         whole = (np.floor(a) == a) & (np.floor(b) == b) & (np.abs(a) < 2**24)
         assert [*zip(a[off & whole], b[off & whole], got[off & whole], strict=True)][:3] == []
     else:
-        if name == "native-sse2":  # without fused products, the halves of the largest numbers overflow
+        if name in ("native-sse2", "wasm"):  # without fused products, the halves of the largest numbers overflow
             off &= np.abs(a) < np.finfo(a.dtype).max * 2.0**-32
         assert [*zip(a[off], b[off], got[off], expected[off], strict=True)][:3] == []
         np.testing.assert_array_equal(np.signbit(got), np.signbit(b))
@@ -117,9 +120,9 @@ def test_rests_of_singles_are_less_than_a_turn(machine: tuple[str, Executor]) ->
     check(name, a, np.ones_like(a), computed(executor, "fract", [a]))
 
 
-@pytest.mark.parametrize("name", ["vm", "vector", *HERE])
+@pytest.mark.parametrize("name", ["vm", "vector", "wasm", *HERE])
 def test_rests_of_doubles_are_less_than_a_turn(name: str) -> None:
-    executor = {"vm": ReferenceExecutor(), "vector": VectorExecutor()}.get(name)
+    executor = {"vm": ReferenceExecutor(), "vector": VectorExecutor(), "wasm": WasmExecutor()}.get(name)
     executor = executor or NativeExecutor(llvm.plainest(HERE[name]))
     rests(lambda operands: in_doubles("mod", operands, executor), name, np.float64)
 

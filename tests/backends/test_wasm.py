@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from weft.backends.launch import StateMemory
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.kernel import Kernel
 from weft.codegen.wasm.sweep import WasmKernel
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_without_wasmtime_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +52,16 @@ def test_launches_of_other_extents_one_after_another() -> None:
         given = type(launch)((height, width), coords, launch.uniforms, launch.strands, launch.pictures)
         found, wanted = (each.planes(StateMemory((), (height, width)), given) for each in (mine, reference))
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_process_ends_quietly_while_modules_are_loaded() -> None:
+    code = """
+import builtins
+from tests.support.parity.cases import StateMemory, sound_case_of_seed
+from weft.backends.wasm import WasmExecutor
+case = sound_case_of_seed(3)
+executable = builtins.kept = WasmExecutor().load(case.kernel)
+executable.planes(StateMemory(case.kernel.slots), case.launches[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -29,6 +29,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wasm import WasmExecutor
 from weft.codegen.kernel import Kernel, verify
 from weft.contexts import ContextTable
 from weft.disk import HEAD_BYTES
@@ -46,7 +47,8 @@ __all__ = ["cache", "device", "graphics"]
 pytestmark = pytest.mark.usefixtures("cache")
 
 RATE = 48_000
-MACHINES: dict[str, Executor] = {"vm": ReferenceExecutor(), "vector": VectorExecutor(), "native": NativeExecutor()}
+MACHINES: dict[str, Executor] = {"vm": ReferenceExecutor(), "vector": VectorExecutor(), "native": NativeExecutor(),
+                                "wasm": WasmExecutor()}  # fmt: skip
 NOISE = np.random.default_rng(1).uniform(-0.9, 0.9, (700, 2))
 
 

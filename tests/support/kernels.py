@@ -18,6 +18,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wasm import WasmExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
 from weft.codegen.kernel import Allocation, Kernel
@@ -39,6 +40,7 @@ DOUBLE_MACHINES: dict[str, Executor] = {
     "vm": ReferenceExecutor(),
     "vector": VectorExecutor(np.float64),
     "vector, small tiles": VectorExecutor(np.float64, tile_elements=8),
+    "wasm": WasmExecutor(),
 }
 
 

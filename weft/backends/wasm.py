@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,6 +43,13 @@ def wasm_problem() -> str | None:
     return None
 
 
+def _closed_in_time(owner: object, made: Any) -> Any:
+    """What wasmtime has made, which is closed with its owner, or before the process ends: it could not close itself
+    then any more."""
+    weakref.finalize(owner, made.close)
+    return made
+
+
 class WasmExecutor:
     """Makes kernels ready to run as WebAssembly."""
 
@@ -53,10 +61,10 @@ class WasmExecutor:
 
     @functools.cached_property
     def engine(self) -> Any:
-        """What compiles and runs modules. It ends with the executor, before the process ends."""
+        """What compiles and runs modules."""
         import wasmtime
 
-        return wasmtime.Engine()
+        return _closed_in_time(self, wasmtime.Engine())
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         if packed:
@@ -125,14 +133,14 @@ class _WasmInstance:
 
         self._kernel = kernel
         self._layout = layout = code.layout
-        self._store = wasmtime.Store(engine)
+        self._store = _closed_in_time(self, wasmtime.Store(engine))
         self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
         self._launch: Launch | None = None
         strands = [
             wasmtime.Func(self._store, self._type_of(strand.coordinates), functools.partial(self._read, number))
             for number, strand in enumerate(layout.strands)
         ]
-        module = wasmtime.Module(engine, code.module.encoded())
+        module = _closed_in_time(self, wasmtime.Module(engine, code.module.encoded()))
         exports = wasmtime.Instance(self._store, module, [self._memory, *strands]).exports(self._store)
         self._functions: dict[str, Any] = {name: exports[name] for name in layout.exports}
         self._end = 0
