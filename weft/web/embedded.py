@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import mimetypes
 import re
 import zlib
 from collections.abc import Iterable
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from weft.cameras import camera_named
 from weft.errors import Diagnostic
+from weft.media import films
 from weft.media.frames import length_of
 from weft.media.pictures import probe_picture
 from weft.media.sampled import read
-from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, shown
-from weft.sources import HIDDEN, PictureLevels
+from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, live_of, shown
+from weft.sources import FILM, HIDDEN, PictureLevels
 
 Json: TypeAlias = Any
 
@@ -37,41 +39,65 @@ class EmbeddedMedia(NamedTuple):
 
     records: dict[str, Json]
     cameras: list[Json]
+    films: list[Json]
     left_out: list[Diagnostic]
 
 
 def embedded(names: Iterable[str], limit: int = LIMIT) -> EmbeddedMedia:
     """The media of these names, as long as they are no more than `limit` bytes together. Raises PictureError for a file
     that cannot be read."""
-    found = EmbeddedMedia({}, [], [])
+    found = EmbeddedMedia({}, [], [], [])
     room = limit
     for name in names:
         if is_view(name) or is_heard(name):
             continue
         if is_live(name):
-            _add_camera(name, found)
+            room -= _add_live(name, found, room)
             continue
         record = _record(name)
         size = len(record["data"])
         if size > room:
-            words = f"{shown(name)} is left out: with it, there would be more than {limit:,} bytes of media"
-            found.left_out.append(_refusal(words, "weft export --media BYTES allows more"))
+            found.left_out.append(_too_much(name))
             continue
         room -= size
         found.records[name] = {**record, "title": Path(shown(name)).name}
     return found
 
 
-def _add_camera(name: str, found: EmbeddedMedia) -> None:
-    """Adds a camera of the browser. `weft.web.limits` tells of all others."""
+def _add_live(name: str, found: EmbeddedMedia, room: int) -> int:
+    """Adds a film, or a camera of the browser; gives how many bytes it takes. `weft.web.limits` tells of all others."""
+    source, args = live_of(name)
+    if source == FILM.name:
+        return _add_film(name, str(args[0]), bool(args[1]), found, room)
     camera = camera_named(name)
     if camera is not None and camera.kind == "device":
         digits = re.findall(r"\d+", camera.place)
         found.cameras.append({"name": name, "number": int(digits[-1]) if digits else 0})
+    return 0
 
 
-def _refusal(words: str, hint: str | None = None) -> Diagnostic:
-    return Diagnostic.of("not-in-a-page", words, None, hint)
+def _add_film(name: str, path: str, loops: bool, found: EmbeddedMedia, room: int) -> int:
+    """A film is in a page once, however often it is read."""
+    known = next((film for film in found.films if film["path"] == path), None)
+    if known is not None:
+        known["names"].append({"name": name, "loops": loops})
+        return 0
+    about = films.header(Path(path))
+    record: dict[str, Any] = {
+        "path": path, "title": Path(path).name, "type": mimetypes.guess_type(path)[0] or "video/mp4",
+        "width": about.width, "height": about.height, "seconds": about.seconds, "frames": max(1, about.frames),
+        "names": [{"name": name, "loops": loops}], "data": base64.b64encode(Path(path).read_bytes()).decode(),
+    }  # fmt: skip
+    if len(record["data"]) > room:
+        found.left_out.append(_too_much(name))
+        return 0
+    found.films.append(record)
+    return len(record["data"])
+
+
+def _too_much(name: str) -> Diagnostic:
+    words = f"{shown(name)} is left out: the media of the page would be larger than they may be"
+    return Diagnostic.of("not-in-a-page", words, None, "weft export --media BYTES allows more")
 
 
 def _record(name: str) -> Json:

@@ -8,8 +8,9 @@ from weft.cameras import camera_named
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.errors import Diagnostic, Span
 from weft.graph.patch import SinkStatement
-from weft.names import is_live, origin_of, outlet_of, shown
+from weft.names import is_live, live_of, origin_of, outlet_of, shown
 from weft.runtime.compiling.stages import Build
+from weft.sources import FILM
 from weft.syntax.ast import Call, walk_statement
 from weft.web.description import Description
 
@@ -75,7 +76,9 @@ def _stays_black(name: str) -> str | None:
         return None
     camera = camera_named(name)
     if camera is None:
-        return f"{shown(name)} stays black: a page shows no films yet"
+        source = live_of(name).source
+        words = f"{shown(name)} stays black: {source} comes from a package, which a page has not"
+        return None if source == FILM.name else words
     if camera.kind != "device":
         return f"{shown(name)} stays black: a page shows the cameras of the browser only"
     return None

@@ -93,6 +93,14 @@ class Performance {
         return this._names.filter((name) => this.inputs.values.has(name)).map((name) => [name, this.inputs.get(name)]);
     }
 
+    async openFilms() {
+        if (description.films.length === 0 || !this.player?.card) return;
+        const { Films } = await import(window.weft.address("films.js"));
+        const { bytesOf } = await import(window.weft.address("kernels.js"));
+        const { card, pictures } = this.player;
+        pictures.films = new Films(description, card, bytesOf, (text) => words.say(text));
+    }
+
     // Connects the devices that the patch reads. Those that are missing or refused are told; the rest plays.
     async connect() {
         const sent = description.uniforms.filter((name) => name.startsWith("sent:")), { cameras } = description;
@@ -180,6 +188,7 @@ async function main() {
     const performance = new Performance(media);
     window.weft.performance = performance;
     hands(performance);
+    await performance.openFilms();
     await begin(performance);
     await performance.connect();
 }

@@ -34,6 +34,9 @@ SOUND_MODULES = ("fourier.js", "analyses.js", "hearing.js", "mixer.js", "worklet
 DEVICE_MODULES = ("devices.js",)
 """Those of a page whose patch reads devices."""
 
+FILM_MODULES = ("films.js",)
+"""Those of a page with films."""
+
 MIDI_MODULES = ("midi.js",)
 """Those of a page whose patch reads MIDI."""
 
@@ -63,7 +66,7 @@ def page_of(
     media = embedded(description.pictures, limit)
     refused = (*told(build), *description.refused, *media.left_out)
     program |= {"title": title, "about": about, "media": media.records, "notes": [each.message for each in refused]}
-    program["cameras"] = media.cameras
+    program |= {"cameras": media.cameras, "films": media.films}
     program["check"] = None if check is None else check.to_json()
     program = without_folders(program, build.media)
     program["source"] = source
@@ -118,6 +121,7 @@ def _modules(program: Json) -> tuple[str, ...]:
         (MODULES, True),
         (SOUND_MODULES, bool(program["sounds"])),
         (DEVICE_MODULES, bool(program["cameras"]) or any(name.startswith(("sent:", "mic:")) for name in reads)),
+        (FILM_MODULES, bool(program["films"])),
         (MIDI_MODULES, any(name.startswith('sent:["midi_') for name in reads)),
     )
     return tuple(name for names, is_needed in needed if is_needed for name in names)

@@ -8,6 +8,7 @@ export class Pictures {
         this._known = new Map();
         this._lent = new Map();
         this._changed = new Map();
+        this.films = null;
     }
 
     // Lets kernels sample floats [height, width, 4], or the samples [samples, 2] of a sound.
@@ -75,9 +76,14 @@ export class Pictures {
         kernel.lend(name, this._lent.get(name), width, height);
     }
 
+    // Has a texture of somebody else sampled.
+    borrow(name, texture) {
+        const { width, height } = texture;
+        this._known.set(name, { values: null, width, height, sides: 4, texture, fresh: true });
+    }
+
     // Chooses the pictures of the films of a subgraph before its tick.
     run(subgraph, tick) {
-        if (!subgraph.films) return;
-        this.lendFilms?.(subgraph, tick);
+        if (subgraph.films && this.films) this.films.choose(subgraph, tick, this);
     }
 }
