@@ -169,8 +169,7 @@ class AppleFunction:
 
 
 class DeviceWork:
-    """Work on a device. Deleting it waits for the work, without holding the GIL. The next launch raises an error of
-    this one."""
+    """Work on a device. Deleting it waits for the work, without holding the GIL. The next launch raises its error."""
 
     def __init__(self, device: AppleDevice, commands: Any) -> None:
         self._device = device

@@ -222,8 +222,7 @@ def is_device(path: str) -> bool:
 
 
 def camera_of(text: str) -> Camera:
-    """The camera that the text in a call of `camera` names. The path of a file is as it is written. Raises
-    AddressError."""
+    """The camera that the text in a call of `camera` names. A path is as it is written. Raises AddressError."""
     if _NUMBER.fullmatch(text) or is_device(text):
         return Camera("device", text)
     if (scheme := _SCHEME.match(text)) is not None:

@@ -101,8 +101,7 @@ class Bindable:
 
 
 class PictureHandle(ABC):
-    """A finished picture on a device. A window that draws with the same device shows it without a copy. All other code
-    reads it."""
+    """A finished picture on a device. A window on the same device shows it without a copy. All other code reads it."""
 
     @property
     @abstractmethod
@@ -335,8 +334,7 @@ class KernelCompiler(ABC):
         return True
 
     def code_serves_again(self, unit: Unit) -> bool:
-        """Whether a translated unit will get better code that also serves units which differ from it in constants
-        only."""
+        """Whether a translated unit will get better code that also serves units with other constants."""
         return False
 
     def refusal(self, code: object) -> str | None:
@@ -352,8 +350,7 @@ class KernelCompiler(ABC):
         return None
 
     def has_second_tier(self, unit: Unit) -> bool:
-        """Whether faster code than that of the first tier will be made for a unit. It may have to walk through the
-        whole unit."""
+        """Whether faster code than that of the first tier will be made for a unit. May walk through all of it."""
         return False
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
@@ -391,16 +388,14 @@ class KernelRunner(ABC):
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
     ) -> Array:
-        """The values of an exposed strand at coordinates (numbers or arrays that broadcast together), with one call for
-        all of them."""
+        """The values of an exposed strand at coordinates (numbers or arrays that broadcast together), in one call."""
 
     def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[Array]:
         """Several strands, each at its own coordinates. Waits for the device once."""
         return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle | None:
-        """A handle with which programs on the same device can read a strand without a copy; None if the strand can only
-        be read."""
+        """A handle with which programs on the same device bind a strand without a copy; None if it can only be read."""
         return None
 
     def sync(self, scope: Scope = "device") -> None:
@@ -424,8 +419,7 @@ class DeviceMemory:
         return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
     def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
-        """Allocates the memory of a subgraph, except for the memory that it will share with `old` ones when it adopts
-        their state."""
+        """Allocates the memory of a subgraph, except what it will share with `old` ones when it adopts their state."""
         compiled.memory.allocate([other.memory for other in old])
 
     def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:

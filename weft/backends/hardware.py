@@ -210,8 +210,7 @@ def simd() -> str:
 
 
 def may_have_card() -> bool:
-    """Whether there may be a graphics card. On Linux, its driver appears in /dev; on other systems the answer is
-    yes."""
+    """Whether there may be a graphics card. On Linux, its driver appears in /dev; other systems may always have one."""
     if not sys.platform.startswith("linux"):
         return True
     return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))

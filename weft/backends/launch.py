@@ -302,8 +302,7 @@ _NUMBER = np.float64
 
 
 def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
-    """The number of bytes that the state of a kernel takes for a picture of this shape (height, width). Allocates
-    nothing."""
+    """The bytes that the state of a kernel takes for a picture of this shape (height, width). Allocates nothing."""
     return sum(slot_bytes(slot, shape, dtype) for slot in kernel.slots)
 
 
@@ -415,8 +414,8 @@ class StateMemory:
         self.ticks += ticks
 
     def copy_ahead(self, old: StateMemory) -> None:
-        """Copies the rings of numbers of `old`, which may be running. A later `adopt` with `copy` then has to copy only
-        the rest."""
+        """Copies the rings of numbers of `old`, which may be running. A later `adopt` with `copy` copies only the
+        rest."""
         for key in self._continued(old):
             if not self.slots[key].image:
                 self._ahead[key] = (old.ring(key), old.ticks)

@@ -80,8 +80,8 @@ class PrologueMachine:
         self._fillers = [block.filler(field, kernel, finished) for field in given]
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine that has the values of the prologue which are read later. Writes the next values of number slots to
-        the memory."""
+        """A machine with the values of the prologue that are read later. Writes the next values of number slots to the
+        memory."""
         block = self._block
         block.give_numbers(launch)
         for fill in self._fillers:

@@ -169,8 +169,7 @@ def pictures_of(kernels: Iterable[Kernel], on_cpu: bool) -> Iterator[Need]:
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:
-    """The needs of each device, from needs by device and subgraph. A picture that several subgraphs sample counts
-    once."""
+    """The needs of each device, from needs by device and subgraph. A picture of several subgraphs counts once."""
     found: dict[str, set[Need]] = {}
     for (device, _), each in needs.items():
         found.setdefault(device, set()).update(each)
@@ -347,8 +346,7 @@ def _unpickled(values: dict[str, Any]) -> Choice:
 
 @functools.cache
 def _registered(name: str) -> type[Backend]:
-    """The backend of a name. It is looked up once: that takes milliseconds, and sounds bring their choices with
-    them."""
+    """The backend of a name. It is looked up once: that takes milliseconds, and each sound brings its choices."""
     return load_registry().backend(name)
 
 

@@ -92,8 +92,7 @@ def _fixed(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
 
 
 def _apply(file: str, fixes: Sequence[tuple[Span, str]]) -> None:
-    """Puts the texts in their places, the last first, so that the others keep their places. New text has the line ends
-    of the file."""
+    """Puts the texts in their places, the last first, so that the others stay. New text has the file's line ends."""
     text = fixes[0][0].source.text
     ending = "\r\n" if "\r\n" in text else "\n"
     in_order = sorted(fixes, key=lambda each: each[0].start)

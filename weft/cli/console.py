@@ -71,8 +71,7 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def _more(shown: Sequence[Diagnostic]) -> str:
-    """The command with which a user at a terminal reads more about the first error, or the first warning if there is
-    none."""
+    """The command that says more about the first error, or else the first warning, for a user at a terminal."""
     first = min(shown, key=lambda d: d.severity != "error").code
     return f"; {call('help', first)} says more" if sys.stderr.isatty() and first in CODES else ""
 
@@ -128,8 +127,7 @@ def make_folder(path: Path) -> None:
 
 
 def new_path(file: str) -> Path:
-    """The path of a patch that is to be called `file`. Raises Missing if it cannot have that: nothing is ever
-    overwritten."""
+    """The path of a patch that is to be called `file`. Raises Missing if it is taken: nothing is ever overwritten."""
     if os.path.isdir(file) or not os.path.basename(file):
         example = os.path.join(file, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")

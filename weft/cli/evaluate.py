@@ -318,8 +318,7 @@ class _QueryRunner:
         )  # fmt: skip
 
     def _work(self, unit: Unit) -> int:
-        """The number of elements that are evaluated in all ticks. A strand that remembers pictures evaluates whole
-        ones."""
+        """The number of elements to evaluate in all ticks. A strand that remembers pictures evaluates whole ones."""
         query = self._query
         elements = query.samples or math.prod(query.grid or (1,))
         if not (query.grid or query.samples) and needs_picture(unit.kernel, query.ticks):

@@ -406,8 +406,7 @@ def _write_sheet(offline: Offline, span: _RenderSpan, cells: tuple[int, int], pa
 
 
 def _is_closed(offline: Offline, span: _RenderSpan) -> bool:
-    """Whether the frame after the last one equals the first, so that the span can be repeated. Reports by how much they
-    differ."""
+    """Whether the frame after the last one equals the first, so that the span can repeat. Reports the difference."""
     numbers = _some_frames(offline, span)
     ends = {numbers[0], numbers[-1] + 1}
     steps = offline.steps(ends)
@@ -654,8 +653,7 @@ _LONG = 1.0
 
 
 class _Lead:
-    """Reports what is computed before the wanted time, if that takes long; on a terminal, with the share that is
-    done."""
+    """Reports what is computed before the wanted time, if that takes long; on a terminal, with the share done."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

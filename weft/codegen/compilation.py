@@ -31,8 +31,7 @@ LEAVES = frozenset({"const", "u32", "coord", "uniform", "loop_index", "loop_valu
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """A block of code: a section, or the body of a loop within `parent`. `places` are those computed in it, users
-    first."""
+    """A block of code: a section, or the body of a loop within `parent`. `places` are those in it, users first."""
 
     rate: Rate
     parent: Region | None = None

@@ -144,8 +144,7 @@ def from_json(data: Json) -> Kernel:
 
 
 def content_hash(kernel: Kernel) -> str:
-    """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and its values do not
-    count."""
+    """16 hexadecimal digits, equal for kernels that compute the same. Names do not count."""
     return _digest(kernel, has_constants=True)
 
 

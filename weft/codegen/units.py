@@ -112,7 +112,7 @@ class _Made:
         return self._with_constants(uses)
 
     def tuned(self, written: Lowered, lowered: Lowered, changes: Changes) -> _Made | None:
-        """The unit of another IR; None if it differs in more than constants, or if a constant is not an operand in the
+        """The unit of an IR with other constants; None if it differs in more, or if a constant is not an operand in the
         kernels."""
         gone, came = set(changes.gone), set(changes.came)
         # In a stage, two different expressions of the IR may have become one, for instance two plain constants.

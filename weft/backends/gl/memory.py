@@ -131,8 +131,7 @@ class GlMemory(StateMemory):
             return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
 
     def is_finite(self, key: str) -> bool:
-        """The result of the last look. Has the card begin the next one. An image that was not looked at yet counts as
-        finite."""
+        """The result of the last look. Has the card begin the next one. Before the first look, an image is finite."""
         if key not in self.layers or self.graphics.about.software:
             return super().is_finite(key)  # it is in the memory of the computer
         count = self.slots[key].planes

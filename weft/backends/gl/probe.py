@@ -18,8 +18,7 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
-    """The devices of OpenGL, each available if it has at least this version; an unavailable one has a reason. Never
-    raises."""
+    """The devices of OpenGL, available with at least this version; an unavailable one has a reason. Never raises."""
     found = answer("weft.backends.gl.probe", "OpenGL")
     if "reason" in found:
         return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]

@@ -59,8 +59,7 @@ class Texture:
         GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, self._kind, given)
 
     def stream(self, pixels: Array) -> None:
-        """Uploads pixels that change often, through two buffers in turn, so that it does not wait for anything that is
-        being drawn."""
+        """Uploads pixels that change often, through two buffers in turn, so that it never waits for drawing."""
         given, (height, width) = np.ascontiguousarray(pixels, self._dtype), self.shape
         if not self._buffers:
             self._buffers = [Buffer(self.graphics), Buffer(self.graphics)]

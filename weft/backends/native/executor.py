@@ -255,7 +255,7 @@ class NativeExecutor:
             return Refused(str(failure), self._plainer.translate(kernel, packed, tier))
 
     def first(self, kernel: Kernel, packed: bool, narrow: bool = False) -> NativeCode | TileProgram:
-        """The code of the first tier: a list of calls if the kernel can be one, else machine code; see `code`. Raises
+        """The code of the first tier: a list of calls if possible, else machine code; see `code`. Raises
         RefusedError."""
         how = self.plan(kernel)
         if how.first is Form.LIST:

@@ -285,8 +285,7 @@ _TO_LEVEL = 2
 
 
 def handlers_object(processor: Processor, floats: Precision, folder: Path) -> bytes:
-    """The handlers of a precision as an object file: the one in the folder, or a new one, which is kept there if
-    possible."""
+    """The handlers of a precision as an object file: from the folder, or new, and then kept there if possible."""
     text = handlers(processor.isa, floats)
     key = (_llvm().llvm_version_info, processor.triple, processor.cpu, processor.features, _TO_LEVEL, text)
     path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.o"

@@ -97,7 +97,7 @@ class BufferLanguage(Language):
     # What is around the statements.
 
     def element(self, parts: ProgramParts) -> list[CodeLine]:
-        """The body of the function: the coordinates of the element, its statements, and the statements that write its
+        """The body of the function: the coordinates of the element, its statements, and those that write its
         results."""
         return [*map(CodeLine, self._coordinates(parts)), *parts.body, *map(CodeLine, self._ends(parts))]
 

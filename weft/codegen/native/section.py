@@ -129,8 +129,7 @@ def _masked_step(
 
 
 def note_stop(w: FunctionWriter, condition: str, stop: str, after: str) -> None:
-    """Continues at `after`. If the condition holds, it first passes the block `stop`, which notes that a loop reached
-    its limit."""
+    """Continues at `after`. If the condition holds, the block `stop` first notes that a loop reached its limit."""
     w.branch(condition, stop, after)
     w.label(stop)
     w.do(f"store i64 1, ptr {w.place(Word.STOPPED)}, align 8")

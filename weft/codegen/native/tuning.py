@@ -67,8 +67,7 @@ def suits(part: Part, value: float) -> bool:
 
 @dataclass(frozen=True)
 class TunableKernel:
-    """A kernel with `arguments` in place of the constants for which that pays. `fixed` are the bits of the other
-    constants."""
+    """A kernel with `arguments` in place of constants where that pays. `fixed` are the bits of the others."""
 
     kernel: Kernel
     arguments: Sequence[ConstantArgument]

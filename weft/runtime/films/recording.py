@@ -280,8 +280,7 @@ class _FilmWriter:
             self.hear()
 
     def hear(self) -> None:
-        """Encodes the sound that has come, up to the last frame. Samples that were overwritten before this are
-        silent."""
+        """Encodes the sound that has come, up to the last frame. Overwritten samples are silent."""
         written = min(int(self._memory.written[0]), int(self._next * self._rate / self._fps))
         lost = max(0, min(written, int(self._memory.written[0]) - _SAMPLES) - self._heard)
         if lost:

@@ -79,8 +79,7 @@ class KnobBindings:
         return self._knobs.get(name)
 
     def move(self, moved: Moved) -> str | None:
-        """Moves the parameters of a knob that was turned. Returns the name of the parameter that has just been bound to
-        it."""
+        """Moves the parameters of a turned knob. Returns the name of the parameter that has just been bound to it."""
         knob, learnt, bank = Knob.of(moved), None, self._bank
         with self._lock:
             if self._learning is not None:

@@ -136,8 +136,7 @@ class MidiController:
         self._decoder.take(message, moment)
 
     def _lead(self, ahead: float) -> None:
-        """Makes the tempo follow the clock that was received. If the position of that clock is not known, the own beat
-        stays."""
+        """Makes the tempo follow the clock that was received. If its position is not known, the own beat stays."""
         reading, tempo = self._decoder.reading(), self._clock.tempo
         if reading is None:
             return
@@ -265,8 +264,7 @@ def _target(key: str) -> str:
 
 
 def _messages(values: Mapping[str, float], sent: _Statement, now: float) -> Iterator[MidiMessage]:
-    """The messages of a statement with these values, which are noted as `sent`. A value that is not a number sends
-    nothing."""
+    """The messages of a statement with these values, which are noted as `sent`. NaN sends nothing."""
     if not all(map(math.isfinite, values.values())):
         return
     channel = _whole(values.get("channel", 1.0), 1, 16)

@@ -150,8 +150,7 @@ def is_meant(device: str, part: str) -> bool:
 
 
 class MidiState:
-    """Everything that all devices have sent so far. Within a frame, call `begin_frame`, then `take` for each
-    message."""
+    """All that devices have sent so far. In a frame, call `begin_frame`, then `take` for each message."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, int, int], MidiNote] = {}
@@ -243,8 +242,7 @@ class MidiState:
         return [note for note in self.held.values() if note.is_of(channel, device)]
 
     def struck(self, channel: int, device: str) -> list[list[MidiNote]]:
-        """For each of these notes that was struck in this frame, the notes that were held then. It is the last one of
-        them."""
+        """For each of these notes that was struck in this frame, those that were held then. It is the last of them."""
         meant = (held for note, held in self._struck if note.is_of(channel, device))
         return [[note for note in held if note.is_of(channel, device)] for held in meant]
 

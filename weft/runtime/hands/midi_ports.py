@@ -381,8 +381,7 @@ class MidiReceiver:
         self._told: tuple[str, ...] | None = None
 
     def serve(self, pulse: Pulse, look: float) -> None:
-        """Looks for inputs every `look` seconds, until the receiver of the events is gone, which raises EOFError or
-        OSError."""
+        """Looks for inputs every `look` seconds, until its reader is gone, which raises EOFError or OSError."""
         due = 0.0
         while True:
             if time.monotonic() >= due:

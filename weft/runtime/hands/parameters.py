@@ -173,7 +173,7 @@ class ParameterBank:
             return setting.value
 
     def _press(self, name: str, value: float) -> float:
-        """Presses or releases a button. A press counts even if the button is already down: some sequencers send nothing
+        """Presses or releases a button. A press counts even if the button is down: some sequencers send nothing
         else."""
         if value:
             self._presses[name] += 1
@@ -196,8 +196,7 @@ class ParameterBank:
                 self._changed()
 
     def rewrite(self, starts: Mapping[str, float]) -> None:
-        """Notes that the text now gives these inputs other start values, to which they are set. The program stays the
-        same."""
+        """Notes that the text has new start values for these inputs, to which they are set. The program is the same."""
         with self._lock:
             for name, start in starts.items():
                 if name in self._by_input:

@@ -290,7 +290,7 @@ class _UnitFilms:
 
 
 def needs_picture(kernel: Kernel, ticks: int) -> bool:
-    """Whether the value at a place needs the whole picture first, because images of earlier ticks, or of this one, are
+    """Whether the value at a place needs the whole picture first, because images of past ticks or of this one are
     read."""
     return any(slot.image and (ticks > 0 or not slot.outlives) for slot in kernel.slots)
 

@@ -304,8 +304,7 @@ _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound 
 
 @dataclass
 class Reporter:
-    """Reports in all three ways: events, lines for people, and notes over the picture. `show` prints diagnostics,
-    `echo` a line."""
+    """Reports by events, lines for people, and notes over the picture. `show` prints diagnostics, `echo` a line."""
 
     events: EventLog
     show: Callable[[Sequence[Diagnostic]], None] = lambda problems: None
@@ -427,8 +426,8 @@ class Reporter:
             self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
 
     def window(self, name: str, state: str, reason: str = "") -> None:
-        """Reports that a window or an outlet was opened or closed, or that it failed for a reason. The first window has
-        no name."""
+        """Reports that a window or an outlet was opened or closed, or failed for a reason. The first window has no
+        name."""
         self.events.emit("window", name=name, state=state, **({"reason": reason} if reason else {}))
         if reason:
             self.mention(f"{visible(name)} is not shown: {reason}")
@@ -514,8 +513,7 @@ class MemoryReports:
     _watch: MemoryWatch = field(default_factory=MemoryWatch)
 
     def follow(self, loaded: LoadedProgram, seconds: float, entered: LoadResult | None) -> None:
-        """To be called after a frame at this time of the performance; see `MemoryWatch.follow`. `entered` has the
-        text."""
+        """Called after a frame at this time of the performance; see `MemoryWatch.follow`. `entered` has the text."""
         compiled, parts = loaded.compiled, loaded.runner.all_parts
         with suppress(DeviceLostError):  # the next tick finds it, too
             for change in self._watch.follow(compiled.file, compiled.units, parts, seconds, time.monotonic()):

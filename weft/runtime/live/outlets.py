@@ -28,8 +28,7 @@ class Sender(Protocol):
 
 @dataclass(frozen=True)
 class _OutletKey:
-    """What identifies an open outlet: its name, the whole path, width and height of the picture, and frames a
-    second."""
+    """What identifies an open outlet: name, whole path, width and height of the picture, and frames a second."""
 
     target: str
     path: str

@@ -112,8 +112,7 @@ class Watcher:
             self._wake.notify()
 
     def replace(self, new: Mapping[Path, Path], contents: Mapping[Path, bytes]) -> None:
-        """Moves files over others. The `contents` that watched files have after that are not reported. Raises
-        OSError."""
+        """Moves files over others. The `contents` that they then have are not reported. Raises OSError."""
         # Under the lock no look is weighed, so none that came too early or too late reports anything.
         with self._wake:
             for aside, target in new.items():
@@ -203,8 +202,7 @@ _EVENTS: list[type[FileSystemEvent]] = [
 
 
 class _Folders(FileSystemEventHandler):
-    """The directories whose events watchdog delivers to `notice`. All other methods are for the watcher's thread
-    only."""
+    """The directories whose events watchdog delivers to `notice`. All else is for the watcher's thread only."""
 
     def __init__(self, notice: Callable[[set[str], bool], None]) -> None:
         self._notice = notice

@@ -184,8 +184,8 @@ class TurnedNumbers:
     """The number of changes of the sliders that were taken over."""
 
     def offer(self, path: str) -> None:
-        """Offers the numbers of the statement that was edited last, of the file at this path. Raises NotTurnedError if
-        it has none."""
+        """Offers the numbers of the statement edited last, in the file at this path. Raises NotTurnedError without
+        any."""
         places = last_edited(self._last, self._before)
         if not places:
             raise NotTurnedError("the statement that was edited last has no numbers")
@@ -333,8 +333,7 @@ class TextWriter:
     is_writable: Callable[[Path], bool]
 
     def write(self, entered: LoadResult | None) -> LoadResult | None:
-        """Writes the values that were set since the last time. Returns the result that plays, with the new texts of its
-        files."""
+        """Writes the values that were set since the last time. Returns the result that plays, with the new texts."""
         if entered is None or entered.loaded is None:
             self.reporter.mention("nothing is written: nothing plays yet")
             return entered

@@ -107,8 +107,7 @@ class CompiledProgram:
         return int(self.settings["width"]), int(self.settings["height"])
 
     def size_of(self, unit: Unit, size: tuple[int, int]) -> tuple[int, int]:
-        """Width and height of the picture of a unit. `size` is the one in use for the program, which is smaller in a
-        trial."""
+        """Width and height of the picture of a unit. `size` is that of the program, which is smaller in a trial."""
         own = self.sizes.get(unit.subgraph.target)
         if own is None or not self.contexts[unit.subgraph.context].sweeps_plane:
             return size

@@ -84,8 +84,7 @@ def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
 
 
 def not_numbers_for_a_while(label: str, share: float, time: float, what: str, places: Mapping[str, Span]) -> Diagnostic:
-    """The warning about an output that is not a number at a share of `what` (samples, pixels), `time` being the first
-    moment."""
+    """The warning about an output that is not a number at a share of `what` (samples, pixels), from `time` on."""
     statement, _, output = label.rpartition(".")
     where = f"at {_percent(share)} of the {what}, first at {_seconds(time)}"
     words = f"{output} of {_name(statement)} is not a number {where}"
@@ -93,8 +92,7 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
 
 
 def moves_in_jerks(place: Span | None, after: str) -> Diagnostic:
-    """The warning that something moves in jerks after this many seconds, because single precision does not resolve a
-    long time."""
+    """The warning that something moves in jerks after this many seconds, for lack of precision."""
     words = f"after {after} this moves in jerks: what is made of the time has too few digits left in a picture"
     hint = "use a time that begins again, as me@time % 600 does, or count turns with phasor(speed)"
     return Diagnostic.of("long-time", words, place, hint)

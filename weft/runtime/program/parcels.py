@@ -119,8 +119,7 @@ class Unpacker:
         self._known = _LastUsed[Key, object](most)
 
     def unpack(self, parcel: Parcel) -> Any:
-        """The message. Raises KeyError, or whatever unpickling raises; after that, later messages may be unreadable,
-        too."""
+        """The message. Raises KeyError, or whatever unpickling raises; later messages may then be unreadable."""
         pieces = dict[Key, object]()
         for key, data in parcel.pieces.items():
             pieces[key] = self._known[key] if data is None else _Unpickler(data, pieces).load()

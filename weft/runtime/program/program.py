@@ -170,8 +170,7 @@ class ProgramLoader:
         return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.fallbacks))
 
     def draw_in(self, graphics: Any) -> None:
-        """Makes every backend that can do so draw with the graphics of a window. To be called before anything is
-        prepared."""
+        """Has each backend that can do so draw with a window's graphics. Called before anything is prepared."""
         for context in self.choices:
             for backend in self.assignment.backends(context):
                 backend.draw_in(graphics)
@@ -234,8 +233,7 @@ class ProgramLoader:
         return self.assignment.bridge(unit, shape, frame, structure_hash(unit.kernel) in awaited)
 
     def bridge(self, unit: Unit, compiled: CompiledProgram) -> Choice | None:
-        """The candidate that would draw a unit in a performance until the driver has made a program for it; None if
-        none would."""
+        """The candidate that would draw a unit until the driver has made a program for it; None if none would."""
         found = replace(self, bridges=True)._bridge(unit, compiled, (structure_hash(unit.kernel),))
         return None if found is None else found.choice
 

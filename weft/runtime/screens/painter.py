@@ -148,8 +148,7 @@ class GlSurface:
             glfw.swap_buffers(self._handle)
 
     def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
-        """Draws the same into another buffer and returns it, since a window's own buffers are undefined after a
-        swap."""
+        """Draws the same into another buffer and returns it, since a window's buffers are undefined after a swap."""
         width, height = frame
         pixels = np.zeros((height, width, 4), np.uint8)
         if not pixels.size:

@@ -267,8 +267,7 @@ class KnobLearner(Protocol):
 
 @dataclass(slots=True)
 class _Drag:
-    """A control that the mouse holds: the last place of the mouse, and where the knob would be if its track had no
-    ends."""
+    """A control that the mouse holds: the last place of the mouse, and that of the knob if its track had no ends."""
 
     control: Control
     top: int

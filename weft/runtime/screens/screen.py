@@ -163,8 +163,7 @@ def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:
 
 
 def enlarged(picture: tuple[int, int], least: tuple[int, int]) -> tuple[int, int]:
-    """Width and height of a window for a picture: at least the given ones. Small pictures are enlarged by a whole
-    factor."""
+    """Width and height of a window for a picture: at least these. Small pictures grow by a whole factor."""
     factor = max(1, math.ceil(min(least[0] / picture[0], least[1] / picture[1])))
     return max(picture[0] * factor, least[0]), max(picture[1] * factor, least[1])
 

@@ -88,8 +88,7 @@ class Decoder:
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> list[Event]:
-        """The events of these bytes. It has to be called without bytes too, since only time shows what an Escape
-        meant."""
+        """The events of these bytes. Call it without bytes too, since only time shows what an Escape meant."""
         if data:
             self._waiting += data
             self._since = now
@@ -337,8 +336,7 @@ class Device:
                 self._number = -1
 
     def _set_raw(self) -> None:
-        """Sets the mode of the input: keys come at once and are not echoed; Ctrl-C and Ctrl-Z are signals; Ctrl-S is a
-        key."""
+        """Sets the input mode: keys come at once, without echo; Ctrl-C and Ctrl-Z are signals; Ctrl-S is a key."""
         settings: list[Any] = list(self._before)
         settings[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
         settings[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)

@@ -229,7 +229,7 @@ class Window(Screen):
         return (*self._panel_painter.labels(view, self._panel_place), *notes)
 
     def read_back(self) -> Picture:
-        """The content of the window, [height, width, RGBA] with row 0 on top: the picture, the black around it, and the
+        """The content of the window, [height, width, RGBA], row 0 on top: the picture, black around it, and the
         overlay."""
         frame = self.frame_size
         return self._surface.read_back(frame, self._labels(frame))

@@ -534,8 +534,8 @@ class Mixer:
         return next(same, None)
 
     def _leave(self, leaving: ScheduledProgram, entry: ScheduledProgram) -> None:
-        """Keeps the state of a patch from which another one takes over. The names of its parameters now belong to the
-        other patch."""
+        """Keeps the state of a patch from which another one takes over. Its parameters' names now belong to the
+        other."""
         self._suspended.suspend(leaving.loaded.compiled.file, self._fallback.acting(leaving.loaded))
         held = {name: self._smoother.now(name) for name in leaving.loaded.compiled.starts}
         self._programs[-1] = replace(leaving, held={name: now for name, now in held.items() if now is not None})

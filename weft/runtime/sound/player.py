@@ -78,8 +78,7 @@ class SoundProcess:
     # --- for the thread that draws --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the process, unless it runs, and again whenever it dies. Until the first message it only prepares
-        itself."""
+        """Starts the process, unless it runs, and again whenever it dies. Until the first message it only prepares."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -556,8 +555,8 @@ class Sound:
         return self._count
 
     def change(self, setup: Setup) -> None:
-        """Uses another setup for processes that are started from now on. A running process finds it out itself, and
-        reports it."""
+        """Uses another setup for processes that are started from now on. A running process notices it, and reports
+        it."""
         self._setup = setup
         for stream in self._streams():
             stream.change(setup)

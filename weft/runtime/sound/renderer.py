@@ -92,8 +92,8 @@ class Renderer(Protocol):
         ...
 
     def take(self, message: object) -> None:
-        """Handles a message of the player, such as a program. Called by another thread than `render`, possibly while
-        that runs."""
+        """Handles a message of the player, such as a program. Another thread than that of `render` calls it, at any
+        time."""
         ...
 
     def news(self) -> list[SoundEvent]:

@@ -362,8 +362,7 @@ class SoundTape:
         return found
 
     def _parts(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
-        """The pieces of a range that are contiguous in memory: their ends there, and the number of samples before
-        them."""
+        """The pieces of a range that are contiguous in memory: their ends there, and the samples before them."""
         at = first
         while at < end:
             start = at % self.LENGTH
