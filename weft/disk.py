@@ -89,8 +89,7 @@ def _mode_of(path: Path) -> int:
 
 
 def new_file(path: Path) -> BinaryIO:
-    """A new file for writing, in place of anything that has this name. If that is a link, its target stays. Raises
-    OSError."""
+    """A new file for writing, in place of anything that has this name. The target of a link stays. Raises OSError."""
     path.unlink(missing_ok=True)
     return open(path, "xb")
 

@@ -482,8 +482,7 @@ _LIKELY: Final = 8
 
 
 def installs(extra: str) -> str:
-    """The command that installs an extra of weft. The distribution is not called `weft`, because another one on PyPI
-    is."""
+    """The command that installs an extra of weft. The distribution is not called `weft`, as another on PyPI is."""
     return f"pip install 'weft-live[{extra}]'"
 
 

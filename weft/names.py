@@ -352,6 +352,5 @@ def outlet_of(target: str) -> tuple[str, str] | None:
 
 
 def order_of_target(target: str) -> int:
-    """A key for the order of pictures: the first window shows the one with the lowest number, and of several the
-    first."""
+    """A key for the order of pictures: the first window shows that with the lowest number, of several the first."""
     return 2 if outlet_of(target) else 1 if target else 0

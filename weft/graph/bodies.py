@@ -42,8 +42,7 @@ class Ordinals:
             self._number(chain.from_iterable(map(walk, expressions)))
 
     def adopt(self, earlier: Ordinals) -> None:
-        """Takes over the facts about the same definitions in an earlier patch that do not depend on other
-        definitions."""
+        """Takes over the facts about definitions in an earlier patch that depend on no other definition."""
         if self._numbers is not earlier._numbers:
             self._numbers |= earlier._numbers
         if earlier._spindles == self._spindles:  # the size of a body depends on the bodies that it calls
@@ -127,8 +126,7 @@ class Ordinals:
         return tuple(parameter.name in taken for parameter in spindle.parameters)
 
     def _taken(self, spindle: SpindleDefinition) -> frozenset[str]:
-        """The parameters that a body uses as whole bundles. Those that it never reads count too, since they take
-        anything."""
+        """The parameters that a body uses as whole bundles. Those that it never reads count too."""
         if spindle not in self._taken_by:
             self._taken_by[spindle] = frozenset()  # while it calls itself
             nodes = self._with_defaults(spindle)

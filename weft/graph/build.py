@@ -351,8 +351,7 @@ class KeptShapes:
         return None
 
     def _go_on(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Set[str]) -> None:
-        """Continues with another patch. A slot that is dropped is no longer known to be planar: when it is found again,
-        it may not be."""
+        """Continues with another patch. A dropped slot is no longer known to be planar: it may not be any more."""
         self.elaborator.retain(patch, budget, kept, resolved)
         self.domain.planar &= self.elaborator.slots.keys()
 

@@ -76,8 +76,7 @@ def match_arguments(
 
 
 def _hint_for_more(name: str, params: Sequence[Parameterlike]) -> str | None:
-    """What was probably meant by more arguments than there are parameters. There is no hint for the patch's own
-    spindles."""
+    """What was probably meant by more arguments than there are parameters. The patch's own spindles get no hint."""
     first = params[0] if params else None
     is_own = isinstance(first, SpindleParameter) and not first.ident.span.source.library
     return None if is_own else MORE.get(name)
@@ -277,8 +276,8 @@ ALIGNED = ("left", "center", "right")
 
 
 def bindable(call: Call, spec: SourceSpec, names: Sequence[str]) -> Sequence[str]:
-    """All outputs to which a source with the outputs `names` can be bound. A film also has its sound, and letters have
-    their colours."""
+    """All outputs to which a source with the outputs `names` can be bound. A film also has sound, and letters have
+    colours."""
     kind = media_kind(source_text(call, spec).value, spec) if spec.media else None
     return (*names, *(spec.further if kind is None else kind.sound))
 

@@ -421,8 +421,7 @@ class LoopDraft(Protocol[V]):
     def carried(self) -> Sequence[V]: ...
 
     def close(self, nexts: Sequence[V]) -> bool:
-        """Takes the values at the end of a step. Returns False if the body has to be evaluated again, with other
-        values."""
+        """Takes the values at the end of a step. Returns False if the body has to be evaluated again."""
 
     @property
     def results(self) -> Sequence[V]:
@@ -522,8 +521,7 @@ OWN: Coordinates[Shape] = Coordinates(Shape(X), Shape(Y), Shape(TIME), Shape(CHA
 
 @dataclass(slots=True)
 class ShapeLoop:
-    """Starts from what the carried values depend on before the loop. The body is evaluated until a step adds
-    nothing."""
+    """Starts from what the carried values depend on before the loop. Ends when a step adds nothing."""
 
     index: Shape
     carried: list[Shape]

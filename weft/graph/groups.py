@@ -82,8 +82,7 @@ class GroupLookup(NameLookup, ABC):
         return group
 
     def is_known(self, expression: Expression, scope: Scope) -> bool:
-        """Whether the strands of an expression are final. Otherwise they depend on others that are still being looked
-        for."""
+        """Whether the strands of an expression are final. Otherwise they depend on others that are being looked for."""
         return (expression, scope) in self._groups
 
     def several(self, expression: Expression, scope: Scope) -> StrandGroup | None:
@@ -267,8 +266,7 @@ class GroupLookup(NameLookup, ABC):
         return self._spread(call, shape, scope)
 
     def _spindle_group(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Task[StrandGroup | None]:
-        """The outputs of a call. If a bundle is passed for a parameter that takes one strand, each member has a call of
-        its own."""
+        """The outputs of a call. A bundle for a parameter that takes one strand makes a call for each member."""
         values = match_arguments(spindle.name.name, spindle.parameters, call.args, call.span)
         group: StrandGroup | None = None
         if scope.broadcast is None:
@@ -445,8 +443,7 @@ class GroupLookup(NameLookup, ABC):
         return StrandGroup(shape.names, tuple(Closure(node, each) for each in scopes))
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
-        """The strand that a group means where one strand is needed: its only one, or the one at the place of the
-        broadcast."""
+        """The strand that a group means where one strand is needed: its only one, or the one of the broadcast."""
         if group is OPEN:
             return Opaque()
         if len(group) == 1:

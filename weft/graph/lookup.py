@@ -85,8 +85,7 @@ class NameLookup:
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, hint)
 
     def check_callee(self, call: Call, scope: Scope) -> None:
-        """Raises WeftError for a remap by position of an unknown name, and for a stage of `|>` that cannot be
-        called."""
+        """Raises WeftError for a remap by position of an unknown name, and for what `|>` cannot call."""
         callee = call.callee
         self._check_known(callee, scope)
         if call.is_piped:

@@ -33,8 +33,7 @@ class StaleError(InternalError):
 
 @dataclass
 class Numbers:
-    """The open numbers of a text. `values` has the new value of each number that was tuned since its statement was
-    read."""
+    """The open numbers of a text. `values` has the new values of those tuned since their statements were read."""
 
     open: set[Number] = field(default_factory=set)
     values: Mapping[Number, float] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class Numbers:
             self.open.update(_open(statement))
 
     def tuned(self, before: Statement, after: Statement) -> Mapping[Number, float] | None:
-        """The new values of the open numbers of a statement, if another statement differs from it in these only; else
+        """The new values of the open numbers of a statement, if another one differs from it in these only; else
         None."""
         pairs = _paired(before, after)
         if pairs is None:
@@ -69,7 +68,7 @@ _EVALUATED = (Binding, CallBinding, SpindleDefinition, OutputStatement)
 
 
 def _open(statement: Binding | CallBinding | SpindleDefinition | OutputStatement) -> Iterator[Number]:
-    """The numbers of a statement that may be tuned. Bounds of loops are none, nor are arguments that decide what a call
+    """The numbers of a statement that may be tuned. Bounds of loops may not, nor arguments that decide what a call
     evaluates."""
     waiting: list[Walkable] = []
     match statement:

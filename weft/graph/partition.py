@@ -88,8 +88,8 @@ def _settle(
 
 
 def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandRef]]:
-    """The strands that share state with each strand, such as the outputs of one call. All of them are evaluated by one
-    context."""
+    """The strands that share state with each strand, such as the outputs of one call. One context evaluates all of
+    them."""
     users: dict[SlotKey, list[StrandRef]] = {}
     for ref, fact in facts.items():
         for slot in fact.slots:

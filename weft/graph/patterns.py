@@ -233,8 +233,7 @@ class _Expansion:
         return [PatternTrack(cycles, tuple(self._numbered(self._hits(voice)))) for voice in found]
 
     def _hits(self, fragments: Sequence[_Fragment]) -> list[PatternHit]:
-        """The events of a voice. A fragment that continues where another one ended makes that one longer; otherwise it
-        is a rest."""
+        """The events of a voice. A fragment that continues another one makes that longer; otherwise it is a rest."""
         hits: list[PatternHit] = []
         for each in sorted(fragments, key=lambda fragment: fragment.begin):
             if each.begins:

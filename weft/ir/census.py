@@ -29,8 +29,7 @@ class Changes(NamedTuple):
 
 @dataclass(eq=False)
 class Census:
-    """The expressions that some roots need, with the users of each. Continuing with other roots costs as much as the
-    difference."""
+    """The expressions that some roots need, with the users of each. Other roots cost as much as they differ."""
 
     ops: Container[str] = ()
     wanted: Callable[[Expr], bool] = lambda _: True

@@ -285,8 +285,7 @@ def _free_of_loop(args: tuple[Expr, ...], attr: Attribute) -> int:
 
 
 def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr]:
-    """Every expression that the roots need, each once, operands first. What is known is left out, and so are its
-    operands."""
+    """Every expression that the roots need, each once, operands first. What is known is left out, with its operands."""
     seen = set(roots)
     todo = list(seen)
     while todo:
@@ -319,8 +318,7 @@ def depth_first(roots: Iterable[Expr]) -> list[Expr]:
 
 
 def depending_on_loop(level: int, roots: Iterable[Expr]) -> list[Expr]:
-    """The expressions that `roots` need and that mention variables of the loop of a level around them, operands
-    first."""
+    """The expressions that `roots` need and that mention variables of the loop of a level, operands first."""
     found: set[Expr] = set()
     todo = list(roots)
     while todo:
@@ -509,8 +507,8 @@ _NUMBERS = ("const", "u32")
 
 @dataclass(slots=True)
 class Constants:
-    """The values of constant expressions, each computed once, for some values of constants. `known` may hold some of
-    them already."""
+    """The values of constant expressions, each computed once, for some values of constants. `known` may hold some
+    already."""
 
     known: dict[Expr, float | None] = field(default_factory=dict)
     values: TunedValues = field(default_factory=TunedValues)
@@ -591,8 +589,8 @@ def _constant_of(values: TunedValues, value: Expr) -> float | None:
 
 
 def expanded_size(name: str, operands: Sequence[float | None]) -> int:
-    """The approximate number of expressions that a row expands to. `operands` are those operands that are known
-    numbers."""
+    """The approximate number of expressions that a row expands to. `operands` are the known numbers among its
+    operands."""
     row = OPS[name]
     if row.expand is None:
         return max(1, len(operands) - len(row.params) + 1)

@@ -219,7 +219,7 @@ class LiteralAssignment:
     # --- constants ---
 
     def _chosen(self, roots: Iterable[Expr]) -> dict[Expr, Expr]:
-        """The constant of each number. A constant that already represented the number is used again, if it has the
+        """The constant of each number. A constant that represented the number before is used again if it has the
         value."""
         found: dict[Expr, Expr] = {}
         taken: set[Expr] = set()

@@ -51,8 +51,7 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def settle_levels(lowered: Lowered, context: PassContext) -> Lowered:
-    """If an image of a level samples memory, it does so at its own pixels. Their centres lie between those of the
-    picture."""
+    """If an image of a level samples memory, it does so at its own pixels. Their centres are between the picture's."""
     levels = {slot.key for slot in lowered.slots if slot.level}
     if not levels:
         return lowered

@@ -216,8 +216,7 @@ class PassContext:
         return self._analysis(lowered, points).below(lowered.roots)
 
     def rates_with(self, came: Iterable[Expr], lowered: Lowered) -> Mapping[Expr, Rate]:
-        """The rates of the expressions of the IR. Since the last time, only `came` were added, which have operands
-        first."""
+        """The rates of the expressions of the IR. Since the last time, only `came` were added, operands first."""
         return self._analysis(lowered, False).of(came)
 
     def rate_of(self, value: Expr, lowered: Lowered) -> Rate:

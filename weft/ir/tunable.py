@@ -54,8 +54,8 @@ def current(known: Known) -> float:
 
 @dataclass(slots=True)
 class TunedValues:
-    """The values of constants: the `other` ones where given, else the current ones. `read` are the constants that were
-    looked at."""
+    """The values of constants: the `other` ones where given, else the current ones. `read` are those that were looked
+    at."""
 
     other: Mapping[Tunable, float] = field(default_factory=dict)
     read: list[Tunable] = field(default_factory=list)

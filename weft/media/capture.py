@@ -213,8 +213,7 @@ class _PictureMemory:
         return 0 if place < 0 else int(self._numbers[6 + 4 * place])
 
     def read(self) -> tuple[int, Picture]:
-        """The newest picture and its number. There has to be one. Its place is not written until two others have been
-        read."""
+        """The newest picture and its number. There has to be one. Its place stays until two others were read."""
         self._numbers[2] = self._numbers[1]
         while True:
             place = int(self._numbers[0]) - 1

@@ -48,8 +48,7 @@ class FilmHeader(NamedTuple):
 
 
 def probe(path: Path) -> FilmHeader:
-    """Reads the header of a film, and its first frame, which alone shows whether the film is turned. Raises
-    PictureError."""
+    """Reads the header of a film, and its first frame, which shows whether the film is turned. Raises PictureError."""
     with opened_file(path, A_FILM) as container:
         stream = _stream(container)
         known = [entry for entry in stream.index_entries if entry.size]

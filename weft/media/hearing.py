@@ -69,8 +69,7 @@ def silence(heard: HeardName) -> Picture:
 
 
 class HeardPicture(LivePicture):
-    """What another process, or thread, hears. The memory is looked up each time, since another stream has another
-    memory."""
+    """What another process, or thread, hears. The memory is looked up each time, since each stream has its own."""
 
     def __init__(self, heard: HeardName, find: Callable[[HeardName], HeardMemory | None]) -> None:
         self._heard = heard

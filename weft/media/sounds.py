@@ -313,8 +313,7 @@ _SHARES = {
 
 @cache
 def _shares(names: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    """The gains of the channels of a layout on each side. If the layout does not say what they are, the first two
-    count."""
+    """The gains of the channels of a layout on each side. If it does not say what they are, the first two count."""
     if all(name in _SHARES for name in names):
         return tuple(_SHARES[name] for name in names)
     return ((1.0, 0.0), (0.0, 1.0), *[(0.0, 0.0)] * (len(names) - SIDES))

@@ -164,8 +164,7 @@ def _place(units: Iterable[Unit], places: Mapping[str, Span]) -> Span | None:
 
 
 def _listening(play: Callable[[], _SoundTrial], compiled: CompiledProgram, places: Mapping[str, Span]) -> Listening:
-    """How to listen to a sound. It is played again from its start: that costs less than keeping what the trial heard of
-    it."""
+    """How to listen to a sound. It is played again: that costs less than keeping what the trial heard of it."""
     return lambda: play().steady(_place(compiled.streaming.units, places))
 
 
@@ -358,8 +357,7 @@ def _too_much(
 
 
 def _images(compiled: CompiledProgram) -> tuple[int, int, int]:
-    """The number of images that a program keeps, the bytes of them that a frame reads and writes, and the bytes of all
-    of them."""
+    """The number of images that a program keeps, the bytes that a frame reads and writes, and those of all."""
     images, traffic, remembered = 0, 0, 0
     for unit in compiled.units:
         width, height = compiled.size_of(unit, compiled.size)

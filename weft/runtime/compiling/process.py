@@ -199,8 +199,7 @@ class CompileProcess:
 
     @property
     def spent(self) -> float | None:
-        """The processor seconds that it has spent on the text; None before it has begun. Other work of the machine does
-        not count."""
+        """The processor seconds that it has spent on the text; None before it has begun. Other work does not count."""
         began, process = self._began, self._process
         return None if began is None or process is None else process.spent - began
 
@@ -297,8 +296,7 @@ class CompileProcess:
         self._interrupt()
 
     def _interrupt(self) -> None:
-        """Has the process look for messages. If it has never begun a request, the signal would end it, so none is
-        sent."""
+        """Has the process look for messages. Before its first request, the signal would end it, so none is sent."""
         if self._process is not None and not self._is_new:
             self._process.send_signal(signal.SIGINT)
 
@@ -494,7 +492,7 @@ class _CompileServer:
         return _MOST_LEFT if self._interval > _HURRY else _MOST_LEFT_IN_HURRY
 
     def _listen(self, number: int, listening: Listening) -> None:
-        """Reports what is heard of the sound of this request. If a message interrupts it, it begins again in the next
+        """Reports what is heard of the sound of this request. After an interruption, it begins again in the next
         pause."""
         heard = ListeningReport(())
         try:
@@ -539,15 +537,13 @@ class _CompileServer:
             self._may_leave = False
 
     def _tell(self, number: int, verdict: Verdict) -> None:
-        """Sends the verdict on a program. If the program may play, the sound of the one before need not be listened to
-        any more."""
+        """Sends the verdict on a program. If the program may play, the sound of the one before is not listened to."""
         if passes(verdict.problems):
             self._unheard = None if verdict.listening is None else (number, verdict.listening)
         self._player.send((number, TrialReport(verdict.problems, verdict.listening is not None)))
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Raises _Abandoned if a message has arrived. During work, a message can only mean that the answer is not
-        needed."""
+        """Raises _Abandoned if a message has arrived. It can only mean that the answer is not needed."""
         if self._may_leave and self._player.poll():
             self._may_leave = False
             raise _Abandoned

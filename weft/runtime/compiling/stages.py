@@ -203,8 +203,8 @@ class KeptBuild:
     def collect(
         self, program: Program, contexts: ContextTable, report: Report, media: Mapping[str, MediaHeader | None]
     ) -> Patch:
-        """The names of a program (see `graph.names.collect`). A name that refers to the same strands as before has the
-        same instance."""
+        """The names of a program (see `graph.names.collect`). A name that refers to the same strands has the same
+        instance."""
         self._compare(program)
         last, own = self._patch, Report()
         if last is None:

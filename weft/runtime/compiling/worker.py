@@ -136,8 +136,7 @@ class Remembered:
         return made
 
     def coded(self, units: Mapping[str, Unit]) -> None:
-        """Notes that some units, by their hashes, have code for the devices that should run them, in place of the code
-        that bridged."""
+        """Notes code of units, by their hashes, for the devices that should run them, in place of what bridged."""
         for key, made in self._made.items():
             compiled = made.compiled
             if compiled is not None and any(unit.bridges and unit.hash in units for unit in compiled.units):
@@ -466,7 +465,7 @@ class CompileWorker:
             self._wake.set()
 
     def _move(self, task: _Move) -> None:
-        """Makes what a program bridges ready on its devices. Runs in the thread of the mover, since a driver may take
+        """Makes what a program bridges ready on its devices. Runs in the mover's thread, since a driver may take
         long."""
         started = time.perf_counter()
         moved = moves(self._loader, task.loaded, task.improved.translated)
@@ -550,7 +549,7 @@ class CompileWorker:
         return Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
 
     def _remember(self, number: int, saved: Saved, passed: CompileResult) -> None:
-        """Remembers a text that has passed its trial, by the number of its request: at once, or after its sound was
+        """Remembers a text that has passed its trial, by the number of its request: now, or after its sound was
         listened to."""
         if self._process.listens_to(number):
             self._unheard = _Unheard(number, saved, passed, self._remembered)

@@ -172,8 +172,7 @@ class _WantedSamples:
     def __init__(
         self, decimator: Decimator, first: int, stop: int, levels: Levels | None, clips: bool, at: int
     ) -> None:
-        """Adds the wanted samples to `levels`, and clips them after that. The first sample that comes has the number
-        `at`."""
+        """Adds the wanted samples to `levels`, and then clips them. The first sample that comes has the number `at`."""
         self._decimator = decimator
         self._first, self._stop = first, stop
         self._levels = levels

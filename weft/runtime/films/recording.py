@@ -262,8 +262,8 @@ class _FilmWriter:
         self._sound.skip(self._heard)
 
     def add(self, slot: int, number: int) -> None:
-        """Encodes the frame in a place, after repeating the one before it up to its number. The first one lasts from
-        the beginning."""
+        """Encodes the frame in a place, after repeating the one before up to its number. The first lasts from the
+        beginning."""
         if self._latest is not None:
             self.repeat(number)
         self._latest = self._pixels.convert(self._memory.frames[slot], number)
