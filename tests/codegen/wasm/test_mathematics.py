@@ -120,6 +120,10 @@ def test_powers() -> None:
     for a, b in zip(np.exp(numbers.uniform(-3, 3, 3000)), numbers.uniform(-20, 20, 3000), strict=True):
         octaves = abs(b * math.log2(a))
         assert is_close(function("pow")(a, b), a**b, (octaves + 1) * 2.0**-51, 0.0), (a, b)
+    for exponent in range(23):
+        assert function("pow")(10.0, float(exponent)) == 10.0**exponent
+    for exponent in range(-40, 41):
+        assert is_close(function("pow")(-1.37, float(exponent)), (-1.37) ** exponent, 1e-14, 0.0)
     for exponent in range(-60, 60):
         assert function("pow")(2.0, float(exponent)) == 2.0**exponent
         assert function("exp2")(float(exponent)) == 2.0**exponent

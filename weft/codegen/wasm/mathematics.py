@@ -127,8 +127,8 @@ def _logarithm_2(f: _FunctionLanes, x: WasmValue) -> WasmValue:
 
 
 def _power(f: _FunctionLanes, a: WasmValue, b: WasmValue) -> WasmValue:
-    """`a ^ b`: exact if |a| is a power of two and b is whole; otherwise with a relative error of (n + 1) · 2⁻⁵¹, where
-    n is the number of octaves between the result and 1."""
+    """`a ^ b`: products for small whole powers, which are exact as long as these are; otherwise with a relative error of
+    (n + 1) · 2⁻⁵¹, where n is the number of octaves between the result and 1."""
     zero, one, infinity = f.real(0), f.real(1), f.real(math.inf)
     size = f.abs(a)
     octaves, rest = f.logarithm_parts(size)
@@ -148,7 +148,29 @@ def _power(f: _FunctionLanes, a: WasmValue, b: WasmValue) -> WasmValue:
     value = f.select(f.both(is_odd, f.has_sign(a)), f.neg(value), value)
     value = f.select(f.both(f.lt(a, zero), f.negation(is_whole)), f.real(math.nan), value)
     value = f.select(f.both(f.eq(a, f.real(-1)), f.eq(f.abs(b), infinity)), one, value)
+    chain = _chain(f, a, f.abs(b))
+    chain = f.select(f.lt(b, zero), f.div(one, chain), chain)
+    # Where products overflow, their reciprocal need not be 0.
+    is_near = f.both(f.lt(f.real(2.0**-1000), f.abs(chain)), f.lt(f.abs(chain), f.real(2.0**1000)))
+    is_small = f.both(is_whole, f.lt(f.abs(b), f.real(2.0**_CHAIN)))
+    value = f.select(f.both(is_small, is_near), chain, value)
     return f.select(f.either(f.eq(b, zero), f.eq(a, one)), one, value)
+
+
+# Whole powers of fewer binary digits are products.
+_CHAIN = 5
+
+
+def _chain(f: _FunctionLanes, a: WasmValue, count: WasmValue) -> WasmValue:
+    """a · a · …, with so many factors, by repeated squaring."""
+    product = f.real(1)
+    for digit in range(_CHAIN):
+        half = f.floor(f.mul(count, f.real(0.5)))
+        is_odd = f.lt(f.add(half, half), count)
+        product = f.select(is_odd, f.mul(product, a), product)
+        if digit < _CHAIN - 1:
+            count, a = half, f.mul(a, a)
+    return product
 
 
 def _arctangent(f: _FunctionLanes, y: WasmValue, x: WasmValue) -> WasmValue:
