@@ -62,6 +62,9 @@ FORMS = {
                         "} }\naudio(f(fract(me@time * 200) * 3) * 0.1)",
     "a loop that remembers": "spindle f(x) :: o { o = x; for i in (1 to 4) { o = o * 0.5 + prev(o) * 0.4 } }\n"
                              "audio(f(fract(me@time * 300)) * 0.3)",
+    "a coordinate that is read in a loop and after it": "spindle f(t, last) :: a { a = 0; for i in (1 to last * 9) { "
+        "a += t * i * 0.01 } }\nn<v> = f(me@time, prev(n@v))@a + prev(n@v) * (me@time + 0.2) + 0.2\n"
+        "audio(n@v)",
     "noise and bits": "audio(hash(me@sample) - 0.5, noise(me@time * 900) * 0.5)",
     "conditions": "p<v> = phasor(331)\naudio(select(p@v > 0.5 and p@v < 0.7 or me@sample % 3 == 1, p@v, -0.2))",
     "remainders of any period": "p = 0.001 + fract(me@time * 3) * 0.01\n"

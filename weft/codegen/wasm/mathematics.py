@@ -127,8 +127,8 @@ def _logarithm_2(f: _FunctionLanes, x: WasmValue) -> WasmValue:
 
 
 def _power(f: _FunctionLanes, a: WasmValue, b: WasmValue) -> WasmValue:
-    """`a ^ b`: products for small whole powers, which are exact as long as these are; otherwise with a relative error of
-    (n + 1) · 2⁻⁵¹, where n is the number of octaves between the result and 1."""
+    """`a ^ b`: products for small whole powers, which are exact as long as these are; otherwise with a relative error
+    of (n + 1) · 2⁻⁵¹, where n is the number of octaves between the result and 1."""
     zero, one, infinity = f.real(0), f.real(1), f.real(math.inf)
     size = f.abs(a)
     octaves, rest = f.logarithm_parts(size)

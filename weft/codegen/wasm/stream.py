@@ -101,6 +101,7 @@ class StreamWriter(WasmWriter):
         self._pair_results: dict[Node, list[WasmValue]] = {}
         self.near: Mapping[SlotPlane, Variable] = {}
         """The values one tick ago of slots that are kept in variables."""
+        self._all_lines = [each for each in graph.section.given() if isinstance(each, Line)]
         self._row = b.i32(0)
         self._offset = 0
         """How many samples after the row this one is, or this pair."""
@@ -160,15 +161,15 @@ class StreamWriter(WasmWriter):
         self.lanes = self._single
         self.write(nodes)
 
-    def spread(self, lane: WasmValue, key: object) -> WasmValue:
-        return lane
-
     # Rows, lines and times.
 
     def at_row(self, row: WasmValue, offset: int) -> None:
         """Goes to a sample of the chunk, or to a pair of samples."""
         self._row, self._offset = row, offset
         self._pairs, self._lines = {}, {}
+        if self.lanes.count == 1:
+            # A loop that reads a line first may have no step.
+            self._lines = {line: self._line_here(line) for line in self._all_lines}
 
     def _place(self) -> WasmValue:
         """What is to be added to the addresses of rows."""
@@ -197,11 +198,6 @@ class StreamWriter(WasmWriter):
         for k, variable in carried.items():
             self.store_row((loop, k), self.b.put("f64x2.splat", self.b.get(variable)), "float")
 
-    def line(self, line: Line) -> WasmValue:
-        if line not in self._lines:
-            self._lines[line] = self._line_here(line)
-        return self._lines[line]
-
     def _line_here(self, line: Line) -> WasmValue:
         if line == TIME:
             number = self.b.put("f64.add", self.b.param("number"), self.b.put("f64.convert_i32_s", self._row))
@@ -214,11 +210,12 @@ class StreamWriter(WasmWriter):
             return b.load("v128", self._item(self._line_start(line)), NUMBER * self._offset)
         row = b.put("f64.add", b.param("number"), b.put("f64.convert_i32_s", self._row))
         numbers = b.put("f64x2.add", b.put("f64x2.splat", row), b.pair(float(self._offset), self._offset + 1.0))
-        rate, origin = (
-            self.given(("each", offset), lambda offset=offset: b.put("f64x2.splat", self.number(offset)))  # type: ignore[misc]
-            for offset in (RATE, ORIGIN)
-        )
+        rate, origin = map(self._each, (RATE, ORIGIN))
         return b.put("f64x2.add", origin, b.put("f64x2.div", numbers, rate))
+
+    def _each(self, offset: int) -> WasmValue:
+        """A number of the block, in each lane."""
+        return self.given(("each", offset), lambda: self.b.put("f64x2.splat", self.number(offset)))
 
     def _line_start(self, line: Line) -> WasmValue:
         """The address of the first sample of the chunk in a line."""
@@ -393,10 +390,9 @@ class StreamWriter(WasmWriter):
             super()._loop(node)
             return
         results = []
-        for lane in self._by_lane(operands(node)):
+        for _ in self._by_lane(operands(node)):
             super()._loop(node)
             results.append([self.b.get(each) for each in self._results[node]])
-            del lane
         self._pair_results[node] = [self._pair.joined(*lanes) for lanes in zip(*results, strict=True)]
 
     def computed(self, node: Node) -> WasmValue:

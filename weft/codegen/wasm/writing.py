@@ -57,15 +57,8 @@ class WasmWriter:
         return self.given(("word", offset), lambda: self.b.load("i32", self.b.param(BLOCK), offset))
 
     def number(self, offset: int) -> WasmValue:
-        """A number of the block, in each lane."""
-        lane = self.given(("number", offset), lambda: self.b.load("f64", self.b.param(BLOCK), offset))
-        return self.spread(lane, ("number", offset))
-
-    def spread(self, lane: WasmValue, key: object) -> WasmValue:
-        """A number that is the same in the whole function, in each lane."""
-        if self.lanes.count == 1:
-            return lane
-        return self.given(("spread", key), lambda: self.b.put("f64x2.splat", lane))
+        """A number of the block."""
+        return self.given(("number", offset), lambda: self.b.load("f64", self.b.param(BLOCK), offset))
 
     # Places.
 
@@ -123,23 +116,8 @@ class WasmWriter:
     def scalar(self, scalar: Scalar) -> WasmValue:
         if isinstance(scalar.key, int):
             place = self._locals[scalar.key]
-            if place.type == "float":
-                return self.number(place.offset)
-            return self.whole_in_lanes(self.word(place.offset), place.type, place.offset)
+            return self.number(place.offset) if place.type == "float" else self.word(place.offset)
         return self.number(self.layout.number(scalar.source, scalar.key).offset)
-
-    def whole_in_lanes(self, word: WasmValue, kind: str, key: object) -> WasmValue:
-        """A bool or bits that are the same in the whole function, in each lane."""
-        if self.lanes.count == 1:
-            return word
-        if kind == "u32":
-            return self.given(("bits", key), lambda: self.b.put("i32x4.splat", word))
-
-        def mask() -> WasmValue:
-            wide = self.b.put("i64.extend_i32_s", self.b.put("i32.sub", self.b.i32(0), word))
-            return self.b.put("i64x2.splat", wide)
-
-        return self.given(("mask", key), mask)
 
     def line(self, line: Line) -> WasmValue:
         """A coordinate or a local that changes by column, row or element."""
