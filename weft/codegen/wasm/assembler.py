@@ -32,7 +32,7 @@ class Opcode(NamedTuple):
     """The bytes of an instruction, the type of what it gives, and what its immediate is. For an access to memory,
     `alignment` is the logarithm of its bytes to base 2."""
 
-    code: tuple[int, ...]
+    code: bytes
     gives: WasmType | None
     follows: _Follows = ""
     alignment: int = 0
@@ -40,8 +40,8 @@ class Opcode(NamedTuple):
 
 def _rows(gives: WasmType | None, names: str, start: int, *prefix: int) -> dict[str, Opcode]:
     """Opcodes one after another; `_` is one that is not used here."""
-    listed = {name: _unsigned(code) if prefix else (code,) for code, name in enumerate(names.split(), start)}
-    return {name: Opcode((*prefix, *code), gives) for name, code in listed.items() if name != "_"}
+    listed = {name: _unsigned(code) if prefix else bytes([code]) for code, name in enumerate(names.split(), start)}
+    return {name: Opcode(bytes(prefix) + code, gives) for name, code in listed.items() if name != "_"}
 
 
 def _unsigned(value: int) -> bytes:
@@ -83,18 +83,18 @@ def _computed(kind: WasmType, start: int) -> dict[str, Opcode]:
 _SIMD = 0xFD
 
 OPCODES: Mapping[str, Opcode] = MappingProxyType({
-    "block": Opcode((0x02,), None), "loop": Opcode((0x03,), None), "if": Opcode((0x04,), None),
-    "br": Opcode((0x0C,), None, "label"), "br_if": Opcode((0x0D,), None, "label"),
-    "return": Opcode((0x0F,), None), "call": Opcode((0x10,), None, "function"), "drop": Opcode((0x1A,), None),
-    "select": Opcode((0x1B,), None),
-    "local.get": Opcode((0x20,), None, "local"), "local.set": Opcode((0x21,), None, "local"),
-    "i32.load": Opcode((0x28,), "i32", "memory", 2), "i64.load": Opcode((0x29,), "i64", "memory", 3),
-    "f32.load": Opcode((0x2A,), "f32", "memory", 2), "f64.load": Opcode((0x2B,), "f64", "memory", 3),
-    "i32.store": Opcode((0x36,), None, "memory", 2), "i64.store": Opcode((0x37,), None, "memory", 3),
-    "f64.store": Opcode((0x39,), None, "memory", 3), "memory.init": Opcode((0xFC, 8), None, "data"),
-    "memory.copy": Opcode((0xFC, 10, 0, 0), None),
-    "i32.const": Opcode((0x41,), "i32", "i32"), "i64.const": Opcode((0x42,), "i64", "i64"),
-    "f64.const": Opcode((0x44,), "f64", "f64"),
+    "block": Opcode(b"\x02", None), "loop": Opcode(b"\x03", None), "if": Opcode(b"\x04", None),
+    "br": Opcode(b"\x0c", None, "label"), "br_if": Opcode(b"\x0d", None, "label"),
+    "return": Opcode(b"\x0f", None), "call": Opcode(b"\x10", None, "function"), "drop": Opcode(b"\x1a", None),
+    "select": Opcode(b"\x1b", None),
+    "local.get": Opcode(b"\x20", None, "local"), "local.set": Opcode(b"\x21", None, "local"),
+    "i32.load": Opcode(b"\x28", "i32", "memory", 2), "i64.load": Opcode(b"\x29", "i64", "memory", 3),
+    "f32.load": Opcode(b"\x2a", "f32", "memory", 2), "f64.load": Opcode(b"\x2b", "f64", "memory", 3),
+    "i32.store": Opcode(b"\x36", None, "memory", 2), "i64.store": Opcode(b"\x37", None, "memory", 3),
+    "f64.store": Opcode(b"\x39", None, "memory", 3), "memory.init": Opcode(b"\xfc\x08", None, "data"),
+    "memory.copy": Opcode(b"\xfc\x0a\0\0", None),
+    "i32.const": Opcode(b"\x41", "i32", "i32"), "i64.const": Opcode(b"\x42", "i64", "i64"),
+    "f64.const": Opcode(b"\x44", "f64", "f64"),
     **_compared("i32", 0x45), **_compared("i64", 0x50), **_compared("f32", 0x5B), **_compared("f64", 0x61),
     **_computed("i32", 0x6A), **_computed("i64", 0x7C), **_computed("f64", 0x99),
     **_rows("i32", "i32.wrap_i64", 0xA7), **_rows("i64", "i64.extend_i32_s i64.extend_i32_u", 0xAC),
@@ -104,12 +104,12 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType({
     **_rows("f64", "f64.reinterpret_i64", 0xBF),
     **_rows("i32", "i32.trunc_sat_f64_s", 2, 0xFC), **_rows("i64", "i64.trunc_sat_f64_s", 6, 0xFC),
     # Pairs of doubles, and what is in their lanes.
-    "v128.load": Opcode((_SIMD, 0), "v128", "memory", 4), "v128.store": Opcode((_SIMD, 11), None, "memory", 4),
-    "v128.load64_splat": Opcode((_SIMD, 10), "v128", "memory", 3),
-    "v128.const": Opcode((_SIMD, 12), "v128", "pair"), "i8x16.shuffle": Opcode((_SIMD, 13), "v128", "lanes"),
+    "v128.load": Opcode(b"\xfd\x00", "v128", "memory", 4), "v128.store": Opcode(b"\xfd\x0b", None, "memory", 4),
+    "v128.load64_splat": Opcode(b"\xfd\x0a", "v128", "memory", 3),
+    "v128.const": Opcode(b"\xfd\x0c", "v128", "pair"), "i8x16.shuffle": Opcode(b"\xfd\x0d", "v128", "lanes"),
     **_rows("v128", "i32x4.splat i64x2.splat _ f64x2.splat", 17, _SIMD),
-    "i32x4.extract_lane": Opcode((_SIMD, 27), "i32", "lane"), "i64x2.extract_lane": Opcode((_SIMD, 29), "i64", "lane"),
-    "f64x2.extract_lane": Opcode((_SIMD, 33), "f64", "lane"), "f64x2.replace_lane": Opcode((_SIMD, 34), "v128", "lane"),
+    "i32x4.extract_lane": Opcode(b"\xfd\x1b", "i32", "lane"), "i64x2.extract_lane": Opcode(b"\xfd\x1d", "i64", "lane"),
+    "f64x2.extract_lane": Opcode(b"\xfd\x21", "f64", "lane"), "f64x2.replace_lane": Opcode(b"\xfd\x22", "v128", "lane"),
     **_rows("v128", "f64x2.eq f64x2.ne f64x2.lt f64x2.gt f64x2.le f64x2.ge", 71, _SIMD),
     **_rows("v128", "v128.not v128.and v128.andnot v128.or v128.xor v128.bitselect", 77, _SIMD),
     **_rows("i32", "v128.any_true", 83, _SIMD),
@@ -263,7 +263,8 @@ class _Encoder:
 
     def code(self) -> bytes:
         function = self.function
-        self.locals = {name: number for number, (name, _) in enumerate((*function.params, *function.locals))}
+        names = [name for name, _ in (*function.params, *function.locals)]
+        self.locals = {name: _unsigned(number) for number, name in enumerate(names)}
         runs = [(kind, len(list(group))) for kind, group in groupby(kind for _, kind in function.locals)]
         return _vector(_unsigned(count) + _type(kind) for kind, count in runs) + self.all_of(function.body) + _END
 
@@ -271,26 +272,26 @@ class _Encoder:
         return b"".join(map(self.one, body))
 
     def one(self, each: WasmInstruction) -> bytes:
-        before = self.all_of(each.args)
         opcode = OPCODES[each.op]
+        if opcode.follows == "local":
+            return b"".join([*map(self.one, each.args), opcode.code, self.locals[str(each.immediate)]])
+        before = self.all_of(each.args)
+        if not opcode.follows and each.immediate is None and not each.body:
+            return before + opcode.code
         if each.op not in ("block", "loop", "if"):
-            return before + bytes(opcode.code) + self.immediate(opcode, each.immediate)
+            return before + opcode.code + self.immediate(opcode, each.immediate)
         self.labels.append(str(each.immediate))
         inside = self.all_of(each.body)
         self.labels.pop()
-        return before + bytes(opcode.code) + _NOTHING + inside + _END
+        return before + opcode.code + _NOTHING + inside + _END
 
     def immediate(self, opcode: Opcode, value: Immediate) -> bytes:
         match opcode.follows, value:
-            case "", None:
-                return b""
             case ("i32" | "i64"), int(number):
                 bits = int(opcode.follows[1:])
                 return _signed(number - (1 << bits) if number >> bits - 1 == 1 else number)
             case "f64", float(number):
                 return struct.pack("<d", number)
-            case "local", str(name):
-                return _unsigned(self.locals[name])
             case "function", str(name):
                 return _unsigned(self.functions[name])
             case "label", str(name):

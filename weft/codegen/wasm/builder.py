@@ -244,12 +244,16 @@ class FunctionBuilder:
 
     def _value(self, value: WasmValue) -> Iterator[WasmInstruction]:
         """What is written where a value is computed: nothing, if it is computed where it is used."""
-        code = WasmInstruction(_WRITTEN.get(value.op, value.op), tuple(map(_code_of, value.args)), value.immediate)
+        op = "local.get" if value.op == "param" else value.op
+        code = WasmInstruction(op, tuple([_code_of(arg) for arg in value.args]), value.immediate)
         if _is_given(value):
             value.code = code
             return
-        value.depth = 1 + max((arg.depth for arg in value.args), default=0)
-        value.is_pure = not _reads(value.op) and all(arg.is_pure for arg in value.args)
+        value.is_pure = not _reads(value.op)
+        for arg in value.args:
+            value.depth = max(value.depth, arg.depth)
+            value.is_pure = value.is_pure and arg.is_pure
+        value.depth += 1
         if self._is_inline(value):
             value.code, value.reads = code, _reads_of(value.args)
             return
@@ -283,8 +287,6 @@ class FunctionBuilder:
         return value.is_pure or own == used
 
 
-_WRITTEN = {"param": "local.get"}
-
 _MANY_NAMES = 64
 
 _LONG = 1000
@@ -307,7 +309,10 @@ def _code_of(value: WasmValue) -> WasmInstruction:
 
 def _reads_of(args: Sequence[WasmValue]) -> tuple[WasmValue, ...]:
     """The values in locals that the code of these values reads."""
-    return tuple([read for arg in args for read in ((arg,) if arg.local else arg.reads)])
+    found: tuple[WasmValue, ...] = ()
+    for arg in args:
+        found += (arg,) if arg.local else arg.reads
+    return found
 
 
 class _BlockNumbers:
