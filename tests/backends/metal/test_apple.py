@@ -19,7 +19,7 @@ from tests.support.metal.executor import device
 from tests.support.metal.layer import CAMetalLayer, NSView
 from tests.support.metal.library import apple_in_place
 from weft.apple import AppleDevice, AppleError
-from weft.backends.metal import subgraph as library
+from weft.backends.metal import libraries as library
 from weft.runtime.screens.metal_painter import SHADERS
 
 __all__ = ["device"]

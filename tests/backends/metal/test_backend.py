@@ -24,10 +24,11 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
+from weft.backends.compute.arrays import MappedMemory
+from weft.backends.compute.subgraph import ComputeProgram
 from weft.backends.launch import StateMemory
-from weft.backends.metal import subgraph as library
+from weft.backends.metal import libraries as library
 from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
-from weft.backends.metal.subgraph import ComputeProgram, MetalMemory
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.codegen.kernel import Unit
@@ -214,7 +215,7 @@ def test_processor_and_device_take_each_others_place() -> None:
     np.testing.assert_array_equal(here.planes(key, 1), old.memory.planes(key, 1))
     new = ticked(backend, f"{TRAIL}display(trail@v)\n", 0)
     assert new.memory.adopt(here) == [key]
-    assert isinstance(new.memory, MetalMemory)
+    assert isinstance(new.memory, MappedMemory)
     np.testing.assert_array_equal(np.frombuffer(new.memory.buffers[key], np.float32), new.memory.ring(key).reshape(-1))
     np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
 
@@ -275,13 +276,13 @@ def test_samples_that_take_a_while_are_waited_for(either: Any, monkeypatch: pyte
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_kernel_names_the_line_of_the_patch(either: Any) -> None:
+def test_a_refused_kernel_names_the_line_of_the_patch() -> None:
     unit = unit_of("a = sin(me@x * 4) + me@y\ndisplay(a * a)\n")
     code: Any = MetalVisual().translate(unit)
     drawn = code.grid.drawn
     broken = replace(drawn, text=drawn.text.replace("float a = ", "float a = nowhere + "))
     with pytest.raises(WeftError, match=r"Metal refuses the program for p\.weft:1: .*nowhere"):
-        ComputeProgram(either, unit.kernel, broken)
+        ComputeProgram(library.MetalDevice(0), unit.kernel, broken)
 
 
 def test_a_launch_that_fails_is_a_loss() -> None:
@@ -295,7 +296,7 @@ def test_a_launch_that_fails_is_a_loss() -> None:
 def test_a_sound_whose_launch_fails_is_a_loss() -> None:
     player = Player(MetalAudio(), sound_of(SINE))
     player.play(512)
-    player.compiled.sounding._program._function = None
+    player.compiled.sounding._program._kernel = None
     with pytest.raises(DeviceLostError, match="audio cannot continue: a launch fails"):
         player.play(4096)
 
@@ -305,7 +306,7 @@ def test_memory_that_is_lacking_for_a_sound_is_a_loss(monkeypatch: pytest.Monkey
         raise MemoryError("full")
 
     player = Player(MetalAudio(), sound_of(SINE))
-    monkeypatch.setattr(player.compiled.sounding, "_device", SimpleNamespace(buffer=refuse))
+    monkeypatch.setattr(player.compiled.sounding._device, "own", SimpleNamespace(buffer=refuse))
     with pytest.raises(DeviceLostError, match=r"audio cannot continue: there is no memory for \d+ samples \(full\)"):
         player.play(512)
 

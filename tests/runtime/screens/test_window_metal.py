@@ -18,8 +18,8 @@ from tests.support.metal.library import apple_in_place
 from tests.support.together import all_but
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
+from weft.backends.compute.subgraph import ComputePicture
 from weft.backends.gl.egl import GraphicsError
-from weft.backends.metal.subgraph import MetalPicture
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
@@ -102,7 +102,7 @@ def test_a_picture_is_shown_where_it_was_computed(
     window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
     for number in range(4):
         shown = drawn(loaded, number)
-        assert isinstance(shown, MetalPicture)
+        assert isinstance(shown, ComputePicture)
         window.present(shown)
         window.redraw()
         assert shown._pixels is None, "nobody has read it"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.apple import AppleDevice, AppleError, BufferMemory, DeviceWork, without_error
-from weft.backends.metal.subgraph import MetalPicture
+from weft.backends.compute.subgraph import ComputePicture
 from weft.errors import error
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
@@ -123,7 +123,7 @@ class MetalSurface:
     def show(self, picture: Shown) -> None:
         """See `GlSurface.show`."""
         with self._drawing():
-            if isinstance(picture, MetalPicture) and getattr(picture.buffer, "owner", None) is self._device:
+            if isinstance(picture, ComputePicture) and getattr(picture.buffer, "owner", None) is self._device:
                 self._shown = picture.buffer
             else:
                 self._shown = self._upload(pixels_of(picture))

@@ -1,0 +1,94 @@
+"""The base of the backends of devices that compute into buffers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+from weakref import WeakSet
+
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
+from weft.backends.card import CardAudio, CardBackend, CardSound, SoundCode
+from weft.backends.compute.arrays import DeviceArray, pool_on
+from weft.backends.compute.interface import ComputeDevice, ComputeError
+from weft.backends.compute.subgraph import ComputeCompiled, ComputeSounding, PictureBuffers
+from weft.backends.launch import Array, StateMemory
+from weft.codegen.kernel import Unit
+
+
+class ComputeBackend(CardBackend):
+    """Computes the subgraphs of a context. A device's own backends say how it is probed and opened, and list before
+    this one the class of their context."""
+
+    failure: ClassVar[type[Exception]] = ComputeError
+
+    def __init__(self, index: int = 0) -> None:
+        self._index = index
+        self._opened: tuple[ComputeDevice, PictureBuffers] | None = None
+        self._compiled: WeakSet[ComputeCompiled] = WeakSet()
+
+    @abstractmethod
+    def opened(self, index: int) -> ComputeDevice:
+        """A device. Raises ComputeError."""
+
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        return cls(device.index)
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(handles=True, sources=frozenset({"picture"}))
+
+    def open(self) -> None:
+        self.guarded(self.device)
+
+    def device(self) -> tuple[ComputeDevice, PictureBuffers]:
+        """The device, opened at the first call, with the pictures on it. Raises ComputeError."""
+        if self._opened is None:
+            device = self.opened(self._index)
+            self._opened = device, PictureBuffers(device)
+        return self._opened
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        self.check(unit)
+        made = self.guarded(
+            lambda: ComputeCompiled(unit, self.code(unit), *self.device(), self.shape(env), self.dialect)
+        )
+        self._compiled.add(made)
+        return made
+
+    def own(self, compiled: Compiled) -> ComputeCompiled:
+        if not isinstance(compiled, ComputeCompiled):
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
+        return compiled
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        return self.guarded(lambda: super(ComputeBackend, self).adopt(compiled, old, copy))
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        return self.guarded(self.own(compiled).memory.finished)
+
+    def sync(self, scope: Scope = "device") -> None:
+        for compiled in tuple(self._compiled):
+            self.guarded(compiled.memory.wait)
+
+    def barrier(self) -> None:
+        self.sync()
+
+    def pool(self, size: int) -> MemoryPool:
+        return self.guarded(lambda: pool_on(self.device()[0], size))
+
+    def upload(self, data: Array, memory: Any) -> None:
+        if isinstance(memory, DeviceArray):
+            self.guarded(lambda: memory.fill(data))
+        else:
+            super().upload(data, memory)
+
+    def download(self, memory: Any) -> Array:
+        return self.guarded(memory.read) if isinstance(memory, DeviceArray) else super().download(memory)
+
+
+class ComputeAudio(CardAudio, ComputeBackend):
+    """Sound, in buffers of the device."""
+
+    def sound(self, unit: Unit, code: SoundCode) -> CardSound:
+        return CardSound(unit, code, ComputeSounding(*self.device(), unit.kernel, code))

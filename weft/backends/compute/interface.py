@@ -1,0 +1,133 @@
+"""The interface of a device that computes into buffers, as programs of `weft.codegen.clike.buffers` take them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.codes.rows import InternalError
+from weft.errors import WeftError
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+Arrival: TypeAlias = Callable[[], Bytes]
+"""Waits for bytes that a device sends, and gives them. They do not change later. May be called once."""
+
+
+class ComputeError(InternalError):
+    """A device is not available, or failed. Carries the reason, in plain words."""
+
+
+class CompileError(InternalError):
+    """A compiler refuses a text: its words, and the line that they are about (from 1; 0 if unknown)."""
+
+    def __init__(self, words: str, line: int = 0) -> None:
+        super().__init__(words)
+        self.words = words
+        self.line = line
+
+
+@contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Makes any exception of a device's library a ComputeError that begins with `what`. The types of these exceptions
+    belong to the library, which need not be there."""
+    try:
+        yield
+    except (WeftError, ComputeError, CompileError):
+        raise
+    except Exception as failure:
+        raise ComputeError(f"{what} ({failure})") from failure
+
+
+class Run(Protocol):
+    """A launch under way."""
+
+    def wait(self) -> None:
+        """Waits until it is done. May be called again."""
+
+
+class ComputeDevice(ABC):
+    """A device. Its buffers are objects of its library.
+
+    It does its work in the order in which the work was given, from whatever thread: a launch sees what was written
+    before it, and a read what was launched before it. Its methods may raise any exception if the device fails or has no
+    memory left; the message is the reason.
+    """
+
+    library: ClassVar[str]
+    """The name of the library that it uses, for messages."""
+    option: ClassVar[str]
+    """The option of `weft compile` that shows its programs."""
+    ahead: ClassVar[int] = 1
+    """The number of earlier ticks that may be under way when a tick begins."""
+    late: ClassVar[bool] = True
+    """Whether it may finish a program only at its first launch, so that weft launches it once beforehand."""
+
+    @abstractmethod
+    def allocate(self, size: int) -> Any:
+        """A buffer of this many bytes, at least 1, set to 0."""
+
+    @abstractmethod
+    def send(self, data: npt.NDArray[Any], before: Any = None) -> Any:
+        """A buffer with the bytes of an array, which may change afterwards. Does not wait for launches. If possible it
+        is `before`, a buffer that a call has returned and that nothing needs any more but launches under way."""
+
+    @abstractmethod
+    def compile(self, text: str, entry: str) -> Any:
+        """The kernel `entry` of a text. Raises CompileError if the compiler refuses it."""
+
+    @abstractmethod
+    def launch(self, kernel: Any, count: int, buffers: Sequence[Any]) -> Run:
+        """Launches at least `count` threads over buffers, which are in the order of `Shader.buffers`. Does not wait.
+        The caller keeps the buffers until it is done."""
+
+    @abstractmethod
+    def read(self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
+        """Begins to read bytes from `start` on, all of them without a `size`, when the run `after`, which was launched
+        last, is done. Does not wait."""
+
+    def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> Any:
+        """What a launch gets for the numbers of `Shader.uniforms`; see `send`."""
+        return self.send(words, before)
+
+    def samples(self, count: int) -> Any:
+        """A buffer for samples of a sound, none of which has been computed."""
+        return self.allocate(4 * max(1, count))
+
+    def read_samples(self, buffer: Any, after: Run) -> Arrival:
+        """Begins to read the samples that a run computes."""
+        return self.read(buffer, after)
+
+
+class SharedDevice(ComputeDevice):
+    """A device whose memory the processor shares: what is done is there, and nothing is copied."""
+
+    @abstractmethod
+    def view(self, buffer: Any) -> Bytes:
+        """The bytes of a buffer themselves."""
+
+
+class RemoteDevice(ComputeDevice):
+    """A device whose memory is its own, or is used as if it were."""
+
+    @abstractmethod
+    def write(self, buffer: Any, data: npt.NDArray[Any], start: int = 0) -> None:
+        """Overwrites bytes from `start` on with those of an array, which may change afterwards."""
+
+    @abstractmethod
+    def copy(self, source: Any, start: int, target: Any, to: int, size: int) -> None:
+        """Copies bytes from one buffer to another, or to another place in the same one where they do not overlap."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Waits until everything is done."""
+
+
+def as_bytes(data: npt.NDArray[Any]) -> Bytes:
+    """The bytes of an array, in one row."""
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
