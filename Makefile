@@ -5,11 +5,11 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint type bench gallery soak listen clean
+.PHONY: help run test test-all lint type bench gallery pages soak listen clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery); PYTHON=… names the Python to build on.'
+	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery, pages); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
 run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
@@ -42,6 +42,9 @@ bench: $(VENV)/.ready ## measure every backend on this machine
 
 gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures
 	$(VENV)/bin/python scripts/gallery.py $(ARGS)
+
+pages: $(VENV)/.ready ## write a page for each patch that ships to build/gallery, for a browser
+	$(VENV)/bin/python scripts/pages.py $(ARGS)
 
 soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
 	@scripts/setup system run test
