@@ -11,6 +11,7 @@ TOLD = {
     'osc_send("/a", me@time)\ndisplay(me@x)': "2:1",
     'midi(note: 60, gate: me@x)\ndisplay(me@x)': "2:1",
     'display(me@x)\ndisplay(me@y, to: "pipe:beam.y4m")': "3:1",
+    "me<rate> = 1000\naudio(phasor(100))": "3:1",
     'camera("testsrc2 size=32x18")::c<r>\ndisplay(c@r)': "2:8",
 }
 

@@ -9,6 +9,10 @@ import { Player, Tick } from "./player.js";
 const BLOCK = 512;
 const REACH = 1 << 20;
 
+// The rates of sound that every browser plays.
+const LOWEST_RATE = 8000;
+const HIGHEST_RATE = 96000;
+
 // By how much a channel of a pixel may differ, in steps of 1/255.
 const PIXEL = 1;
 
@@ -100,7 +104,8 @@ class Run {
             if (here.length === 0) continue;
             const found = player.card.read(picture.shown);
             for (const [, , x, y, values] of here) {
-                const at = 4 * (y * picture.width + x), place = `pixel ${x}, ${y} at ${time.toFixed(3)} s`;
+                const { target } = picture.record, window = target ? ` of "${target}"` : "";
+                const at = 4 * (y * picture.width + x), place = `pixel ${x}, ${y}${window} at ${time.toFixed(3)} s`;
                 values.forEach((value, channel) => {
                     this.say(place, "rgba"[channel], found[at + channel] / 255, value / 255, PIXEL / 255 + 1e-9);
                 });
@@ -124,7 +129,7 @@ class Run {
 
     // The worklet that plays computes the same as the mixer of this run, as long as nothing is fed to it.
     async compareWorklet() {
-        if (this.description.feeds) return;
+        if (this.description.feeds || this.rate < LOWEST_RATE || this.rate > HIGHEST_RATE) return;
         const { renderedByWorklet } = await import(window.weft.address("sound.js"));
         const count = Math.min(this.check.end, 4096);
         const played = await renderedByWorklet(this.description, this.media, count);

@@ -14,6 +14,9 @@ from weft.sources import FILM
 from weft.syntax.ast import Call, walk_statement
 from weft.web.description import Description
 
+LOWEST_RATE, HIGHEST_RATE = 8000, 96000
+"""The rates of sound that every browser plays, in samples a second."""
+
 _PLAYED = frozenset((VISUAL.name, AUDIO.name, COMPUTE.name))
 
 
@@ -36,7 +39,7 @@ def nothing_plays(build: Build) -> Diagnostic:
 def told(build: Build) -> list[Diagnostic]:
     """What the text says that a page cannot do."""
     outputs = [each for sink in build.patch.sinks if (each := _output(sink)) is not None]
-    return [*outputs, *_inputs(build), *_pictures(build)]
+    return [*outputs, *_rate(build), *_inputs(build), *_pictures(build)]
 
 
 def _told(words: str, place: Span | None, hint: str | None = None) -> Diagnostic:
@@ -51,6 +54,15 @@ def _output(sink: SinkStatement) -> Diagnostic | None:
     if outlet is not None:
         return _told(f"a page has no {outlet[0]}, so it shows this picture beside the others", span)
     return None
+
+
+def _rate(build: Build) -> Iterator[Diagnostic]:
+    rate = build.patch.settings["rate"]
+    sound = next((sink for sink in build.patch.sinks if sink.spec.streams), None)
+    if sound is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        words = f"not every browser plays a sound of {rate:g} samples a second"
+        hint = f"me<rate> from {LOWEST_RATE} to {HIGHEST_RATE}"
+        yield _told(words, sound.statement.span, hint)
 
 
 def _inputs(build: Build) -> Iterator[Diagnostic]:
