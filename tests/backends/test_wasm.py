@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.support.parity.cases import case_of_seed
+from tests.support.parity.cases import case_of, case_of_seed
 from weft.backends import wasm
 from weft.backends.cpu import executor_problem
 from weft.backends.launch import StateMemory
@@ -52,6 +53,17 @@ def test_launches_of_other_extents_one_after_another() -> None:
         given = type(launch)((height, width), coords, launch.uniforms, launch.strands, launch.pictures)
         found, wanted = (each.planes(StateMemory((), (height, width)), given) for each in (mine, reference))
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_more_memory_than_there_can_be_is_told() -> None:
+    """Eight images of half a gigabyte each."""
+    case = case_of("p<v> = delay(me@x, me@y * 7, 7)\ndisplay(p@v)\n")
+    shape = (1 << 13, 1 << 13)
+    memory, launch = StateMemory(case.kernel.slots, shape, np.float64), case.launches[0]
+    coords = {**launch.coords, "x": np.zeros(shape[1]), "y": np.zeros(shape[0])}
+    large = replace(launch, shape=shape, coords=coords)
+    with pytest.raises(MemoryError, match=r"needs [\d.]+ GB: WebAssembly has no more than 4"):
+        wasm.WasmExecutor().load(case.kernel).planes(memory, large)
 
 
 def test_a_process_ends_quietly_while_modules_are_loaded() -> None:

@@ -169,8 +169,15 @@ class _WasmInstance:
 
     def _grow(self, size: int) -> None:
         missing = size - self._memory.data_len(self._store)
-        if missing > 0:
+        if missing <= 0:
+            return
+        import wasmtime
+
+        try:
             self._memory.grow(self._store, -(-missing // _PAGE))
+        except wasmtime.WasmtimeError as failure:
+            words = f"{self._kernel.name} needs {size / 1e9:.1f} GB: WebAssembly has no more than 4"
+            raise MemoryError(words) from failure
 
     def _view(self, address: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -211,7 +218,7 @@ class _WasmInstance:
         height, width = launch.shape
         stride = height * width
         size = self._layout.size
-        words = self._view(_BLOCK, (size // WORD,), np.int32)
+        words = self._view(_BLOCK, (size // WORD,), np.uint32)
         numbers = self._view(_BLOCK, (size // NUMBER,), np.float64)
         for offset, word in ((OUT, places[OUT]), (STRIDE, stride), (WIDTH, width), (HEIGHT, height)):
             words[offset // WORD] = word
@@ -245,7 +252,7 @@ class _WasmInstance:
             given = launch.uniforms[each.name] if each.source == "uniform" else launch.coords[each.name]
             numbers[each.offset // NUMBER] = float(given)
 
-    def _give_places(self, words: npt.NDArray[np.int32], places: Mapping[object, int], launch: Launch) -> None:
+    def _give_places(self, words: npt.NDArray[np.uint32], places: Mapping[object, int], launch: Launch) -> None:
         height, width = launch.shape
         for line in self._layout.lines:
             words[line.offset // WORD] = places[line]
@@ -258,7 +265,7 @@ class _WasmInstance:
             self._give_picture(words, places[sampled], sampled, launch)
 
     def _give_picture(
-        self, words: npt.NDArray[np.int32], address: int, sampled: SampledPlace, launch: Launch
+        self, words: npt.NDArray[np.uint32], address: int, sampled: SampledPlace, launch: Launch
     ) -> None:  # fmt: skip
         picture = launch.pictures[sampled.name]
         pixels = floats(picture)
@@ -269,7 +276,7 @@ class _WasmInstance:
             self._view(address, pixels.shape, np.float32)[:] = pixels
             self._pictures[sampled.name] = picture
 
-    def _give_ring(self, words: npt.NDArray[np.int32], address: int, ring: RingPlace, memory: StateMemory) -> None:
+    def _give_ring(self, words: npt.NDArray[np.uint32], address: int, ring: RingPlace, memory: StateMemory) -> None:
         its = memory.ring(ring.key)
         finished = 1 if self._kernel.sweep == "points" else 0
         words[ring.offset // WORD], words[ring.head // WORD] = address, memory.cell(ring.key, finished)
