@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from weft.cli.arguments import shipped_patches
+
 HEAD = "me<width> = 64; me<height> = 36\n"
 
 PATCHES = {
@@ -20,6 +22,8 @@ PATCHES = {
     "several windows": 'display(me@x)\ndisplay(me@y, 0, 1, to: "side")\n'
                        't<v> = prev(t@v) * 0.9 + me@x * 0.1\ndisplay(t@v, to: "past")\n'
                        'display(t@v, me@y, 0, to: "twice")',
+    "memory of another window": "me<fps> = 10\nn<v> = prev(n@v) + 0.1\ndisplay(n@v)\n"
+                                'display(delay(n@v, 2, 5), to: "late")',
     "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",
     "a sound": "audio(sin(me@time * 440 * tau) * 0.3 + phasor(3) * 0.1)",
     "sides of a sound": "p<v> = phasor(220)\naudio(p@v * 0.5 - 0.2, prev(p@v) * 0.3)",
@@ -38,3 +42,25 @@ def test_a_page_plays_what_the_reference_machine_computes(checked, name):
     title = checked(HEAD + PATCHES[name])
     assert title.startswith("check ok: ")
     assert int(re.findall(r"\d+", title)[0]) >= 200
+
+
+def test_pages_are_small(weft):
+    for name, most in (("plasma", 120_000), ("drums", 300_000)):
+        weft("export", shipped_patches() / f"{name}.weft", "-o", "page.html")
+        assert (weft.folder / "page.html").stat().st_size <= most
+
+
+def test_a_wrong_value_fails_a_check(weft, browser):
+    weft.file("patch.weft", HEAD + PATCHES["gray"])
+    weft("export", "patch.weft", "-o", "page.html")
+    page = weft.folder / "page.html"
+    text = page.read_text()
+    # Another seed of the noise.
+    other = re.sub(r"display\(noise\(me@x \* 5", "display(noise(me@x * 6", PATCHES["gray"])
+    weft.file("other.weft", HEAD + other)
+    weft("export", "other.weft", "-o", "other.html")
+    values = re.compile(r'"check":\{.*?"allowed":[^}]*\}')
+    wrong = values.search((weft.folder / "other.html").read_text())
+    page.write_text(values.sub(lambda _: wrong[0], text, count=1))
+    browser.open(page.as_uri() + "?check")
+    assert re.fullmatch(r"check failed: \d+ of \d+: pixel .* instead of .*", browser.title("check "))

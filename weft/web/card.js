@@ -12,6 +12,8 @@ export class Card {
         if (gl.getExtension("EXT_color_buffer_float") === null) {
             throw new NoCard("this browser cannot draw to textures of floats (EXT_color_buffer_float)");
         }
+        // What a page says where the card goes away while it draws.
+        canvas.addEventListener("webglcontextlost", () => this.onlost?.());
         this.gl = gl;
         this.canvas = canvas;
         this._vertex = this._shader(gl.VERTEX_SHADER, vertex);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -26,6 +27,9 @@ from weft.web.launches import read_places
 
 Json: TypeAlias = Any
 
+# What separates the functions of a shader.
+_BETWEEN = "\n\n"
+
 
 @dataclass
 class Description:
@@ -33,13 +37,15 @@ class Description:
 
     build: Build
     modules: list[Json] = field(default_factory=list)
-    shaders: list[str] = field(default_factory=list)
+    shaders: list[list[int]] = field(default_factory=list)
+    """For each the numbers of its pieces, which empty lines separate."""
     refused: list[Diagnostic] = field(default_factory=list)
     """What a page cannot play, at its place."""
     pictures: dict[str, None] = field(default_factory=dict)
     """The names of the pictures and sounds that kernels sample."""
     _modules: dict[str, int] = field(default_factory=dict)
     _texts: dict[str, int] = field(default_factory=dict)
+    _pieces: dict[str, int] = field(default_factory=dict)
 
     def program(self) -> Json:
         """The whole program."""
@@ -68,6 +74,7 @@ class Description:
             "heard": [_heard(name, settings["rate"]) for name in compiled.heard],
             "views": list(compiled.views),
             "vertex": VERTEX,
+            "pieces": list(self._pieces),
             "shaders": self.shaders,
             "modules": self.modules,
         }
@@ -165,7 +172,8 @@ class Description:
         remembered = [node.attr.slot for node in nodes if node.op in ("state", "sample")]
         looked_at = dict.fromkeys(key for key in remembered if key in images)
         record = {
-            **made.layout.to_json(), "samples": [*sampled], "looks": [*looked_at],
+            **_layout(made.layout.to_json(), {*sampled}, images - looked_at.keys()),
+            "samples": [*sampled], "looks": [*looked_at],
             "code": base64.b64encode(made.module.encoded()).decode(),
         }  # fmt: skip
         return self._modules.setdefault(json.dumps(record), self._added(record))
@@ -176,15 +184,39 @@ class Description:
         return len(self.modules) - 1
 
     def _text(self, text: str) -> int:
+        """The number of a shader, which is a list of pieces: most of its functions are those of others, too."""
         if text not in self._texts:
             self._texts[text] = len(self.shaders)
-            self.shaders.append(text)
+            pieces = text.split(_BETWEEN)
+            self.shaders.append([self._pieces.setdefault(each, len(self._pieces)) for each in pieces])
         return self._texts[text]
 
     def _refuse(self, unit: Unit, words: str) -> None:
         places = places_of(self.build.patch)
         place = next((places[sink] for sink in unit.subgraph.sinks if sink in places), None)
         self.refused.append(Diagnostic.of("not-in-a-page", words, place))
+
+
+# What the host of a module needs to know of its block.
+_LAYOUT = ("memory", "size", "sweep", "fixed")
+_PLACES = {
+    "numbers": ("name", "source", "offset", "constant"), "lines": ("name", "offset"),
+    "locals": ("number", "type", "offset"), "strands": ("name",),
+}  # fmt: skip
+
+
+def _layout(layout: Json, sampled: Set[str], unread: Set[str]) -> Json:
+    """A layout without what a page does not ask for: names for people, and places of what is not `sampled` or is an
+    `unread` image."""
+    places = {kind: [{key: each[key] for key in keys} for each in layout[kind]] for kind, keys in _PLACES.items()}
+    rings = [each for each in layout["rings"] if each["key"] not in unread]
+    return {
+        **{key: layout[key] for key in _LAYOUT}, **places,
+        "outputs": len(layout["outputs"]),
+        "rings": [{key: each[key] for key in ("key", "offset", "head", "size")} for each in rings],
+        "sampled": [{"name": each["name"], "offset": each["offset"]} for each in layout["sampled"]
+                    if each["name"] in sampled],
+    }  # fmt: skip
 
 
 def _bound(bound: Any) -> tuple[str, str]:

@@ -165,7 +165,7 @@ export class Kernel {
     // each element. Gives the doubles [outputs, count], until the next call.
     elements(count, line = () => []) {
         const layout = this.layout, words = layout.fixed;
-        const address = this._room(8 * count * layout.outputs.length);
+        const address = this._room(8 * count * layout.outputs);
         for (const each of layout.lines) this._fill(each, count, line(each.name));
         const view = this.arena.view;
         view.setUint32(this.block + words.out, address, true);
@@ -175,7 +175,7 @@ export class Kernel {
         this.functions.columns?.(this.block);
         this.functions.rows?.(this.block);
         this.functions.elements(this.block);
-        return this.arena.doubles(address, count * layout.outputs.length);
+        return this.arena.doubles(address, count * layout.outputs);
     }
 
     // Writes the time of the first of the samples that `elements` computes.

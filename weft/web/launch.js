@@ -32,10 +32,10 @@ export class Launch {
 // One shader of a launch, with its block of numbers and its targets.
 class Pass {
     constructor(record, launch) {
-        const { card, description } = launch.player;
+        const { card, shaders } = launch.player;
         this.record = record;
         this.launch = launch;
-        this.text = description.shaders[record.shader];
+        this.text = shaders[record.shader];
         this._buffer = card.gl.createBuffer();
         this._words = new DataView(new ArrayBuffer(16 * Math.ceil(Math.max(1, record.numbers.length) / 4)));
         this._rows = new Map();
@@ -49,15 +49,13 @@ class Pass {
         const bind = (name, texture) => {
             if (program.samplers.has(name)) card.bind(program.samplers.get(name), texture);
         };
-        // Filling a texture binds it to a unit, so all are filled before any is bound.
+        // Making or filling a texture binds it to a unit, so all are there before any is bound.
         const rows = [
             ...record.histories.map(([name, key]) => [name, this._history(name, key)]),
             ...record.reads.map(([name, key]) => [name, launch.answers.get(key)]),
             ...record.pictures.map(([name, key]) => [name, pictures.texture(key)]),
             ...record.coords.map((name) => [`all_${name}`, coordinates.get(name)]),
         ];
-        for (const [name, key] of record.images) bind(name, images.ring(key));
-        for (const [name, texture] of rows) bind(name, texture);
         const targets = record.colours ? [[colour]] : [], copies = [];
         const read = new Set(record.images.map(([, key]) => key));
         for (const [key, plane] of record.stores) {
@@ -72,6 +70,8 @@ class Pass {
             }
         }
         if (record.stops) targets.push([null]);
+        for (const [name, key] of record.images) bind(name, images.ring(key));
+        for (const [name, texture] of rows) bind(name, texture);
         card.draw(program, targets, launch.width, launch.height);
         for (const [scratch, ring, layer] of copies) card.copy(scratch, ring, layer);
     }
@@ -167,7 +167,7 @@ class Read {
                 return (place + 0.5) / along;
             });
         };
-        const found = this.places.elements(count, line), outputs = this.places.layout.outputs.length;
+        const found = this.places.elements(count, line), outputs = this.places.layout.outputs;
         const coordinates = Array.from({ length: outputs }, (_, at) => found.slice(at * count, (at + 1) * count));
         this._known = { size, coordinates };
         return this._known;

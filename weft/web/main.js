@@ -36,6 +36,7 @@ class Performance {
         const player = new Player(description, card, {
             heard: (name) => (seconds) => this.sound?.recent.getter(name)(seconds) ?? 0,
         });
+        if (card !== null) card.onlost = () => words.say("The graphics card is gone: the page has to be loaded again.");
         for (const [name, picture] of this.media.pictures) player.pictures.give(name, picture);
         return player;
     }

@@ -50,7 +50,8 @@ export class Player {
         this._tick = null;
         this.pictures = new Pictures(description, card, this.arena);
         const { subgraphs } = description;
-        card?.prepare(description.shaders);
+        this.shaders = description.shaders.map((pieces) => pieces.map((at) => description.pieces[at]).join("\n\n"));
+        card?.prepare(this.shaders);
         this.subgraphs = subgraphs.map((record) => new (record.is === "picture" ? Picture : Numbers)(record, this));
         this.feeding = [...subgraphs, ...description.sounds].filter((record) => record.feeds)
             .map(({ feeds }) => new Numbers({ ...feeds, name: "feeds", size: [] }, this));
