@@ -22,15 +22,20 @@ CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name)) is not 
 _FLAGS = (
     "--headless=new", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-    "--autoplay-policy=no-user-gesture-required", "--remote-debugging-pipe", "--mute-audio",
+    "--remote-debugging-pipe", "--mute-audio",
     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
 )  # fmt: skip
+
+
+# Sound begins by itself.
+_AT_ONCE = "--autoplay-policy=no-user-gesture-required"
 
 
 class Browser:
     """A browser with one tab."""
 
-    def __init__(self, profile: str) -> None:
+    def __init__(self, profile: str, wants_gesture: bool = False) -> None:
+        """If it `wants_gesture`, sound does not begin by itself."""
         assert CHROMIUM is not None
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
@@ -42,7 +47,8 @@ class Browser:
         )
         command = [sys.executable, "-c", begin, str(to_read), str(to_write), CHROMIUM, *_FLAGS]
         self.process = subprocess.Popen(
-            [*command, f"--user-data-dir={profile}", "about:blank"], pass_fds=(to_read, to_write),
+            [*command, *(() if wants_gesture else (_AT_ONCE,)), f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_read)
@@ -159,10 +165,10 @@ class Browser:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(wants_gesture: bool = False) -> Iterator[Browser]:
     """A browser with a profile of its own, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="weft-browser-", ignore_cleanup_errors=True) as profile:
-        browser = Browser(profile)
+        browser = Browser(profile, wants_gesture)
         try:
             yield browser
         finally:

@@ -7,6 +7,7 @@ import time
 import pytest
 from PIL import Image
 
+from tests.support.browser import chromium
 from weft.cli.arguments import shipped_patches
 
 SIZE = (320, 180)
@@ -87,7 +88,7 @@ def test_an_embedded_page_shows_what_is_behind_it(page, browser, weft, tmp_path)
 
 def test_the_sound_leads_the_clock(page, browser):
     page(HEAD + "a<v> = sin(phasor(440) * tau) * 0.2\naudio(a@v)\ndisplay(a@v)", "?t=40")
-    browser.until("window.weft.performance.sound?.plays && window.weft.performance.time > 40.3")
+    browser.until("window.weft.performance.sound?.leads && window.weft.performance.time > 40.3")
     newest = browser.until("window.weft.performance.sound.recent.newest > 40.2 * 48000 && "
                            "window.weft.performance.sound.recent.newest")  # fmt: skip
     assert newest / 48000 < 60
@@ -134,3 +135,20 @@ display(mix(at(1), at(3), step(0.5, me@x)))
     for place in ((40, 30), (280, 30), (200, 120)):
         # Browsers turn the colours of films into red, green and blue a little differently.
         until_seen(browser, tmp_path, place, wanted.getpixel(place), near=12)
+
+
+def test_a_button_begins_the_sound_where_the_browser_wants_a_gesture(weft, browser):
+    weft.file("patch.weft", HEAD + "a<v> = sin(phasor(440) * tau) * 0.2\naudio(a@v)\ndisplay(a@v)")
+    weft("export", "patch.weft", "-o", "page.html", "--no-check")
+    with chromium(wants_gesture=True) as strict:
+        strict.size(*SIZE)
+        strict.open((weft.folder / "page.html").as_uri())
+        strict.until("document.getElementById('begin')?.hidden === false")
+        before = strict.until("window.weft.performance.time > 1 && window.weft.performance.time")
+        assert not strict.value("window.weft.performance.sound.leads")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            strict.pointer(kind, SIZE[0] / 2, SIZE[1] / 2)
+        strict.until("document.getElementById('begin').hidden && window.weft.performance.sound.leads")
+        # The picture does not jump back: the sound begins where it is.
+        assert strict.value("window.weft.performance.time") > before
+        strict.until(f"window.weft.performance.time > {before} + 1")

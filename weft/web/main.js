@@ -43,7 +43,7 @@ class Performance {
 
     // The time of the performance in seconds. The sound leads it.
     get time() {
-        return this.sound?.plays ? this.sound.time : this.begin + (performance.now() - this._from) / 1000;
+        return this.sound?.leads ? this.sound.time : this.begin + (performance.now() - this._from) / 1000;
     }
 
     start() {
@@ -138,8 +138,7 @@ class Performance {
 
     async openSound() {
         const { Sound } = await import(window.weft.address("sound.js"));
-        this.sound = await Sound.open(description, this.media, this.time);
-        this.sound.set(this._controls());
+        this.sound = await Sound.open(description, this.media, () => this.time);
     }
 }
 
@@ -154,16 +153,14 @@ async function begin(performance) {
         words.say(`There is no sound: ${problem.message}.`);
         return;
     }
-    if (performance.sound.plays || asked.has("embed")) {
-        if (asked.has("embed")) addEventListener("pointerdown", () => performance.sound.resume(), { once: true });
+    if (await performance.sound.begin()) return;
+    const play = async () => (button.hidden = await performance.sound.begin());
+    if (asked.has("embed")) {
+        addEventListener("pointerdown", play);
         return;
     }
     button.hidden = false;
-    button.onclick = () => {
-        performance.sound.resume();
-        button.hidden = true;
-    };
-    performance.sound.context.onstatechange = () => (button.hidden = performance.sound.plays);
+    button.onclick = play;
 }
 
 function hands(performance) {

@@ -21,64 +21,76 @@ function optionsOf(description, media, first) {
     };
 }
 
+// How long a browser is given to begin without a gesture, in milliseconds.
+const PATIENCE = 300;
+
 export class Sound {
-    // Opens the sound of a description, at a time in seconds. Raises what the browser says where it cannot.
-    static async open(description, media, begin) {
+    // Opens the sound of a description. `time` gives the time of the performance until it begins. Raises what the browser says where there is no sound.
+    static async open(description, media, time) {
         const { rate } = description.settings;
         const context = new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
         await context.audioWorklet.addModule(window.weft.address("worklet.js"));
-        return new Sound(context, description, media, begin);
+        return new Sound(context, description, media, time);
     }
 
-    constructor(context, description, media, begin) {
-        const rate = context.sampleRate;
-        this.context = context;
-        this.begin = begin;
-        const exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
-        this.recent = new Recent(exposed, context.sampleRate, REACH);
-        const first = Math.round(begin * context.sampleRate);
-        this.node = new AudioWorkletNode(context, "weft", optionsOf(description, media, first));
-        this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, rate)]));
-        this.node.port.onmessage = ({ data: { first: from, rows, heard } }) => {
-            for (const [name, fresh] of heard ?? []) {
-                for (const [number, row] of fresh) this.heard.get(name).add(number, row);
-            }
-            if (rows === undefined) return;
-            exposed.forEach((name, at) => this.recent.write(name, from, rows[at]));
-            this.recent.newest = from + rows[0].length - 1;
-        };
-        this.gain = new GainNode(context);
-        this.node.connect(this.gain).connect(context.destination);
+    constructor(context, description, media, time) {
+        Object.assign(this, { context, description, media });
+        this._outside = time;
+        this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
+        this.recent = new Recent(this._exposed, context.sampleRate, REACH);
+        this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, context.sampleRate)]));
+        this.node = null;
+        this._streams = [];
+    }
+
+    // Whether it has begun. From then on it leads the clock.
+    get leads() {
+        return this.node !== null;
+    }
+
+    // Begins to play; gives whether that worked. A browser may want a gesture first.
+    async begin() {
+        await Promise.race([this.context.resume(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+        if (this.context.state === "running" && this.node === null) this._start();
+        return this.leads;
+    }
+
+    _start() {
+        const { context, description } = this;
+        this._begin = this._outside();
         this._from = context.currentTime;
+        const first = Math.round(this._begin * context.sampleRate);
+        this.node = new AudioWorkletNode(context, "weft", optionsOf(description, this.media, first));
+        this.node.port.onmessage = ({ data }) => this._take(data);
+        this.node.connect(context.destination);
+        for (const stream of this._streams) this.hear(stream);
     }
 
-    // Whether it plays. A browser may want a gesture first.
-    get plays() {
-        return this.context.state === "running";
-    }
-
-    async resume() {
-        await this.context.resume();
-    }
-
-    async suspend() {
-        await this.context.suspend();
+    // Takes what the worklet sends: samples of strands, and what analyses have heard.
+    _take({ first, rows, heard }) {
+        for (const [name, fresh] of heard ?? []) {
+            for (const [number, row] of fresh) this.heard.get(name).add(number, row);
+        }
+        if (rows === undefined) return;
+        this._exposed.forEach((name, at) => this.recent.write(name, first, rows[at]));
+        this.recent.newest = first + rows[0].length - 1;
     }
 
     // The time that is heard now.
     get time() {
         const latency = this.context.outputLatency || this.context.baseLatency || 0;
-        return this.begin + Math.max(0, this.context.currentTime - this._from - latency);
+        return this._begin + Math.max(0, this.context.currentTime - this._from - latency);
     }
 
     // Sends numbers and views, each with its name.
     set(numbers, views = []) {
-        this.node.port.postMessage({ numbers, views });
+        this.node?.port.postMessage({ numbers, views });
     }
 
     // Lets the sound hear a microphone.
     hear(stream) {
-        new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.node);
+        if (this.node === null) this._streams.push(stream);
+        else new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.node);
     }
 }
 
