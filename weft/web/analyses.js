@@ -18,6 +18,13 @@ function geometric(from, to, count) {
     return Array.from({ length: count }, (_, k) => from * (to / from) ** (k / (count - 1)));
 }
 
+// The products of two rows of numbers.
+function product(one, other) {
+    const found = new Float64Array(one.length);
+    for (let n = 0; n < found.length; n++) found[n] = one[n] * other[n];
+    return found;
+}
+
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 const mean = (values) => sum(values) / values.length;
 const clip = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -77,7 +84,7 @@ class Spectrum {
 
     _band(start, end) {
         const bins = Math.floor(this.window / 2) + 1, perBin = this.rate / this.window;
-        if (start >= end) return new Float64Array(bins);
+        if (start >= end) return { first: 0, weights: new Float64Array(0) };
         const middle = Math.sqrt(start * end) / perBin;
         const first = Math.min(start / perBin, middle - 1), last = Math.max(end / perBin, middle + 1);
         // A bin that the band covers in part counts with that part.
@@ -90,14 +97,17 @@ class Spectrum {
                                          this.hann.map((w, n) => w * Math.sin(angle(n))));
         let power = 0;
         for (let k = 0; k < bins; k++) power += (covered[k] * (re[k] * re[k] + im[k] * im[k])) / 4;
-        return covered.map((share) => share / power);
+        // Most bins are in none of its bands.
+        const begin = Math.max(0, covered.findIndex((share) => share > 0));
+        const after = covered.reduce((most, share, k) => (share > 0 ? k + 1 : most), begin);
+        return { first: begin, weights: covered.slice(begin, after).map((share) => share / power) };
     }
 
     row(window) {
-        const power = this.fourier.powers(window.map((value, n) => value * this.hann[n]));
-        this.weights.forEach((weights, band) => {
+        const power = this.fourier.powers(product(window, this.hann));
+        this.weights.forEach(({ first, weights }, band) => {
             let found = 0;
-            for (let k = 0; k < power.length; k++) found += weights[k] * power[k];
+            for (let k = 0; k < weights.length; k++) found += weights[k] * power[first + k];
             const level = clip(1 - (10 * Math.log10(Math.max(found, 1e-30))) / FLOOR_DB, 0, 1);
             this.levels[band] = Math.max(level, this.levels[band] - this.fall);
         });
@@ -124,7 +134,7 @@ class Novelty {
     }
 
     rise(window) {
-        const power = this.fourier.powers(window.map((value, n) => value * this.hann[n]));
+        const power = this.fourier.powers(product(window, this.hann));
         const { starts, before } = this, count = starts.length;
         const levels = starts.map((start, band) => {
             let found = 0;

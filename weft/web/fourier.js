@@ -101,7 +101,9 @@ export class Fourier {
     // The powers of the bins up to the middle, of real numbers.
     powers(values) {
         const [re, im] = this.of(values);
-        return Float64Array.from({ length: Math.floor(this.count / 2) + 1 }, (_, k) => re[k] * re[k] + im[k] * im[k]);
+        const found = new Float64Array(Math.floor(this.count / 2) + 1);
+        for (let k = 0; k < found.length; k++) found[k] = re[k] * re[k] + im[k] * im[k];
+        return found;
     }
 
     // The real numbers whose transform this is.
