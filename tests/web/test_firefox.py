@@ -10,6 +10,7 @@ from tests.web.test_pages import HEAD, PATCHES
 SOME = ("memory of pictures", "several windows", "a sound and its picture", "a picture and its sound", "letters")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox here; scripts/setup system test installs it")
 @pytest.mark.skipif("DISPLAY" not in os.environ, reason="without a window, Firefox has no WebGL here")
 def test_pages_play_the_same_in_firefox(weft):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.cli.conftest import weft_in
 from weft.media.analysis import ANALYSES, analyser
 from weft.names import HeardName, hop_length
 from weft.sources import SOURCES
@@ -34,16 +35,25 @@ def sound(rate, silence):
     return ((0.5 * hit + tone + noise) * (times >= silence)).astype(np.float32)
 
 
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """A page with sound, in which modules can be called."""
+    weft = weft_in(tmp_path_factory.mktemp("page"))
+    weft.file("patch.weft", "audio(phasor(100) * 0.1)")
+    weft("export", "patch.weft", "-o", "page.html", "--no-check")
+    browser.open((weft.folder / "page.html").as_uri() + "?embed")
+    return browser
+
+
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("name", ANALYSES)
-def test_a_page_hears_the_same(checked, browser, name, rate):
-    assert checked("me<width> = 16; me<height> = 9\naudio(phasor(100) * 0.1)").startswith("check ok: ")
+def test_a_page_hears_the_same(page, name, rate):
     samples = sound(rate, silence=0 if name == "pitch" else 0.1)[: 2**16 if name == "pitch" else None]
     args = (24.0,) if name == "fft" else ()
     wanted = analyser(HeardName(name, args, "s"), rate).feed(samples)
     record = {"analysis": name, "bands": 24, "hop": hop_length(rate), "hops": SOURCES[name].hops}
     # A list of numbers, each as exact as it is.
-    found = np.array(browser.value(HEAR % (json.dumps(record), rate, json.dumps([*map(float, samples)]))))
+    found = np.array(page.value(HEAR % (json.dumps(record), rate, json.dumps([*map(float, samples)]))))
     assert found.shape == wanted.shape
     # At the edge of silence, a pitch is that of rounding errors.
     first = SOURCES[name].hops if name == "pitch" else 0
