@@ -22,6 +22,8 @@ PATCHES = {
     "several windows": 'display(me@x)\ndisplay(me@y, 0, 1, to: "side")\n'
                        't<v> = prev(t@v) * 0.9 + me@x * 0.1\ndisplay(t@v, to: "past")\n'
                        'display(t@v, me@y, 0, to: "twice")',
+    "memory at one place": "t<v> = prev(t@v) * 0.5 + me@x * fract(me@time * 3)\nm<v> = prev(t@v)(0.3, 0.7)\n"
+                           "n<v> = prev(n@v) + m@v\ndisplay(t@v, m@v, fract(n@v + me@x))",
     "memory of another window": "me<fps> = 10\nn<v> = prev(n@v) + 0.1\ndisplay(n@v)\n"
                                 'display(delay(n@v, 2, 5), to: "late")',
     "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",

@@ -128,8 +128,9 @@ export class Kernel {
             view.setFloat64(at, value, true);
         }
         for (const ring of this.layout.rings) {
-            if (!state.rings.has(ring.key)) continue;
-            view.setUint32(this.block + ring.offset, state.rings.get(ring.key), true);
+            // Images are lent by whoever has them.
+            const address = state.rings.get(ring.key);
+            if (address !== undefined) view.setUint32(this.block + ring.offset, address, true);
             view.setUint32(this.block + ring.head, state.cell(ring.key, between ? 1 : 0), true);
         }
         if (changed) this.functions.constants?.(this.block);
