@@ -65,6 +65,8 @@ def test_names_and_texts_of_a_patch_are_no_markup(page, browser):
     assert browser.value("document.querySelector('#panel span').textContent") == json.loads(label)
     source = browser.value("JSON.parse(document.getElementById('program').textContent).source")
     assert NASTY in source
+    browser.press("KeyU", "u")
+    assert browser.value("!document.getElementById('source').hidden && document.getElementById('source').innerText")
     assert browser.said == []
 
 

@@ -166,11 +166,14 @@ async function begin(performance) {
 function hands(performance) {
     const panel = new Panel(document.getElementById("panel"), description.parameters, performance.inputs);
     if (!asked.has("embed")) panel.toggle();
+    const source = document.getElementById("source");
+    source.textContent = description.source;
     addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("form")) return;
         if (performance.inputs.read.has(`key@${event.key}`)) return;
         if (event.key === "f") performance.screen.fullscreen();
         if (event.key === "p") panel.toggle();
+        if (event.key === "u") source.hidden = !source.hidden;
     });
 }
 

@@ -166,6 +166,7 @@ _PAGE = """\
 <main id="stage"></main>
 <button id="begin" hidden>play</button>
 <form id="panel" aria-label="parameters" hidden></form>
+<pre id="source" aria-label="the patch" tabindex="0" hidden></pre>
 <p id="words" role="status" hidden></p>
 <noscript>This page needs JavaScript, with which it draws and plays.</noscript>
 <script type="application/json" id="program">{program}</script>

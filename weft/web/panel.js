@@ -70,10 +70,20 @@ function button({ inputs: [name], label }, inputs) {
     const made = document.createElement("button");
     made.type = "button";
     made.textContent = label;
-    made.addEventListener("pointerdown", () => inputs.set(name, 1));
-    for (const end of ["pointerup", "pointerleave", "blur"]) made.addEventListener(end, () => inputs.set(name, 0));
+    const press = () => {
+        inputs.set(name, 1);
+        inputs.set(`${name}@count`, inputs.get(`${name}@count`) + 1);
+    };
+    // After the next frame, so that one sees it.
+    const release = () => requestAnimationFrame(() => inputs.set(name, 0));
+    made.addEventListener("pointerdown", press);
+    made.addEventListener("keydown", (event) => !event.repeat && isPressed(event) && press());
+    made.addEventListener("keyup", (event) => isPressed(event) && release());
+    for (const end of ["pointerup", "pointerleave", "blur"]) made.addEventListener(end, release);
     return made;
 }
+
+const isPressed = (event) => event.code === "Space" || event.code === "Enter";
 
 function menu({ inputs: [name], options, low }, inputs) {
     const made = document.createElement("select");
