@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.compute import ComputeExecutor, opencl
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
+from tests.support.together import all_but
 from tests.support.tolerances import SINGLE, WRITTEN
 from weft.backends.executors import Executor
+from weft.backends.opencl.queue import ClDevice
 from weft.runtime.compiling.stages import Build
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "opencl"]
 
 FOLDER = Path(__file__).parent / "programs" / "bundles"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
@@ -68,3 +71,8 @@ def prepared(device: Any) -> MetalExecutor:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_metal(name: str, prepared: MetalExecutor) -> None:
     assert wrong(name, prepared) == []
+
+
+@pytest.mark.parametrize("name", all_but(2, PROGRAMS))
+def test_in_opencl(name: str, opencl: ClDevice) -> None:
+    assert wrong(name, ComputeExecutor(opencl)) == []

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.runtime.live.test_slots import edited
+from tests.support.compute import ComputeExecutor, opencl
 from tests.support.gl import GlExecutor, graphics
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of
@@ -33,7 +34,7 @@ from weft.runtime.compiling.stages import Build, KeptBuild, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.inspect.strands import Evaluation, compile_alone, read_patch
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "opencl"]
 
 
 def built(text: str) -> Build:
@@ -132,7 +133,10 @@ def test_machines_agree(machine: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["levels", "memory at levels"])
 def test_cards_agree(name: str, request: pytest.FixtureRequest) -> None:
-    cards = GlExecutor(request.getfixturevalue("graphics")), MetalExecutor(request.getfixturevalue("device"))
+    cards = (
+        GlExecutor(request.getfixturevalue("graphics")), MetalExecutor(request.getfixturevalue("device")),
+        ComputeExecutor(request.getfixturevalue("opencl")),
+    )  # fmt: skip
     for executor in cards:
         assert compare(case(name), executor).unexplained == ()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.compute import opencl
 from tests.support.gl import Graphics, graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -15,8 +16,9 @@ from weft.backends.base import Backend
 from weft.backends.cpu import CpuVisual
 from weft.backends.gl.backend import GlVisual
 from weft.backends.metal.backend import MetalVisual
+from weft.backends.opencl.backend import ClVisual
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "opencl"]
 
 
 def what_goes_there_comes_back(backend: Backend, dtype: type[np.generic] = np.float32) -> None:
@@ -88,3 +90,9 @@ def test_with_opengl(check: Callable[[Backend], None], graphics: Graphics) -> No
 def test_with_metal(check: Callable[[Backend], None], device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     in_place(device, monkeypatch)
     check(MetalVisual())
+
+
+@each
+@pytest.mark.usefixtures("opencl")
+def test_with_opencl(check: Callable[[Backend], None]) -> None:
+    check(ClVisual())

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.choices import on_processor
+from tests.support.compute import opencl
 from tests.support.gl import graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -24,6 +25,7 @@ from weft.backends.card import CardBackend
 from weft.backends.gl.backend import GlVisual
 from weft.backends.launch import Value
 from weft.backends.metal.backend import MetalVisual
+from weft.backends.opencl.backend import ClVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.codegen.kernel import Unit
@@ -35,7 +37,7 @@ from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["device", "graphics", "that_computes"]
+__all__ = ["device", "graphics", "opencl", "that_computes"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 
@@ -68,7 +70,7 @@ SHOWN = {
     "a picture where the frame says": f"{CHAIN}display(trail@v(me@x ~ me@x + me@time * 3), fract(level), 0)\n",
 }
 
-CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual)
+CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual)
 
 
 @pytest.fixture(params=CARDS, ids=lambda card: card.library)
@@ -77,6 +79,8 @@ def card(request: pytest.FixtureRequest, device: Any, monkeypatch: pytest.Monkey
     found: type[CardBackend] = request.param
     if found is GlVisual:
         request.getfixturevalue("graphics")
+    elif found is ClVisual:
+        request.getfixturevalue("opencl")
     else:
         in_place(device, monkeypatch)
     return found

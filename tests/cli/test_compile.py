@@ -14,6 +14,7 @@ from PIL import Image
 
 from tests.graph.graphs import from_json
 from tests.support.c_programs import compiled
+from tests.support.compute import opencl
 from tests.support.gl import graphics
 from tests.support.glslang import problems
 from tests.support.metal.check import check_file
@@ -26,7 +27,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.inspect.forecast import check
 
-__all__ = ["graphics"]
+__all__ = ["graphics", "opencl"]
 
 PATCHES = shipped_patches()
 
@@ -221,6 +222,17 @@ def test_kernels_in_metal_are_one_file_that_compiles_as_it_is_printed(weft, dump
     assert "kernel void visual_display(\n    constant VisualDisplayFrame &frame [[buffer(0)]]," in crowded
 
 
+def test_kernels_in_opencl_are_one_file_that_compiles_as_it_is_printed(weft, dumped, opencl):
+    found = [text for text in dumped("opencl") if text.count("kernel void") > 1]
+    assert len(found) > 10
+    for text in found[:2]:
+        entries = re.findall(r"^kernel void (\w+)\(", text, re.MULTILINE)
+        assert all(opencl.compile(text, entry) for entry in entries)
+    whole = weft("compile", "crowded.weft", "--dump-opencl").stdout
+    assert "struct VisualDisplayFrame {" in whole
+    assert whole.isascii()
+
+
 def compiles(kind, text):
     """The words of the driver about a text, given to it as it stands; nothing if it compiles."""
     shader = GL.glCreateShader(kind)
@@ -305,7 +317,8 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "c", "essl", "glsl", "graph", "ir", "llvm", "msl", "visual_display.wasm", "wat")
+    names = ("asm", "ast", "bytecode", "c", "cl", "essl", "glsl", "graph", "ir", "llvm", "msl", "visual_display.wasm",
+             "wat")  # fmt: skip
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from weft.codegen import glsl, msl
+from weft.codegen import glsl
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader, UnsuitableError
 from weft.codegen.kernel import Unit
+from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.stages import build
@@ -20,7 +21,7 @@ def units_of(text: str, optimise: bool = True) -> list[Unit]:
 
 def shader_of(text: str, packed: bool = True, optimise: bool = True) -> Shader:
     (unit,) = (unit for unit in units_of(text, optimise) if unit.subgraph.context == "visual")
-    return msl.pixels(unit.kernel, packed)
+    return Msl.pixels(unit.kernel, packed)
 
 
 def main_of(shader: Shader) -> str:
@@ -147,7 +148,7 @@ def test_statements(text: str, expected: str) -> None:
 def test_points() -> None:
     text = "a<v> = prev(a@v) * 0.5 + me@x\ndisplay(a@v)\ncompute(a@v(me@x ~ 0.25))\n"
     (kernel,) = (k for unit in units_of(text) for k in unit.points.values())
-    shader = msl.points(kernel)
+    shader = Msl.points(kernel)
     uses = [BufferUse.FRAME, BufferUse.OUT, BufferUse.COORDINATE, BufferUse.COORDINATE, BufferUse.RING]
     assert [buffer.use for buffer in shader.buffers] == uses
     assert [buffer.key for buffer in shader.buffers[2:4]] == list(shader.coords)
@@ -192,12 +193,12 @@ def test_the_struct_is_as_long_as_what_a_launch_is_given() -> None:
 def test_what_no_kernel_can_do_is_told() -> None:
     (unit,) = units_of("play(prev(me@time))\n")
     with pytest.raises(UnsuitableError, match="each of its values needs the one before"):
-        msl.pixels(unit.kernel, packed=False)
+        Msl.pixels(unit.kernel, packed=False)
     with pytest.raises(ValueError, match="a picture has 1, 3 or 4 outputs, not 2"):
-        msl.pixels(units_of("compute(1, 2)\n")[0].kernel)
+        Msl.pixels(units_of("compute(1, 2)\n")[0].kernel)
 
 
-@pytest.mark.parametrize("make", [msl.pixels, glsl.fragment], ids=["msl", "glsl"])
+@pytest.mark.parametrize("make", [Msl.pixels, glsl.fragment], ids=["msl", "glsl"])
 def test_what_is_given_keeps_its_name(make: object) -> None:
     taken = ("me_x", "all_x", "met_limit", "stopped", "frame")
     lines = "\n".join(f"{name}<v> = sin(me@x * {n}) + sin(me@y)" for n, name in enumerate(taken, 2))

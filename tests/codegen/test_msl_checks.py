@@ -18,9 +18,9 @@ from tests.support.shown import built as patch_built
 from tests.support.together import all_but
 from tests.test_patches import PATCHES, PICTURES_OF
 from weft.backends.registry import load_registry
-from weft.codegen import msl
 from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
+from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.compiling.stages import Build, build
@@ -53,9 +53,9 @@ def shaders_of(made: Build) -> Iterator[Shader]:
 
 def _forms(kernel: Kernel) -> list[Callable[[], Shader]]:
     if kernel.sweep == "points":
-        return [lambda: msl.points(kernel)]
-    forms = [lambda: msl.pixels(kernel, packed=False)]
-    return [*forms, lambda: msl.pixels(kernel)] if len(kernel.outputs) in (1, 3, 4) else forms
+        return [lambda: Msl.points(kernel)]
+    forms = [lambda: Msl.pixels(kernel, packed=False)]
+    return [*forms, lambda: Msl.pixels(kernel)] if len(kernel.outputs) in (1, 3, 4) else forms
 
 
 def rich() -> Shader:
@@ -148,11 +148,11 @@ def test_the_device_refuses_what_it_cannot_run() -> None:
 
 
 def test_a_kernel_that_needs_too_many_buffers_is_refused() -> None:
-    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(msl.MOST_BUFFERS)]
-    text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(msl.MOST_BUFFERS))}) / 99)\n"])
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(Msl.most_buffers)]
+    text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(Msl.most_buffers))}) / 99)\n"])
     (unit,) = build(Source("p.weft", text), ContextTable()).units
     with pytest.raises(UnsuitableError, match="it needs 33 buffers, and 31 is the limit"):
-        msl.pixels(unit.kernel)
+        Msl.pixels(unit.kernel)
 
 
 # --- threads beyond the last element --------------------------------------------------------------------------------

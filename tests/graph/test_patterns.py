@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.beats import given_beats
+from tests.support.compute import ComputeExecutor, opencl
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
@@ -31,7 +32,7 @@ from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
 from weft.runtime.compiling.stages import build
 from weft.syntax.ast import Text
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "opencl"]
 
 def euclid_model(node: Model, hits: str) -> Steps:
     """A rhythm, written out: `x..x..x.`."""
@@ -365,7 +366,7 @@ display(p@value(there) / 12, p@gate(there), min(p@since(there), 1), p@bd(there) 
 """
 
 
-@pytest.mark.parametrize("executor", ["vector", "native", "glsl", "msl"])
+@pytest.mark.parametrize("executor", ["vector", "native", "glsl", "msl", "opencl"])
 def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, request: pytest.FixtureRequest) -> None:
     case = case_of(PICTURE)
     made: Executor
@@ -373,6 +374,8 @@ def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, reques
         made = GlExecutor(request.getfixturevalue("graphics"))
     elif executor == "msl":
         made = MetalExecutor(request.getfixturevalue("device"))
+    elif executor == "opencl":
+        made = ComputeExecutor(request.getfixturevalue("opencl"))
     else:
         made = {"vector": VectorExecutor, "native": NativeExecutor}[executor]()
     outcome = compare(case, made)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.choices import ANYWHERE
+from tests.support.compute import ComputeExecutor, opencl
 from tests.support.exprs import Exprs, lowered
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import compiled as compiled_ir
@@ -42,7 +43,7 @@ from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.compiling.stages import build
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["cache", "device", "graphics"]
+__all__ = ["cache", "device", "graphics", "opencl"]
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -283,12 +284,14 @@ def test_samples_that_are_gone_are_told(tmp_path: Path) -> None:
 # In the language.
 
 
-@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl"])
+@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl", "opencl"])
 def machine(request: pytest.FixtureRequest) -> Executor:
     """What computes pictures. Cards are made when they are needed."""
     name = request.param
     if name == "msl":
         return MetalExecutor(request.getfixturevalue("device"))
+    if name == "opencl":
+        return ComputeExecutor(request.getfixturevalue("opencl"))
     if name.startswith("gl"):
         made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=name == "gl 4.30")
         return made

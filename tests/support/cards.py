@@ -9,6 +9,7 @@ from pathlib import Path
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.cpu import Null
 from weft.backends.registry import Registry, load_registry
+from weft.backends.select import FAMILIES
 
 PACKAGE = Path(__file__).parent.parent / "plugins" / "card"
 """A package whose backend is a graphics card that fails after some frames."""
@@ -51,7 +52,7 @@ def card(name: str, devices: Sequence[DeviceInfo], context: str = "visual", hard
 def registry_with(*cards: type[Backend]) -> Registry:
     """A registry of weft's backends for the CPU, and these."""
     own = load_registry()
-    cpu = {name: context for name, context in own.names.items() if not name.startswith(("gl_", "metal_"))}
+    cpu = {name: context for name, context in own.names.items() if name.partition("_")[0] not in FAMILIES}
     brought = {backend.name: backend for backend in cards}
     names = {**cpu, **{name: backend.context for name, backend in brought.items()}}
     return Registry(names, own.contexts, brought=brought)

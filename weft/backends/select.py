@@ -224,15 +224,14 @@ class BackendRequest:
 CPU = (BackendRequest("native"), BackendRequest("vector"))
 """The backends that `cpu` means, the fastest first. The last one needs only numpy."""
 
-_CARDS = BackendRequest("metal", software=False), BackendRequest("gl", software=False)
+FAMILIES = ("metal", "gl", "opencl")
+"""Names that mean a different backend in each context, the best first: for pictures, `gl` is `gl_visual`."""
+
+_CARDS = tuple(BackendRequest(name, software=False) for name in FAMILIES)
 
 CHAINS: Mapping[str, tuple[BackendRequest, ...]] = {
     "visual": (*_CARDS, *CPU, BackendRequest("gl", software=True)), "audio": CPU, "compute": CPU
 }
-
-FAMILIES = ("gl", "metal")
-"""Names that mean a different backend in each context: for pictures, `gl` is `gl_visual`."""
-
 
 def chain_of(context: str) -> tuple[BackendRequest, ...]:
     """The backends that are preferred for a context, the best first. The contexts of packages prefer the CPU."""

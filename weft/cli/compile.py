@@ -14,12 +14,15 @@ from weft.backends.cpu import executor_problem
 from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.arguments import ALLOW, FILE, compile_file
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
-from weft.codegen import c_program, essl, glsl, msl
+from weft.codegen import c_program, essl, glsl
 from weft.codegen.bytecode import disassemble
+from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.msl import Msl
 from weft.codegen.native.plan import plan
+from weft.codegen.opencl import OpenCl
 from weft.codegen.wasm.sweep import WasmKernel, emit
 from weft.contexts import context_table, is_smoothed
 from weft.errors import Diagnostic, WeftError, did_you_mean
@@ -114,18 +117,19 @@ def _glsl_files(compiled: _CompiledPatch, language: _ShadingLanguage) -> Mapping
     return {macros[name].lower(): plain(shader.text) for name, shader in found.shaders.items()}
 
 
-def _msl(compiled: _CompiledPatch) -> str:
+def _kernels(compiled: _CompiledPatch, language: type[KernelLanguage]) -> str:
     """All kernels as one file that compiles unchanged."""
-    found = _shaders(compiled, lambda kernel, packed: [msl.pixels(kernel, packed)], lambda kernel: [msl.points(kernel)])
+    found = _shaders(compiled, lambda kernel, packed: [language.pixels(kernel, packed)],
+                     lambda kernel: [language.points(kernel)])  # fmt: skip
     texts = [shader.text for shader in found.shaders.values()]
     if len(texts) > 1:
-        names = msl.file_names(found.kernels)
+        names = language.file_names(found.kernels)
         shared = _shaders(
             compiled,
-            lambda kernel, packed: [msl.pixels(kernel, packed, file=names)],
-            lambda kernel: [msl.points(kernel, names)],
+            lambda kernel, packed: [language.pixels(kernel, packed, file=names)],
+            lambda kernel: [language.points(kernel, names)],
         )
-        texts = [msl.file_of([*shared.shaders.values()])]
+        texts = [language.file_of([*shared.shaders.values()])]
     return "\n".join([*texts, *found.remarks])
 
 
@@ -264,7 +268,8 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         "asm": _Stage(
             lambda compiled: "\n".join(each.assembly() for each in _listings(compiled)), "assembly of this processor"
         ),
-        "msl": _Stage(_msl, "Metal kernels"),
+        "msl": _Stage(lambda compiled: _kernels(compiled, Msl), "Metal kernels"),
+        "opencl": _Stage(lambda compiled: plain(_kernels(compiled, OpenCl)), "OpenCL kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
         "c": _Stage(_c, "programs in C that write a frame or a second"),
@@ -273,7 +278,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
 )
 
 # The endings of files of stages, where these are not the names of the stages.
-_ENDINGS: Mapping[str, str] = MappingProxyType({"wasm": "wat"})
+_ENDINGS: Mapping[str, str] = MappingProxyType({"opencl": "cl", "wasm": "wat"})
 
 # The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000

@@ -8,30 +8,18 @@ Code that must not be changed works on bits, or uses the functions of `precise`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import copysign
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from weft.codegen.clike.body import emit
-from weft.codegen.clike.buffers import BufferLanguage, Item
-from weft.codegen.clike.fields import NumberedKernel
-from weft.codegen.clike.language import (
-    C_TYPES, CodeLine, Identifiers, ProgramParts, Type, block, document, identifier, shared_functions, structure,
-    without_functions
-)
+from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
+from weft.codegen.clike.language import C_TYPES, Type
 from weft.codegen.clike.prelude import FUSED, functions_in
-from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
-from weft.codegen.kernel import Kernel
-
-_TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "atomic_uint",
 })  # fmt: skip
-
-MOST_BUFFERS = 31
-"""The most buffers of a kernel."""
 
 _FUNCTIONS = """\
 // An image, or a picture, between the four pixels around a place; clamped at the edge.
@@ -53,17 +41,6 @@ float2 fetched(const device float2 *sound, uint samples, float number) {
     float given = number_or(number, -1.0);
     bool is_there = given >= 0.0 && given < float(samples);
     return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
-}
-
-// A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
-uchar to_byte(float x) {
-    return uchar(clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
-}
-
-// How many whole times b goes into a. The quotient may be a bit too small: then what is left is all of b.
-float whole_ratio(float a, float b) {
-    float whole = floor(a / b);
-    return bits_in(fma(-b, whole, a)) == bits_in(b) ? whole + 1.0 : whole;
 }"""
 
 _RESERVED = frozenset(
@@ -89,29 +66,19 @@ _RESERVED = frozenset(
 )
 
 
-class KernelNames(NamedTuple):
-    """The names that a kernel defines in its file: its function, and the struct of its uniforms."""
-
-    entry: str
-    frame: str = "Frame"
-
-
-_ALONE: Mapping[str, KernelNames] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
-class Msl(BufferLanguage):
+class Msl(KernelLanguage):
     """Version 2.3."""
 
-    file: Mapping[str, KernelNames] = field(default_factory=lambda: _ALONE)
-    """The kernels that share a file, by their names; empty for a kernel that has a file to itself."""
+    top: ClassVar[tuple[str, ...]] = ("#include <metal_stdlib>", "using namespace metal;")
+    most_buffers: ClassVar[int] = 31
 
     name: ClassVar[str] = "msl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "float2", "four": "float4"})
 
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = FUSED
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
     spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -121,27 +88,13 @@ class Msl(BufferLanguage):
         "not_a_number": "as_type<float>(0x7fc00000u)", "infinity": "as_type<float>(0x7f800000u)",
     })  # fmt: skip
 
-    @property
-    def taken(self) -> frozenset[str]:
-        return self.reserved | {name for names in self.file.values() for name in names}
-
     def infinite(self, sign: float) -> str:
         # Compilers drop products with a known infinity. Bit 31 of `id` is always 0, which they do not know.
         return f"as_type<float>({0xFF800000 if copysign(1, sign) < 0 else 0x7F800000:#x}u | (id >> 31u))"
 
-    def program(self, parts: ProgramParts) -> Shader:
-        body = self.element(parts)
-        names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
-        given = self.given(parts, names.frame)
-        if len(given) > MOST_BUFFERS:
-            raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} is the limit")
-        parameters = [f"{each.text} [[buffer({at})]],{each.remark}" for at, each in enumerate(given)]
-        parameters.append("uint id [[thread_position_in_grid]]")
-        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in parameters)]
-        main += block(")", body)
-        frame = structure(self, parts, f"struct {names.frame}", "};")
-        buffers = tuple(each.buffer for each in given)
-        return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=buffers)
+    def parameters(self, given: Sequence[Given]) -> list[str]:
+        numbered = [f"{each.text} [[buffer({at})]],{each.remark}" for at, each in enumerate(given)]
+        return [*numbered, "uint id [[thread_position_in_grid]]"]
 
     def frame(self, name: str) -> str:
         return f"constant {name} &frame"
@@ -151,44 +104,3 @@ class Msl(BufferLanguage):
 
     def stopped(self) -> str:
         return "atomic_store_explicit(met_limit, 1u, memory_order_relaxed);"
-
-
-def pixels(kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
-    """The program of a kernel over a picture, `packed` as pixels or with its outputs as planes; `file` are the names of
-    the kernels that share its file. Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Msl(file), packed)
-
-
-def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
-    """The program for a kernel whose numbers are known."""
-    return Forms(emit(kernel, Msl(), packed, numbered))
-
-
-def points(kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
-    """The program of a kernel over points. Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Msl(file))
-
-
-def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
-    """The program for a kernel whose numbers are known."""
-    return emit(kernel, Msl(), numbered=numbered)
-
-
-def file_names(kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:
-    """Names for kernels that share a file: `visual/display` is `visual_display`, with `VisualDisplayFrame`."""
-    names = Identifiers(Msl.reserved | Msl().function_names)
-    made = {}
-    for kernel in kernels:
-        entry = names.new(kernel.name)
-        frame = "".join(word[0].upper() + word[1:] for word in entry.split("_")) + "Frame"
-        made[kernel.name] = KernelNames(entry, names.unique(frame))
-    return made
-
-
-def file_of(shaders: Sequence[Shader]) -> str:
-    """One file of several kernels, which were made with the names of that file."""
-    lines = [*_TOP, *shared_functions(Msl(), shaders)]
-    for shader in shaders:
-        title, *rest = without_functions(shader)
-        lines += ["", title, *rest[len(_TOP) :]]
-    return "\n".join(lines) + "\n"

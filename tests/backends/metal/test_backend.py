@@ -32,7 +32,7 @@ from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, 
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.codegen.kernel import Unit
-from weft.codegen.msl import MOST_BUFFERS
+from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
@@ -163,8 +163,8 @@ def test_code_is_made_beforehand_and_can_be_sent() -> None:
 
 
 def test_what_it_cannot_do_is_told_beforehand() -> None:
-    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(MOST_BUFFERS)]
-    unit = unit_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(MOST_BUFFERS))}) / 99)\n"]))
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(Msl.most_buffers)]
+    unit = unit_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(Msl.most_buffers))}) / 99)\n"]))
     assert MetalVisual().translate(unit) is None
     problem = "Metal cannot compute visual/display: it needs 33 buffers, and 31 is the limit"
     with pytest.raises(WeftError, match=problem):

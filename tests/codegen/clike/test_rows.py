@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
+from tests.support.compute import ComputeExecutor, opencl
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, launch_of
@@ -20,7 +21,7 @@ from weft.backends.launch import StateMemory
 from weft.codegen.kernel import Kernel
 from weft.ops import OPS, OpSpec
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "opencl"]
 
 # Sines of up to a turn are the driver's own.
 DRIVER = ANGLE.scaled(2)
@@ -28,10 +29,12 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-@pytest.fixture(scope="module", params=["glsl", "msl"])
+@pytest.fixture(scope="module", params=["glsl", "msl", "opencl"])
 def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "glsl":
         return GlExecutor(request.getfixturevalue("graphics"))
+    if request.param == "opencl":
+        return ComputeExecutor(request.getfixturevalue("opencl"))
     metal = MetalExecutor(request.getfixturevalue("device"))
     metal.prepare([applying(row.name, len(types(row))) for row in ROWS])
     return metal

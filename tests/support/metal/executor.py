@@ -16,9 +16,9 @@ from weft.apple import AppleDevice
 from weft.backends.executors import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.prologue import Answers, LaunchPrologue, PrologueBlock, StrandReads
-from weft.codegen import msl
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
 from weft.codegen.kernel import Kernel
+from weft.codegen.msl import Msl
 
 # Through these there is a real device, where they are installed; weft takes the first.
 _LIBRARIES = {"pyobjc": "Metal", "metalcompute": "metalcompute"}
@@ -39,7 +39,7 @@ def device() -> Iterator[Any]:
 
 
 def shader_of(kernel: Kernel, packed: bool = False) -> Shader:
-    return msl.points(kernel) if kernel.sweep == "points" else msl.pixels(kernel, packed)
+    return Msl.points(kernel) if kernel.sweep == "points" else Msl.pixels(kernel, packed)
 
 
 class MetalExecutor:

@@ -12,7 +12,7 @@ from weft.backends.compute.backend import ComputeAudio, ComputeBackend
 from weft.backends.compute.interface import ComputeDevice, ComputeError
 from weft.backends.metal import libraries as metal
 from weft.backends.registry import register_backend
-from weft.codegen import msl
+from weft.codegen.msl import Msl
 
 
 class MetalBackend(ComputeBackend):
@@ -20,7 +20,7 @@ class MetalBackend(ComputeBackend):
 
     requires: ClassVar[tuple[str, ...]] = ("metalcompute",)
     library: ClassVar[str] = metal.MetalDevice.library
-    dialect: ClassVar[Dialect] = Dialect(msl.over_picture, msl.over_points)
+    dialect: ClassVar[Dialect] = Dialect(Msl.over_picture, Msl.over_points)
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:

@@ -54,7 +54,7 @@ def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     bound = _picture(w, path)
     text = w.language.picture(w.parts, bound, *map(w.real, node.args))
     name = w.shared((path, *node.args), "four", f"{bound.name}_colour", text)
-    return ExpressionText(f"{name}.{'rgba'[channel]}")
+    return ExpressionText(f"{name}.{w.language.channels[channel]}")
 
 
 def write_fetch(w: ShaderWriter, node: Node) -> ExpressionText:
@@ -438,6 +438,7 @@ class ShaderWriter:
             zero_before = known[0] and not known[1] and _is_zero(node.args[0])
             if any(known) and not zero_before:
                 # The function of the language returns its first operand if the second is NaN, or equal to it.
+                self.call(node.op)
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
         if node.op == "mod" and node.args[1].op == "const":
             if node.args[1].attr == 1:

@@ -4,13 +4,23 @@ element `id` of `count`."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from weft.codegen.clike.body import layer_to_write
+from weft.codegen.clike.body import emit, layer_to_write
 from weft.codegen.clike.expressions import ExpressionText
-from weft.codegen.clike.language import CodeLine, Language, ProgramParts, packed_pixel, remark
-from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, LevelExtent
+from weft.codegen.clike.fields import NumberedKernel
+from weft.codegen.clike.language import (
+    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
+    structure, without_functions
+)
+from weft.codegen.clike.prelude import functions_in
+from weft.codegen.clike.shader import (
+    Bound, BufferSpec, BufferUse, Forms, LaunchExtent, LevelExtent, Shader, UnsuitableError
+)
+from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -39,6 +49,8 @@ class BufferLanguage(Language):
     `to_byte` for the channels of pixels."""
 
     ring: ClassVar[str] = "ring"
+    between_pixels: ClassVar[str] = "between"
+    """The function that samples a picture: `between` itself, if that takes both kinds of items."""
 
     @abstractmethod
     def frame(self, name: str) -> str:
@@ -75,12 +87,12 @@ class BufferLanguage(Language):
         return f"{history.name}[{index}]"
 
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
-        parts.helpers.add("between")
+        parts.helpers.add(self.between_pixels)
         size = ", ".join(
             parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
             for what in ("width", "height")
         )
-        return f"between({picture.name}, {size}, {x}, {y})"
+        return f"{self.between_pixels}({picture.name}, {size}, {x}, {y})"
 
     def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
         parts.helpers.add("fetched")
@@ -160,6 +172,112 @@ class BufferLanguage(Language):
     def _read(self, use: BufferUse, key: str, name: str, kind: Item = "real", about: str | None = None) -> Given:
         declared = self.buffer(kind, name, False)
         return Given(BufferSpec(use, key), declared, key if about is None else about)
+
+
+# Languages of devices, in which each program is a kernel that is launched in one row of threads.
+
+
+class KernelNames(NamedTuple):
+    """The names that a kernel defines in its file: its function, and the struct of its uniforms."""
+
+    entry: str
+    frame: str = "Frame"
+
+
+_ALONE: Mapping[str, KernelNames] = MappingProxyType({})
+
+ENDS: Mapping[str, str] = MappingProxyType(functions_in("""\
+// A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
+uchar to_byte(float x) {
+    return uchar(clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
+}
+
+// How many whole times b goes into a. The quotient may be a bit too small: then what is left is all of b.
+float whole_ratio(float a, float b) {
+    float whole = floor(a / b);
+    return bits_in(fma(-b, whole, a)) == bits_in(b) ? whole + 1.0 : whole;
+}"""))
+"""Functions that such languages have in common."""
+
+
+@dataclass(frozen=True)
+class KernelLanguage(BufferLanguage):
+    """A language of this kind."""
+
+    file: Mapping[str, KernelNames] = field(default_factory=lambda: _ALONE)
+    """The kernels that share a file, by their names; empty for a kernel that has a file to itself."""
+
+    top: ClassVar[tuple[str, ...]]
+    """The first lines of a file."""
+    most_buffers: ClassVar[int]
+    """The most buffers of a kernel."""
+    head: ClassVar[str] = "kernel void"
+    """What is before the name of a kernel."""
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return self.reserved | {name for names in self.file.values() for name in names}
+
+    @abstractmethod
+    def parameters(self, given: Sequence[Given]) -> list[str]:
+        """The lines of a kernel's parameters."""
+
+    def start(self) -> list[CodeLine]:
+        """The lines before the statements of a kernel."""
+        return []
+
+    def program(self, parts: ProgramParts) -> Shader:
+        body = self.element(parts)
+        names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
+        given = self.given(parts, names.frame)
+        if len(given) > self.most_buffers:
+            raise UnsuitableError(f"it needs {len(given)} buffers, and {self.most_buffers} is the limit")
+        main = [CodeLine(f"{self.head} {names.entry}("), *(CodeLine(text, 1) for text in self.parameters(given))]
+        main += block(")", [*self.start(), *body])
+        frame = structure(self, parts, f"struct {names.frame}", "};")
+        buffers = tuple(each.buffer for each in given)
+        return document(self, parts, self.top, [frame], main, entry=names.entry, buffers=buffers)
+
+    @classmethod
+    def pixels(cls, kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
+        """The program of a kernel over a picture, `packed` as pixels or with its outputs as planes; `file` are the
+        names of the kernels that share its file. Raises UnsuitableError with the reason if it has none."""
+        return emit(kernel, cls(file), packed)
+
+    @classmethod
+    def points(cls, kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
+        """The program of a kernel over points. Raises UnsuitableError with the reason if it has none."""
+        return emit(kernel, cls(file))
+
+    @classmethod
+    def over_picture(cls, kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
+        """The program for a kernel whose numbers are known."""
+        return Forms(emit(kernel, cls(), packed, numbered))
+
+    @classmethod
+    def over_points(cls, kernel: Kernel, numbered: NumberedKernel) -> Shader:
+        """The program for a kernel whose numbers are known."""
+        return emit(kernel, cls(), numbered=numbered)
+
+    @classmethod
+    def file_names(cls, kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:
+        """Names for kernels that share a file: `visual/display` is `visual_display`, with `VisualDisplayFrame`."""
+        names = Identifiers(cls.reserved | cls().function_names)
+        made = {}
+        for kernel in kernels:
+            entry = names.new(kernel.name)
+            frame = "".join(word[0].upper() + word[1:] for word in entry.split("_")) + "Frame"
+            made[kernel.name] = KernelNames(entry, names.unique(frame))
+        return made
+
+    @classmethod
+    def file_of(cls, shaders: Sequence[Shader]) -> str:
+        """One file of several kernels, which were made with the names of that file."""
+        lines = [*cls.top, *shared_functions(cls(), shaders)]
+        for shader in shaders:
+            title, *rest = without_functions(shader)
+            lines += ["", title, *rest[len(cls.top) :]]
+        return "\n".join(lines) + "\n"
 
 
 def operand(quotient: str) -> ExpressionText:

@@ -155,6 +155,8 @@ class Language(ABC):
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 
+    channels: ClassVar[str] = "rgba"
+    """The names of the channels of a pixel."""
     frame_access: ClassVar[str] = "frame."
     """The prefix of the names of uniforms where they are read."""
     reserved: ClassVar[frozenset[str]] = frozenset()

@@ -1,0 +1,276 @@
+"""Pictures and numbers by OpenCL: what they show, remember, hand over and refuse, and what is told of the devices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends.test_card_sound import SINE, Player, unit_of as sound_of
+from tests.support.choices import on_processor
+from tests.support.compute import opencl
+from tests.support.shown import expected_of
+from tests.support.together import all_but
+from tests.support.tolerances import OFF_SHARE
+from tests.test_patches import PICTURES_OF
+from weft.backends.base import DeviceLostError, Env, PictureHandle
+from weft.backends.compute.subgraph import ComputeProgram
+from weft.backends.launch import StateMemory
+from weft.backends.opencl.backend import ClAudio, ClCompute, ClVisual
+from weft.backends.opencl.queue import ClDevice
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.codegen.kernel import Unit
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.names import StrandRef
+from weft.runtime.compiling.stages import Build, build
+from weft.runtime.films.offline import Offline
+from weft.runtime.program.coordinator import ProgramRunner
+from weft.runtime.program.fallback import recover
+from weft.runtime.program.program import ProgramLoader
+
+__all__ = ["opencl"]
+
+pytestmark = pytest.mark.usefixtures("opencl")
+
+SIZE = {"width": 31.0, "height": 17.0}
+TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
+SHOWN = f"{TRAIL}display(trail@v)\n"
+
+
+def built(text: str) -> Build:
+    return build(Source("p.weft", text), ContextTable(), SIZE)
+
+
+def unit_of(text: str, context: str = "visual") -> Unit:
+    return next(unit for unit in built(text).units if unit.subgraph.context == context)
+
+
+def env_of(tick: int = 0, width: int = 31, height: int = 17, **more: Any) -> Env:
+    return Env(width, height, tick, tick / 60, 1 / 60, **more)
+
+
+def alone() -> ProgramRunner:
+    """What a subgraph is given that reads no others."""
+    return ProgramRunner(ContextTable())
+
+
+def ticked(backend: ClVisual, text: str, ticks: int, **size: int) -> Any:
+    compiled = backend.compile_subgraph(unit_of(text), env_of(**size), alone())
+    for tick in range(ticks):
+        backend.execute_subgraph(compiled, env_of(tick, **size), alone())
+    return compiled
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def test_it_says_what_there_is() -> None:
+    for backend in (ClVisual, ClAudio, ClCompute):
+        (found, *_) = backend.probe()
+        assert (found.available, found.platform) == (True, "OpenCL")
+        assert 0 < found.memory_free <= found.memory_total
+
+
+def test_without_pyopencl_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    (found,) = ClVisual.probe()
+    assert (found.available, found.reason) == (False, "pyopencl is not installed")
+    assert not ClVisual.may_have_hardware()
+    with pytest.raises(DeviceLostError, match="visual cannot continue: pyopencl cannot be imported"):
+        ClVisual().open()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable of the environment hides the drivers")
+def test_without_a_driver_it_says_so(tmp_path: Path) -> None:
+    hidden = {**os.environ, "OCL_ICD_VENDORS": str(tmp_path)}
+    command = [sys.executable, "-m", "weft.backends.opencl.platforms"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=hidden)
+    assert done.stdout == '{"reason": "no driver of OpenCL has a device"}\n'
+
+
+def test_a_device_that_is_not_there_is_a_loss() -> None:
+    with pytest.raises(DeviceLostError, match="visual cannot continue: the device 97 cannot be opened"):
+        ClVisual(97).open()
+
+
+def test_the_processors_own_code_comes_before_a_device_on_the_processor() -> None:
+    if all(device.software for device in ClVisual.probe()):
+        found = choose(load_registry(), ["visual", "audio", "compute"])
+        assert not any(choice.name.startswith("opencl") for choice in found.values())
+
+
+# --- pictures and numbers ---------------------------------------------------------------------------------------------
+
+TEXTS = {
+    "feedback": SHOWN,
+    "a number that is remembered": "display(phasor(3) * me@x)\n",
+    "read across": f"{SHOWN}compute(trail@v(me@x ~ 0.3, me@y ~ 0.4))\n",
+    "a stage": "blurred = image(sin(me@x * 30 + me@time))\ndisplay(blurred(me@x ~ me@x + 0.01), blurred, 0)\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_a_patch_shows_the_same(text: str) -> None:
+    made = built(text)
+    expected = Offline(made, on_processor("vector", "visual", "compute"))
+    shown = Offline(made, choose(load_registry(), ["visual", "compute"], "opencl"))
+    for time in (0.05, 0.1, 0.15):
+        assert np.abs(shown.at(time).astype(int) - expected.at(time)).max() <= 1
+
+
+@pytest.mark.parametrize("path", all_but(1, PICTURES_OF), ids=lambda path: path.stem)
+def test_a_shipped_picture_is_the_same(path: Path) -> None:
+    expected = expected_of(path)
+    assert not any(ClVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
+    assert max(expected.differing(choose(load_registry(), ["visual"], "opencl")["visual"])) <= OFF_SHARE
+
+
+def test_a_recording_copies_a_picture_while_the_next_one_is_drawn() -> None:
+    backend, coordinator = ClVisual(), alone()
+    compiled = backend.compile_subgraph(unit_of(SHOWN), env_of(), coordinator)
+    shown = [backend.execute_subgraph(compiled, env_of(tick), coordinator) for tick in range(2)]
+    assert all(isinstance(picture, PictureHandle) for picture in shown)
+    copiers = [picture.copier() for picture in shown if isinstance(picture, PictureHandle)]
+    backend.execute_subgraph(compiled, env_of(2), coordinator)
+    copied = [np.zeros((17, 31, 4), np.uint8) for _ in copiers]
+    for copier, into in zip(copiers, copied, strict=True):
+        copier(into)
+    offline = Offline(built(SHOWN), on_processor("vector", "visual"))
+    for tick, pixels in enumerate(copied):
+        assert np.abs(pixels.astype(int) - offline.at(tick / 60)).max() <= 1
+
+
+def test_a_loop_that_is_stopped_says_so() -> None:
+    text = "spindle f(x) :: o { o = 0; for i in (0 to 9e9 * x) { o += 1 } }\ndisplay(f(me@x) * me@time)\n"
+    backend, told = ClVisual(), list[str]()
+    compiled = backend.compile_subgraph(unit_of(text), env_of(width=4, height=2), alone())
+    for tick in range(3):
+        backend.execute_subgraph(compiled, env_of(tick, 4, 2, loop_stopped=told.append), alone())
+    assert set(told) == {"visual/display"}
+
+
+@pytest.mark.parametrize("count", [1, 50, 5000])
+def test_a_strand_at_any_number_of_points(count: int) -> None:
+    backend = ClVisual()
+    old = ticked(backend, f"{SHOWN}compute(trail@v(me@x ~ 0.25, me@y ~ 0.75))\n", 3)
+    x = np.linspace(0.01, 0.99, count)
+    values = backend.get_value_at(StrandRef("trail", "v"), old, {"x": x, "y": 0.5}, env_of(2), alone())
+    here = on_processor("vector", "visual")["visual"].make()
+    same = here.compile_subgraph(old.unit, env_of(), alone())
+    here.adopt(same, [old], copy=True)
+    expected = here.get_value_at(StrandRef("trail", "v"), same, {"x": x, "y": 0.5}, env_of(2), alone())
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_memory_goes_on_over_a_save(copy: bool) -> None:
+    backend = ClVisual()
+    old = ticked(backend, SHOWN, 3)
+    (key,) = old.memory.slots
+    remembered = old.memory.planes(key, 1)
+    new = backend.compile_subgraph(unit_of(f"{TRAIL}display(1 - trail@v)\n"), env_of(), alone())
+    assert backend.adopt(new, [old], copy) == [key]
+    np.testing.assert_array_equal(new.memory.planes(key, 1), remembered)
+    backend.execute_subgraph(new, env_of(3), alone())
+    assert (new.memory.planes(key, 1) >= 0.9 * remembered - 1e-6).all()
+    if copy:
+        np.testing.assert_array_equal(old.memory.planes(key, 1), remembered)
+    else:  # and back, as after a text that failed
+        assert backend.adopt(old, [new]) == [key]
+        np.testing.assert_array_equal(old.memory.planes(key, 1), new.memory.planes(key, 1))
+
+
+def test_memory_goes_on_in_another_size_as_on_the_processor() -> None:
+    backend = ClVisual()
+    old = ticked(backend, SHOWN, 3)
+    (key,) = old.memory.slots
+    new = ticked(backend, SHOWN, 0, width=20, height=9)
+    here = StateMemory(new.unit.kernel.slots, (9, 20))
+    here.adopt(old.memory.read())
+    backend.adopt(new, [old])
+    np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
+
+
+def test_processor_and_device_take_each_others_place() -> None:
+    backend = ClVisual()
+    old = ticked(backend, SHOWN, 3)
+    (key,) = old.memory.slots
+    here = StateMemory(old.unit.kernel.slots, (17, 31))
+    here.adopt(backend.remembered(old))
+    np.testing.assert_array_equal(here.planes(key, 1), old.memory.planes(key, 1))
+    new = ticked(backend, SHOWN, 0)
+    assert new.memory.adopt(here) == [key]
+    np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
+
+
+def test_what_is_not_finite_is_found_and_begins_again() -> None:
+    backend = ClVisual()
+    text = "n<v> = prev(n@v) + me@x / (me@absframe - 1)\ndisplay(n@v)\n"
+    compiled = ticked(backend, text, 1)
+    (key,) = compiled.memory.slots
+    assert [backend.is_finite(compiled, key) for _ in range(2)] == [True, True]
+    backend.execute_subgraph(compiled, env_of(1), alone())
+    # The answer is that of the look before.
+    assert [backend.is_finite(compiled, key) for _ in range(2)] == [True, False]
+    assert backend.begin_again(compiled, [key]) == [key]
+    assert not compiled.memory.planes(key, 1).any()
+    assert backend.begin_again(compiled, [key]) == []
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_refused_kernel_names_the_line_of_the_patch(opencl: ClDevice) -> None:
+    unit = unit_of("a = sin(me@x * 4) + me@y\ndisplay(a * a)\n")
+    code: Any = ClVisual().translate(unit)
+    drawn = code.grid.drawn
+    broken = replace(drawn, text=drawn.text.replace("float a = ", "float a = nowhere + "))
+    with pytest.raises(WeftError, match=r"OpenCL refuses the program for p\.weft:1: .*nowhere"):
+        ComputeProgram(opencl, unit.kernel, broken)
+
+
+def test_a_picture_that_no_device_has_room_for_is_a_loss_in_words() -> None:
+    with pytest.raises(DeviceLostError, match="there is no memory for a picture of 1048576×1048576"):
+        ClVisual().compile_subgraph(unit_of("display(me@x)\n"), env_of(width=1 << 20, height=1 << 20), alone())
+
+
+def test_a_sound_whose_launch_fails_is_a_loss() -> None:
+    player = Player(ClAudio(), sound_of(SINE))
+    player.play(512)
+    player.compiled.sounding._program._kernel = None
+    with pytest.raises(DeviceLostError, match="audio cannot continue: a launch fails"):
+        player.play(4096)
+
+
+def test_the_show_goes_on_without_a_device_that_is_lost() -> None:
+    def shown(lost: int | None) -> list[np.ndarray[Any, Any]]:
+        loader = ProgramLoader(choose(load_registry(), ["visual"], "opencl"))
+        loaded = loader.prepare(built("n<v> = prev(n@v) + me@x / 8\ndisplay(n@v)\n").compiled, (31, 17))
+        found = []
+        for tick in range(4):
+            env = env_of(tick)
+            if tick == lost:
+                (running,) = loaded.runner.parts
+                compiled: Any = running.compiled
+                compiled.grid._kernel = None
+                with pytest.raises(DeviceLostError) as failure:
+                    loaded.runner.run(env)
+                assert recover(loader, loaded, failure.value, env, {})
+            found += [result.array.copy() for result in loaded.runner.run(env)]
+        origins = [change.origin for change in loader.assignment.changes()]
+        assert origins == ([] if lost is None else ["opencl_visual"])
+        return found
+
+    for whole, mended in zip(shown(None), shown(2), strict=True):
+        assert np.abs(whole.astype(int) - mended).max() <= 1

@@ -1,0 +1,39 @@
+"""Kernels in OpenCL show what the reference shows: the pictures of generated programs, of memory that is kept from tick
+to tick, and of loops."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, looping, looping_case, remembering
+from tests.support.compute import ComputeExecutor, opencl
+from tests.support.parity.cases import case_of_seed
+from tests.support.parity.rule import compare
+from tests.support.parity.shrink import report
+from tests.support.together import all_but
+from weft.backends.opencl.queue import ClDevice
+
+__all__ = ["opencl"]
+
+ASKED = int(os.environ.get("WEFT_PARITY", "0"))
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 100)
+
+
+@pytest.mark.parametrize("seed", all_but(5, range(FIRST, FIRST + COUNT)))
+def test_generated_programs_show_what_the_reference_shows(seed: int, opencl: ClDevice) -> None:
+    case, executor = case_of_seed(seed), ComputeExecutor(opencl)
+    outcome = compare(case, executor)
+    if outcome.unexplained:
+        pytest.fail(report(case, executor, outcome, f"program {seed} on opencl"), pytrace=False)
+
+
+@pytest.mark.parametrize("text", all_but(3, MEMORIES.values()), ids=MEMORIES.keys())
+def test_memory(text: str, opencl: ClDevice) -> None:
+    assert compare(remembering(text), ComputeExecutor(opencl)).unexplained == ()
+
+
+@pytest.mark.parametrize("body", all_but(3, LOOPS.values()), ids=LOOPS.keys())
+def test_loops(body: str, opencl: ClDevice) -> None:
+    assert compare(looping_case(looping(body)), ComputeExecutor(opencl)).unexplained == ()

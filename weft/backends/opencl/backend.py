@@ -1,0 +1,55 @@
+"""The backends that compute with OpenCL: pictures, numbers and sound."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from weft.backends import hardware
+from weft.backends.base import DeviceInfo
+from weft.backends.card import CardCompute, CardVisual, Dialect
+from weft.backends.compute.backend import ComputeAudio, ComputeBackend
+from weft.backends.compute.interface import ComputeDevice
+from weft.backends.opencl import platforms
+from weft.backends.opencl.queue import ClDevice
+from weft.backends.registry import register_backend
+from weft.codegen.opencl import OpenCl
+
+
+class ClBackend(ComputeBackend):
+    """Computes the subgraphs of a context."""
+
+    requires: ClassVar[tuple[str, ...]] = ("pyopencl",)
+    library: ClassVar[str] = ClDevice.library
+    dialect: ClassVar[Dialect] = Dialect(OpenCl.over_picture, OpenCl.over_points)
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        return platforms.devices()
+
+    @classmethod
+    def may_have_hardware(cls) -> bool:
+        return platforms.is_installed() and hardware.may_have_card()
+
+    def opened(self, index: int) -> ComputeDevice:
+        return ClDevice(index)
+
+
+@register_backend
+class ClVisual(CardVisual, ClBackend):
+    """Gives a picture in memory of the device."""
+
+    name = "opencl_visual"
+
+
+@register_backend
+class ClCompute(CardCompute, ClBackend):
+    """Gives numbers, through a picture of one pixel."""
+
+    name = "opencl_compute"
+
+
+@register_backend
+class ClAudio(ComputeAudio, ClBackend):
+    """Sound, in memory of the device."""
+
+    name = "opencl_audio"
