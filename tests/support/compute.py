@@ -24,7 +24,9 @@ from weft.codegen.opencl import OpenCl
 
 @pytest.fixture(scope="session")
 def opencl() -> ClDevice:
-    """The first device of OpenCL. Where there is none, the test is skipped, but in CI it fails."""
+    """The first device of OpenCL. Where there is none, the test is skipped, but in CI on Linux it fails."""
+    if sys.platform == "darwin":
+        pytest.skip("Apple's OpenCL, which it does not maintain, is not what this is held to")
     try:
         return ClDevice(0)
     except ComputeError as problem:

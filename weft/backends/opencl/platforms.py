@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +22,7 @@ def library() -> Any:
         import pyopencl
     except ImportError as failure:
         raise ComputeError(f"pyopencl cannot be imported ({failure})") from failure
+    warnings.filterwarnings("ignore", category=pyopencl.CompilerWarning)  # that a compiler has said something
     return pyopencl
 
 

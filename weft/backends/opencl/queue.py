@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -78,9 +77,7 @@ class ClDevice(RemoteDevice):
         # A program that is made so leaves caching to the driver: pyopencl would keep the texts of those that fail.
         program = self._cl.Program(self._cl._cl._Program(self._context, plain(text)))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", self._cl.CompilerWarning)
-                made = program.build(options=self._options)
+            made = program.build(options=self._options)
         except self._cl.RuntimeError as failure:
             found = _LINE.search(str(failure))
             if found is None:
