@@ -11,17 +11,20 @@ import numpy as np
 import pytest
 
 from tests.support.compute import ComputeExecutor, opencl
+from tests.support.cuda import cuda
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
 from tests.support.together import all_but
 from tests.support.tolerances import SINGLE, WRITTEN
+from weft.backends.cuda.device import CudaDevice
 from weft.backends.executors import Executor
 from weft.backends.opencl.queue import ClDevice
+from weft.codegen.cuda import Cuda
 from weft.runtime.compiling.stages import Build
 
-__all__ = ["device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl"]
 
 FOLDER = Path(__file__).parent / "programs" / "bundles"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
@@ -76,3 +79,8 @@ def test_in_metal(name: str, prepared: MetalExecutor) -> None:
 @pytest.mark.parametrize("name", all_but(2, PROGRAMS))
 def test_in_opencl(name: str, opencl: ClDevice) -> None:
     assert wrong(name, ComputeExecutor(opencl)) == []
+
+
+@pytest.mark.parametrize("name", all_but(1, PROGRAMS[::3]))
+def test_in_cuda(name: str, cuda: CudaDevice) -> None:
+    assert wrong(name, ComputeExecutor(cuda, Cuda)) == []

@@ -11,6 +11,7 @@ import pytest
 
 from tests.ops.operands import exact_remainder, outside_of_period, remainder_operands
 from tests.support.compute import ComputeExecutor, opencl
+from tests.support.cuda import cuda
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, kernel, launch_of
@@ -22,14 +23,15 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
+from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate
 
-__all__ = ["device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl"]
 
 HERE = {f"native-{isa.name}": isa for isa in ISAS.values() if llvm.runs_here(isa)}
-CARDS = ("glsl", "msl", "opencl")
+CARDS = ("glsl", "msl", "cuda", "opencl")
 PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
 
 
@@ -46,6 +48,8 @@ def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
             return "glsl", GlExecutor(request.getfixturevalue("graphics"))
         case "msl":
             return "msl", MetalExecutor(request.getfixturevalue("device"))
+        case "cuda":
+            return "cuda", ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
         case "opencl":
             return "opencl", ComputeExecutor(request.getfixturevalue("opencl"))
     return request.param, NativeExecutor(llvm.plainest(HERE[request.param]))

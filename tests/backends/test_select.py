@@ -30,7 +30,7 @@ def refused(registry: Registry, asked: str | None, environment: str | None = Non
 
 def test_pictures_prefer_cards_and_the_cpu_to_drawing_in_software() -> None:
     names = [(link.name, link.software) for link in CHAINS["visual"]]
-    cards = [("metal", False), ("gl", False), ("opencl", False)]
+    cards = [("metal", False), ("gl", False), ("cuda", False), ("opencl", False)]
     assert names == [*cards, ("native", None), ("vector", None), ("gl", True)]
     for context in ("audio", "compute", "light"):
         assert [link.name for link in chain_of(context)] == ["native", "vector"]

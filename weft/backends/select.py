@@ -224,7 +224,7 @@ class BackendRequest:
 CPU = (BackendRequest("native"), BackendRequest("vector"))
 """The backends that `cpu` means, the fastest first. The last one needs only numpy."""
 
-FAMILIES = ("metal", "gl", "opencl")
+FAMILIES = ("metal", "gl", "cuda", "opencl")
 """Names that mean a different backend in each context, the best first: for pictures, `gl` is `gl_visual`."""
 
 _CARDS = tuple(BackendRequest(name, software=False) for name in FAMILIES)

@@ -19,6 +19,7 @@ from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
+from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.msl import Msl
 from weft.codegen.native.plan import plan
@@ -269,6 +270,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
             lambda compiled: "\n".join(each.assembly() for each in _listings(compiled)), "assembly of this processor"
         ),
         "msl": _Stage(lambda compiled: _kernels(compiled, Msl), "Metal kernels"),
+        "cuda": _Stage(lambda compiled: plain(_kernels(compiled, Cuda)), "CUDA kernels"),
         "opencl": _Stage(lambda compiled: plain(_kernels(compiled, OpenCl)), "OpenCL kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
@@ -278,7 +280,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
 )
 
 # The endings of files of stages, where these are not the names of the stages.
-_ENDINGS: Mapping[str, str] = MappingProxyType({"opencl": "cl", "wasm": "wat"})
+_ENDINGS: Mapping[str, str] = MappingProxyType({"cuda": "cu", "opencl": "cl", "wasm": "wat"})
 
 # The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000

@@ -11,6 +11,7 @@ import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
 from tests.support.compute import ComputeExecutor, opencl
+from tests.support.cuda import cuda
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, launch_of
@@ -18,10 +19,11 @@ from tests.support.metal.executor import MetalExecutor, device
 from tests.support.tolerances import ANGLE, FUNCTION, POWER, Tolerance
 from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
+from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
 from weft.ops import OPS, OpSpec
 
-__all__ = ["device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl"]
 
 # Sines of up to a turn are the driver's own.
 DRIVER = ANGLE.scaled(2)
@@ -29,10 +31,12 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-@pytest.fixture(scope="module", params=["glsl", "msl", "opencl"])
+@pytest.fixture(scope="module", params=["glsl", "msl", "cuda", "opencl"])
 def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "glsl":
         return GlExecutor(request.getfixturevalue("graphics"))
+    if request.param == "cuda":
+        return ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
     if request.param == "opencl":
         return ComputeExecutor(request.getfixturevalue("opencl"))
     metal = MetalExecutor(request.getfixturevalue("device"))

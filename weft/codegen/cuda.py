@@ -1,0 +1,157 @@
+"""CUDA C++, the language of NVIDIA's cards, which HIP shares: kernels for pictures, planes and lists of points, an
+element for each thread.
+
+All inputs of a kernel are in buffers, in the order of `Shader.buffers`. Launches are one row of threads, and may be
+rounded up. The text needs no header: it is made for NVRTC and hipRTC. Compilers may fuse a product with a sum, and
+otherwise compute as IEEE has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
+from weft.codegen.clike.language import CodeLine, Type
+from weft.codegen.clike.prelude import FUSED, functions_in
+
+_TOP = """\
+typedef unsigned int uint;
+typedef unsigned char uchar;
+
+// Two and four reals, with the operations that a sample and a colour need.
+struct pair {
+    float x, y;
+    __device__ pair(float x, float y) : x(x), y(y) {}
+};
+
+struct colour {
+    float r, g, b, a;
+    __device__ colour operator+(const colour &o) const { return {r + o.r, g + o.g, b + o.b, a + o.a}; }
+    __device__ colour operator-(const colour &o) const { return {r - o.r, g - o.g, b - o.b, a - o.a}; }
+    __device__ colour operator*(float by) const { return {r * by, g * by, b * by, a * by}; }
+};
+
+struct pixel {
+    uchar r, g, b, a;
+};"""
+
+_ITEMS: Mapping[Item, str] = MappingProxyType({
+    "real": "float", "pixel": "pixel", "two": "pair", "four": "colour", "limit": "uint",
+})  # fmt: skip
+
+_CLAMP = """\
+// A number within bounds.
+float clamp(float x, float low, float high) {
+    return min(max(x, low), high);
+}"""
+
+_FUNCTIONS = """\
+// An image, or a picture, between the four pixels around a place; clamped at the edge.
+template <typename T>
+T between(const T *image, uint columns, uint rows, float x, float y) {
+    float across = place(x, columns);
+    float down = place(y, rows);
+    uint left = uint(across);
+    uint right = left + 1 < columns ? left + 1 : left;
+    const T *upper = image + uint(down) * columns;
+    const T *lower = uint(down) + 1 < rows ? upper + columns : upper;
+    T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
+    T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
+    return above + (below - above) * (down - floor(down));
+}
+
+// A sample of a sound by its number, left and right; 0 where there is none.
+pair fetched(const pair *sound, uint samples, float number) {
+    float given = number_or(number, -1.0);
+    bool is_there = given >= 0.0 && given < float(samples);
+    return is_there ? sound[uint(given)] : pair(0.0, 0.0);
+}"""
+
+_RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
+    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq uint pair colour pixel threadIdx blockIdx blockDim gridDim warpSize dim3 std linux unix
+    sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 exp10 log log2 log10 pow sqrt rsqrt cbrt hypot abs fabs
+    floor ceil trunc round rint nearbyint fmod modf frexp ldexp min max fmin fmax fma fdim copysign remainder isnan
+    isinf isfinite signbit erf erfc tgamma lgamma j0 j1 jn y0 y1 yn norm normcdf rnorm saturate
+    float1 float2 float3 float4 int1 int2 int3 int4 uint1 uint2 uint3 uint4 uchar1 uchar2 uchar3 uchar4 char1 char2
+    char3 char4 short1 short2 short3 short4 half half2 assert printf malloc free memcpy memset clock clock64 id count
+    pixels values frame main
+    """.split()  # noqa: SIM905 - this is read more easily than a list of strings
+)
+
+# A number that C++ takes for one of double precision.
+_DOUBLE = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Cuda(KernelLanguage):
+    """C++ of 2017 with what CUDA and HIP have in common."""
+
+    top: ClassVar[tuple[str, ...]] = tuple(_TOP.split("\n"))
+    most_buffers: ClassVar[int] = 120
+    head: ClassVar[str] = 'extern "C" __global__ void'
+
+    name: ClassVar[str] = "cuda"
+    types: ClassVar[Mapping[Type, str]] = MappingProxyType(
+        {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
+    )
+    # The fast ones are, within a turn around 0.
+    exact_waves: ClassVar[bool] = False
+    reserved: ClassVar[frozenset[str]] = _RESERVED
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED})
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
+    # Quotients are not always rounded to nearest: exact ones take several times as long.
+    whole_ratio: ClassVar[str | None] = "whole_ratio"
+    words: ClassVar[Mapping[str, str]] = MappingProxyType({
+        "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf", "sin": "__sinf",
+        "cos": "__cosf", "sqrt": "sqrtf", "floor": "floorf", "abs": "fabsf", "min": "fminf", "max": "fmaxf",
+        "sinpi": "sin_pi", "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
+        "not_a_number": "__uint_as_float(0x7fc00000u)", "infinity": "__uint_as_float(0x7f800000u)",
+    })  # fmt: skip
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return super().taken | set(self.words.values())
+
+    def real(self, value: float) -> str:
+        return _DOUBLE.sub(r"\1f", super().real(value))
+
+    def functions(self, names: Iterable[str]) -> list[str]:
+        return [_on_card(text) for text in super().functions(names)]
+
+    def packed(self, channels: Sequence[str]) -> str:
+        shown = [channels[0]] * 3 if len(channels) == 1 else [*channels]
+        return f"pixel{{{', '.join([*shown, '255'][:4])}}}"
+
+    def frame(self, name: str) -> str:
+        return f"const {name} frame"
+
+    def buffer(self, kind: Item, name: str, written: bool) -> str:
+        return f"{'' if written else 'const '}{_ITEMS[kind]} *{name}"
+
+    def parameters(self, given: Sequence[Given]) -> list[str]:
+        ends = [*[","] * (len(given) - 1), ""]
+        return [f"{each.text}{end}{each.remark}" for each, end in zip(given, ends, strict=True)]
+
+    def start(self) -> list[CodeLine]:
+        return [CodeLine("uint id = blockIdx.x * blockDim.x + threadIdx.x;")]
+
+    def stopped(self) -> str:
+        return "*met_limit = 1u;"
+
+
+def _on_card(text: str) -> str:
+    """A function as one that runs on a card, with numbers of single precision."""
+    lines = [line if line.startswith("//") else _DOUBLE.sub(r"\1f", line) for line in text.split("\n")]
+    head = next(at for at, line in enumerate(lines) if line.endswith("{"))
+    lines[head] = f"__device__ {lines[head]}"
+    return "\n".join(lines)
