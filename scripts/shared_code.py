@@ -21,6 +21,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "processor": ("cpu",),
     "OpenGL": ("gl", "glsl"),
     "Metal": ("metal", "msl"),
+    "CUDA": ("cuda",),
     "OpenCL": ("opencl",),
     "browsers": ("essl",),
     "C": ("c99", "c_program"),

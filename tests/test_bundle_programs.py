@@ -18,7 +18,7 @@ from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
 from tests.support.together import all_but
 from tests.support.tolerances import SINGLE, WRITTEN
-from weft.backends.cuda.device import CudaDevice
+from weft.backends.cuda.cards import CudaDevice
 from weft.backends.executors import Executor
 from weft.backends.opencl.queue import ClDevice
 from weft.codegen.cuda import Cuda

@@ -317,8 +317,8 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "c", "cl", "essl", "glsl", "graph", "ir", "llvm", "msl", "visual_display.wasm",
-             "wat")  # fmt: skip
+    names = ("asm", "ast", "bytecode", "c", "cl", "cu", "essl", "glsl", "graph", "ir", "llvm", "msl",
+             "visual_display.wasm", "wat")  # fmt: skip
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

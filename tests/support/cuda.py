@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from weft.backends.cuda.device import FILE, CudaDevice, Driver
+from weft.backends.cuda.cards import FILE, CudaDevice, Driver
 
 # What CUDA has of itself.
 _BEFORE = """\

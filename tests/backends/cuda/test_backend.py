@@ -17,7 +17,7 @@ from weft.backends.base import DeviceLostError, Env
 from weft.backends.compute.interface import CompileError, ComputeDevice
 from weft.backends.cuda import nvidia
 from weft.backends.cuda.backend import CudaVisual
-from weft.backends.cuda.device import CudaDevice
+from weft.backends.cuda.cards import CudaDevice
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError

@@ -10,7 +10,7 @@ from weft.backends.card import CardCompute, CardVisual, Dialect
 from weft.backends.compute.backend import ComputeAudio, ComputeBackend
 from weft.backends.compute.interface import ComputeDevice
 from weft.backends.cuda import nvidia
-from weft.backends.cuda.device import CudaDevice
+from weft.backends.cuda.cards import CudaDevice
 from weft.backends.registry import register_backend
 from weft.codegen.cuda import Cuda
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError
-from weft.backends.cuda.device import FILE, Driver
+from weft.backends.cuda.cards import FILE, Driver
 
 # Exact quotients and roots take several times as long.
 _OPTIONS = (b"--std=c++17", b"--prec-div=false", b"--prec-sqrt=false")

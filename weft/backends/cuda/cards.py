@@ -82,7 +82,7 @@ class Driver(ABC):
         """Frees a mark."""
 
 
-class _Buffer:
+class CardMemory:
     """Memory of a card. It is freed with the last reference, once what was launched until then is done."""
 
     def __init__(self, driver: Driver, size: int) -> None:
@@ -96,7 +96,7 @@ class _Buffer:
             self._driver.free(self.address)
 
 
-class _Mark:
+class StreamMark:
     """A mark in the work of a card."""
 
     def __init__(self, driver: Driver) -> None:
@@ -136,10 +136,10 @@ class _PinnedMemory:
             self._free[memory.nbytes].append(memory)
 
 
-class _Arriving:
+class _ArrivingBytes:
     """Bytes on their way from a card."""
 
-    def __init__(self, pinned: _PinnedMemory, memory: Bytes, size: int, mark: _Mark) -> None:
+    def __init__(self, pinned: _PinnedMemory, memory: Bytes, size: int, mark: StreamMark) -> None:
         self._pinned = pinned
         self._memory = memory
         self._size = size
@@ -166,25 +166,25 @@ class CudaDevice(RemoteDevice):
         driver.enter()
         self._pinned = _PinnedMemory(driver)
 
-    def allocate(self, size: int) -> _Buffer:
+    def allocate(self, size: int) -> CardMemory:
         self._driver.enter()
-        return _Buffer(self._driver, size)
+        return CardMemory(self._driver, size)
 
-    def send(self, data: npt.NDArray[Any], before: Any = None) -> _Buffer:
+    def send(self, data: npt.NDArray[Any], before: Any = None) -> CardMemory:
         given = as_bytes(data)
         # Work is done in order: what launches under way still read is overwritten after them.
-        reused = before if isinstance(before, _Buffer) and before.size >= given.nbytes else None
+        reused = before if isinstance(before, CardMemory) and before.size >= given.nbytes else None
         buffer = reused or self.allocate(max(1, given.nbytes))
         self.write(buffer, given)
         return buffer
 
-    def write(self, buffer: _Buffer, data: npt.NDArray[Any], start: int = 0) -> None:
+    def write(self, buffer: CardMemory, data: npt.NDArray[Any], start: int = 0) -> None:
         given = as_bytes(data)
         self._driver.enter()
         # From memory that is not pinned the driver copies before it returns, so the array may change.
         self._driver.send(buffer.address + start, given.ctypes.data, given.nbytes)
 
-    def copy(self, source: _Buffer, start: int, target: _Buffer, to: int, size: int) -> None:
+    def copy(self, source: CardMemory, start: int, target: CardMemory, to: int, size: int) -> None:
         self._driver.enter()
         self._driver.copy(target.address + to, source.address + start, size)
 
@@ -200,24 +200,24 @@ class CudaDevice(RemoteDevice):
         # An argument by value: it is read as fast as what is in the text.
         return words.copy() if words.size else np.zeros(1, np.uint32)
 
-    def launch(self, kernel: Any, count: int, buffers: Sequence[_Buffer | npt.NDArray[np.uint32]]) -> Run:
+    def launch(self, kernel: Any, count: int, buffers: Sequence[CardMemory | npt.NDArray[np.uint32]]) -> Run:
         numbers, *others = buffers
         assert isinstance(numbers, np.ndarray)
-        addresses = np.array([each.address for each in others if isinstance(each, _Buffer)], np.uint64)
+        addresses = np.array([each.address for each in others if isinstance(each, CardMemory)], np.uint64)
         first = addresses.ctypes.data
         places = [numbers.ctypes.data, *range(first, first + 8 * len(others), 8)]
         arguments = np.array(places, np.uint64)
         self._driver.enter()
         self._driver.launch(kernel, -(-count // _BLOCK), _BLOCK, arguments.ctypes.data)
-        return _Mark(self._driver)
+        return StreamMark(self._driver)
 
-    def read(self, buffer: _Buffer, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
+    def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
         wanted = buffer.size - start if size is None else size
         memory = self._pinned.take(wanted)
         self._driver.enter()
         self._driver.fetch(memory.ctypes.data, buffer.address + start, wanted)
-        return _Arriving(self._pinned, memory, wanted, _Mark(self._driver))
+        return _ArrivingBytes(self._pinned, memory, wanted, StreamMark(self._driver))
 
     def wait(self) -> None:
         self._driver.enter()
-        _Mark(self._driver).wait()
+        StreamMark(self._driver).wait()
