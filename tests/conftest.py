@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -21,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
-from tests.support.together import LISTENING, group_of, place_of, some_of
+from tests.support.together import LISTENING, group_of, place_of, some_everywhere, some_of
 from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,11 +95,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _give_way(group_of(item.nodeid))
 
 
+def _take(config: pytest.Config, items: list[pytest.Item], names: Collection[str]) -> None:
+    """Leaves the tests with these whole names."""
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in names])
+    items[:] = [item for item in items if item.nodeid in names]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _is_short(config):
-        some = some_of([item.nodeid for item in items if item.get_closest_marker("long") is None])
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in some])
-        items[:] = [item for item in items if item.nodeid in some]
+        _take(config, items, some_of([item.nodeid for item in items if item.get_closest_marker("long") is None]))
+    elif os.environ.get("CI"):
+        _take(config, items, some_everywhere([item.nodeid for item in items]))
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

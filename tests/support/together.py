@@ -83,6 +83,24 @@ def _step(count: int) -> int:
     return max(3, -(-count // _MANY)) if count > _FEW else 1
 
 
+# What each device does with each patch that ships, and each browser with each case of the language.
+_EVERYWHERE = re.compile(
+    r"tests/(?:backends|codegen|web)/.*::test_a_(?:shipped|case)_\w+\["
+    r"|tests/test_patches\.py::test_a_shipped_\w+_(?:as_webassembly|by_the_fastest_machine)\["
+)
+
+
+def some_everywhere(names: Sequence[str]) -> frozenset[str]:
+    """The tests of continuous integration among these, by their whole names: all, but of what every device does with
+    everything one case in three, others on each device."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        if _EVERYWHERE.match(name):
+            families.setdefault(name.partition("[")[0], []).append(name)
+    left = {name for at, family in enumerate(families.values()) for name in family[at % 3 :: 3]}
+    return frozenset(name for name in names if name in left or not _EVERYWHERE.match(name))
+
+
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:
     """Values of a parameter, or tuples of several, of which all but the first `count` make a test `long`."""
     tuples = [value if isinstance(value, tuple) else (value,) for value in values]
