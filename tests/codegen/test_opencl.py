@@ -9,7 +9,7 @@ import pytest
 
 from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, looping, looping_case, remembering
 from tests.support.compute import ComputeExecutor, opencl
-from tests.support.parity.cases import case_of_seed
+from tests.support.parity.cases import case_of, case_of_seed
 from tests.support.parity.rule import compare
 from tests.support.parity.shrink import report
 from tests.support.together import all_but
@@ -37,3 +37,9 @@ def test_memory(text: str, opencl: ClDevice) -> None:
 @pytest.mark.parametrize("body", all_but(3, LOOPS.values()), ids=LOOPS.keys())
 def test_loops(body: str, opencl: ClDevice) -> None:
     assert compare(looping_case(looping(body)), ComputeExecutor(opencl)).unexplained == ()
+
+
+def test_a_strand_may_be_called_as_a_function_is_in_the_language(opencl: ClDevice) -> None:
+    text = "least = me@x * 3\nsin_pi = me@y - 0.2\nmost = min(least, 0.3) + max(0.1, sin(me@x * pi * 9 + sin_pi))\n"
+    shown = case_of(f"{text}display(least, most, sin_pi * most)\n")
+    assert compare(shown, ComputeExecutor(opencl)).unexplained == ()

@@ -216,7 +216,8 @@ class KernelLanguage(BufferLanguage):
 
     @property
     def taken(self) -> frozenset[str]:
-        return self.reserved | {name for names in self.file.values() for name in names}
+        functions = {self.word(name) for name in self.function_names}
+        return self.reserved | functions | {name for names in self.file.values() for name in names}
 
     @abstractmethod
     def parameters(self, given: Sequence[Given]) -> list[str]:
@@ -262,7 +263,7 @@ class KernelLanguage(BufferLanguage):
     @classmethod
     def file_names(cls, kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:
         """Names for kernels that share a file: `visual/display` is `visual_display`, with `VisualDisplayFrame`."""
-        names = Identifiers(cls.reserved | cls().function_names)
+        names = Identifiers(cls().taken | cls().function_names)
         made = {}
         for kernel in kernels:
             entry = names.new(kernel.name)
