@@ -35,7 +35,7 @@ function vertex(before, here, after) {
     return bend > 0 ? clip((0.5 * (before - after)) / bend, -0.5, 0.5) : 0;
 }
 
-// A value between those of a row, which goes on with its ends.
+// A value between those of a row, which continues with its ends.
 function between(values, place) {
     if (place <= 0) return values[0];
     const low = Math.floor(place);

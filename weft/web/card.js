@@ -124,7 +124,7 @@ export class Card {
         }
     }
 
-    // Fills the one texture of a holder, which is made anew where it is too small.
+    // Fills the one texture of a holder, which is made again where it is too small.
     row(holder, values, width, height) {
         if (holder.texture === undefined || holder.texture.width !== width || holder.texture.height !== height) {
             if (holder.texture !== undefined) this.gl.deleteTexture(holder.texture.texture);

@@ -1,4 +1,4 @@
-"""What a page is told of a program: its subgraphs, kernels and shaders, its inputs and parameters, as data for JSON."""
+"""What a page knows of a program: its subgraphs, kernels and shaders, its inputs and parameters, as data for JSON."""
 
 from __future__ import annotations
 

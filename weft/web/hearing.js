@@ -6,7 +6,7 @@ import { Analyser } from "./analyses.js";
 export const ROWS = 512;
 const AHEAD = 128;
 
-// The picture of the rows that were heard. The newest goes on for a while; with `later`, everything was heard that many
+// The picture of the rows that were heard. The newest is kept for a while; with `later`, everything was heard that many
 // hops later than it was.
 export class HeardRows {
     constructor(record, rate) {

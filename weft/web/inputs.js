@@ -110,7 +110,7 @@ export class Inputs {
     }
 }
 
-// Where the picture of a canvas is in the window: it keeps its form, with room beside it.
+// Where the picture of a canvas is in the window: it keeps its form, with room around it.
 function pictureIn(canvas) {
     const box = canvas.getBoundingClientRect(), scale = Math.min(box.width / canvas.width, box.height / canvas.height);
     const width = canvas.width * scale, height = canvas.height * scale;

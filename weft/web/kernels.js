@@ -36,7 +36,7 @@ export class Arena {
         this._end = ALIGNMENT;
     }
 
-    // The address of so many bytes of zeros.
+    // The address of this many bytes of zeros.
     take(bytes) {
         const start = Math.ceil(this._end / ALIGNMENT) * ALIGNMENT;
         this._end = start + bytes;
@@ -76,13 +76,13 @@ export class State {
         }
     }
 
-    // The cell of a ring that was written so many ticks ago; 0 is the one that this tick writes.
+    // The cell of a ring that was written this many ticks ago; 0 is the one that this tick writes.
     cell(key, ago = 0) {
         const cells = this.slots.get(key).depth + 1;
         return (((this.ticks - ago) % cells) + cells) % cells;
     }
 
-    // The value of a slot so many ticks ago.
+    // The value of a slot this many ticks ago.
     past(key, plane, ago) {
         const at = this.cell(key, ago) * this.slots.get(key).planes + plane;
         return this.arena.view.getFloat64(this.rings.get(key) + 8 * at, true);
@@ -128,7 +128,7 @@ export class Kernel {
             view.setFloat64(at, value, true);
         }
         for (const ring of this.layout.rings) {
-            // Images are lent by whoever has them.
+            // Images are lent by their owners.
             const address = state.rings.get(ring.key);
             if (address !== undefined) view.setUint32(this.block + ring.offset, address, true);
             view.setUint32(this.block + ring.head, state.cell(ring.key, between ? 1 : 0), true);

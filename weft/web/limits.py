@@ -52,7 +52,7 @@ def _output(sink: SinkStatement) -> Diagnostic | None:
         return _told(f"{name}(…) is left out of a page, which sends nothing to other programs and devices", span)
     outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
     if outlet is not None:
-        return _told(f"a page has no {outlet[0]}, so it shows this picture beside the others", span)
+        return _told(f"a page has no {outlet[0]}, so it shows this picture next to the others", span)
     return None
 
 

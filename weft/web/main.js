@@ -102,7 +102,7 @@ class Performance {
         pictures.films = new Films(description, card, bytesOf, (text) => words.say(text));
     }
 
-    // Connects the devices that the patch reads. Those that are missing or refused are told; the rest plays.
+    // Connects the devices that the patch reads. Those that are missing or refused are reported; the rest plays.
     async connect() {
         const sent = description.uniforms.filter((name) => name.startsWith("sent:")), { cameras } = description;
         const hears = description.uniforms.some((name) => name.startsWith("mic:"));

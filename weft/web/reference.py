@@ -53,7 +53,7 @@ _MOMENTS = 12
 Pixel: TypeAlias = "tuple[int, str, int, int, list[int]]"
 """The frame, the target of its picture, x, y, and the levels of its channels."""
 
-# How far beside a pixel the picture is looked at, in its width and height.
+# How far from a pixel the picture is looked at, in its width and height.
 _NEAR = (-1e-6, 1e-6)
 
 # By how much single precision may differ from double at a pixel that is compared. Cards are less precise than a CPU.
@@ -173,7 +173,7 @@ def _pixels(
     target: str, shown: Mapping[int, Picture], others: Sequence[Mapping[int, Picture]], count: int,
     chosen: random.Random,
 ) -> list[Pixel]:
-    """Some pixels of a picture, of those at which single precision shows what double does, even a little beside them.
+    """Some pixels of a picture, of those at which single precision shows what double does, even a little next to them.
     At an edge, or where a patch magnifies the last digit, the two differ, and both are right."""
     clear = {}
     for number, exact in shown.items():

@@ -63,7 +63,7 @@ class ListReader:
         self._loops: list[tuple[Register, Register] | None] = []
         """The masks of the loops around this place."""
         self._bounds = Extent.ONE
-        """What the bounds of the nest of loops vary over, as far as it is known."""
+        """What the bounds of the nest of loops vary over, if that is known."""
         self._spent: Register | None = None
         """How many steps a nest has made in each element."""
         for start in (0, once, once + by_row):

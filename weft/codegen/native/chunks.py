@@ -212,7 +212,7 @@ class _SoundProgram(Records):
         self.record_with(sample, self._chunk, "_samples")
 
     def _end_tick(self, slot: StateSlot, to: list[int]) -> None:
-        """Appends the end of the tick of a slot: its new values, and that it goes on in its ring."""
+        """Appends the end of the tick of a slot: its new values, and that it continues in its ring."""
         ring, cells = self._ring(slot.key), slot.depth + 1
         values = {place.plane: self.slot(value) for place, value in self._stored.items() if place.slot == slot.key}
         if slot.planes == 1 == len(values):

@@ -26,7 +26,7 @@ MEMORY = ("weft", "memory")
 STRANDS = "strand"
 """The module of the imports that read strands of other subgraphs. They are named by their numbers in `strands`."""
 
-# What a module exports, as far as its kernel has it.
+# What a module exports, if its kernel has it.
 
 CONSTANTS, FRAME, COLUMNS, ROWS, ELEMENTS, ADVANCE = "constants", "frame", "columns", "rows", "elements", "advance"
 """`constants` and `frame` compute what is the same in a whole launch; `columns`, `rows` and `elements` the rest.
@@ -35,7 +35,7 @@ CONSTANTS, FRAME, COLUMNS, ROWS, ELEMENTS, ADVANCE = "constants", "frame", "colu
 Export: TypeAlias = Literal["constants", "frame", "columns", "rows", "elements", "advance"]
 
 ALIGNMENT = 16
-"""Blocks, rings, lines and pictures begin at multiples of so many bytes."""
+"""Blocks, rings, lines and pictures begin at multiples of this many bytes."""
 
 # The words at the beginning of each block, whose offsets never change.
 
@@ -51,7 +51,7 @@ CHUNK = 256
 """The most samples of a sound that one function after another computes."""
 
 PADDING = 8
-"""Samples are computed so many at a time: lines of a sound have room for so many numbers more. What is there does not
+"""How many samples are computed together. Lines of a sound have room for this many numbers more. What is there does not
 matter."""
 
 

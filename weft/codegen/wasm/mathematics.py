@@ -162,7 +162,7 @@ _CHAIN = 5
 
 
 def _chain(f: _FunctionLanes, a: WasmValue, count: WasmValue) -> WasmValue:
-    """a · a · …, with so many factors, by repeated squaring."""
+    """a · a · …, with this many factors, by repeated squaring."""
     product = f.real(1)
     for digit in range(_CHAIN):
         half = f.floor(f.mul(count, f.real(0.5)))

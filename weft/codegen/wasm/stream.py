@@ -319,8 +319,8 @@ class StreamWriter(WasmWriter):
     # Loops over samples.
 
     def over_pairs(self, used: Iterable[Node], waves: Sequence[Node], pairs: int, write: Callable[[], None]) -> None:
-        """A loop over the chunk, so many pairs at a time. `write` writes what is computed for each; `used` are the
-        values that it uses, as far as they are the same at all samples."""
+        """A loop over the chunk, some pairs at a time. `write` writes what is computed for each; `used` are the
+        values that it uses and that are the same at all samples."""
         b = self.b
         begun = [self._begun(node, pairs) for node in waves]
         self._spreads = {}

@@ -1,6 +1,6 @@
 """From kernels to modules of WebAssembly: a function for each section, over the elements of a launch.
 
-The element section of a sound goes on in `weft.codegen.wasm.stream`, in chunks of samples.
+The element section of a sound continues in `weft.codegen.wasm.stream`, in chunks of samples.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class WasmWriter:
         return self.b.get(self.heads[ring.key]) if ring.key in self.heads else self.word(ring.head)
 
     def cell(self, ring: RingPlace, ticks: Node) -> WasmValue:
-        """The cell of a ring that was written so many ticks ago, rounded down and clamped; 1 for NaN."""
+        """The cell of a ring that was written this many ticks ago, rounded down and clamped; 1 for NaN."""
         if ticks.op == "const" and ring.key not in self.heads:
             key = ("cell", ring.key, repr(ticks.attr))
             return self.given(key, lambda: self._cell_of(ring, self._ticks_back(ring, ticks)))
@@ -282,7 +282,7 @@ class WasmWriter:
     # Loops.
 
     def _loop(self, node: Node) -> None:
-        """Runs the steps of a loop, as far as its limits allow."""
+        """Runs the steps of a loop, within its limits."""
         b, body = self.b, node.attr
         first, last = (self.value(arg) for arg in node.args[:2])
         carried = self.carry(body.carried, node.args[2:])
