@@ -83,10 +83,12 @@ def _step(count: int) -> int:
     return max(3, -(-count // _MANY)) if count > _FEW else 1
 
 
-# What each device does with each patch that ships, and each browser with each case of the language.
+# What each device does with each patch that ships, each language of devices with each row of the table of operations,
+# and each browser with each case of the language.
 _EVERYWHERE = re.compile(
     r"tests/(?:backends|codegen|web)/.*::test_a_(?:shipped|case)_\w+\["
     r"|tests/test_patches\.py::test_a_shipped_\w+_(?:as_webassembly|by_the_fastest_machine)\["
+    r"|tests/codegen/(?:test_opencl\.py::test_\w+\[|clike/test_rows\.py::test_\w+\[(?:cuda|opencl)-)"
 )
 
 

@@ -243,7 +243,8 @@ def test_a_slow_text_does_not_keep_the_end_waiting(patch: Path) -> None:
 def test_slow_texts_are_seen_even_if_each_is_saved_before_the_last_is_finished(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
-        deadline = time.monotonic() + PATIENCE
+        # What a text may cost is counted in the time of the processor, of which a busy machine gives it a part.
+        deadline = time.monotonic() + 3 * PATIENCE
         count = 0
         while not any(event["event"] == "swap" for event in performance.events):
             assert time.monotonic() < deadline, "of all these saves none is ever seen"
