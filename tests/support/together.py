@@ -84,10 +84,11 @@ def _step(count: int) -> int:
 
 
 # What each device does with each patch that ships, each language of devices with each row of the table of operations,
-# and each browser with each case of the language.
+# and each browser with each case of the language; and what is asked of each patch besides whether it is right.
 _EVERYWHERE = re.compile(
     r"tests/(?:backends|codegen|web)/.*::test_a_(?:shipped|case)_\w+\["
-    r"|tests/test_patches\.py::test_a_shipped_\w+_(?:as_webassembly|by_the_fastest_machine)\["
+    r"|tests/test_patches\.py::test_a_shipped_\w+_(?:as_webassembly|by_the_fastest_machine|is_comfortable)\["
+    r"|tests/(?:codegen/test_units\.py::test_kernels_with_other_constants|runtime/inspect/test_precision\.py::test_no)\w+\["
     r"|tests/codegen/(?:test_opencl\.py::test_\w+\[|clike/test_rows\.py::test_\w+\[(?:cuda|opencl)-)"
 )
 
