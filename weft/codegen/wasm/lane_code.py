@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from weft.codegen.wasm.builder import FunctionBuilder, WasmValue
 from weft.ops import single
@@ -32,6 +33,14 @@ class WasmLanes(Lanes[WasmValue]):
     """What both have in common."""
 
     count: ClassVar[int]
+    reals: ClassVar[str]
+    """The prefix of instructions for reals."""
+    whole_numbers: ClassVar[str]
+    """The prefix of those for whole numbers of 32 bits."""
+    masks: ClassVar[str]
+    """The prefix of those for all bits of bools and whole numbers."""
+    kind: ClassVar[Literal["f64", "v128"]]
+    """The type of a value that is real."""
 
     def __init__(self, builder: FunctionBuilder) -> None:
         self.b = builder
@@ -49,7 +58,82 @@ class WasmLanes(Lanes[WasmValue]):
         left, right = self.known(a), self.known(b)
         if left is not None and right is not None:
             return self.real(_FOLDS[op](left, right))
-        return self.b.put(f"{'f64' if self.count == 1 else 'f64x2'}.{op}", a, b)
+        return self._real(op, a, b)
+
+    def _real(self, op: str, *args: V) -> V:
+        return self.b.put(f"{self.reals}.{op}", *args)
+
+    @abstractmethod
+    def holds(self, c: V) -> V:
+        """Whether a condition holds, in any lane."""
+
+    def add(self, a: V, b: V, /) -> V:
+        return self._folded("add", a, b)
+
+    def sub(self, a: V, b: V, /) -> V:
+        return self._folded("sub", a, b)
+
+    def mul(self, a: V, b: V, /) -> V:
+        return self._folded("mul", a, b)
+
+    def div(self, a: V, b: V, /) -> V:
+        return self._real("div", a, b)
+
+    def neg(self, x: V, /) -> V:
+        return self._real("neg", x)
+
+    def abs(self, x: V, /) -> V:
+        return self._real("abs", x)
+
+    def sqrt(self, x: V, /) -> V:
+        return self._real("sqrt", x)
+
+    def floor(self, x: V, /) -> V:
+        return self._real("floor", x)
+
+    def nearest(self, x: V, /) -> V:
+        return self._real("nearest", x)
+
+    def eq(self, a: V, b: V, /) -> V:
+        return self._real("eq", a, b)
+
+    def ne(self, a: V, b: V, /) -> V:
+        return self._real("ne", a, b)
+
+    def lt(self, a: V, b: V, /) -> V:
+        return self._real("lt", a, b)
+
+    def le(self, a: V, b: V, /) -> V:
+        return self._real("le", a, b)
+
+    def both(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.masks}.and", a, b)
+
+    def either(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.masks}.or", a, b)
+
+    def bits_add(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.whole_numbers}.add", a, b)
+
+    def bits_sub(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.whole_numbers}.sub", a, b)
+
+    def bits_mul(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.whole_numbers}.mul", a, b)
+
+    bits_and, bits_or = both, either
+
+    def bits_xor(self, a: V, b: V, /) -> V:
+        return self.b.put(f"{self.masks}.xor", a, b)
+
+    def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
+        found = self.b.variable(self.kind, x, "rest")
+        with self.b.within("loop", "again") as again:
+            is_left = self.holds(goes_on(self.b.get(found)))
+            with self.b.within("if", "", is_left):
+                self.b.set((found,), (step(self.b.get(found)),))
+                self.b.do("br", immediate=again)
+        return self.b.get(found)
 
     def fma(self, a: V, b: V, c: V, /) -> V:
         return self.sub(c, a) if self.known(b) == -1 else self.add(self.mul(a, b), c)
@@ -67,29 +151,29 @@ class WasmLanes(Lanes[WasmValue]):
 
     # Bits of doubles.
 
+    @abstractmethod
     def bits64(self, x: V) -> V:
         """The bits that represent a real."""
-        raise NotImplementedError
 
+    @abstractmethod
     def real_of_bits64(self, a: V) -> V:
         """The real that bits represent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put64(self, op: str, a: V, b: int | V) -> V:
         """An operation on bits, or on whole numbers of 64 bits; shifts are by a number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def real_of_64(self, a: V) -> V:
         """A whole number of 64 bits, whose digits fit into 32, as a real."""
-        raise NotImplementedError
 
+    @abstractmethod
     def has_sign(self, x: V) -> V:
         """Whether a real is negative, or −0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def signed_as(self, x: V, other: V) -> V:
         """x with the sign of another real."""
-        raise NotImplementedError
 
     def computed(self, row: OpSpec, args: Sequence[V]) -> V:
         """A row of the table of operators and builtins."""
@@ -122,6 +206,11 @@ class SingleLane(WasmLanes):
     """One number at a time."""
 
     count = 1
+    reals = kind = "f64"
+    whole_numbers = masks = "i32"
+
+    def holds(self, c: V) -> V:
+        return c
 
     def real(self, value: float, /) -> V:
         return self.b.f64(float(value))
@@ -136,51 +225,6 @@ class SingleLane(WasmLanes):
     def library(self, function: str, /, *args: V) -> V:
         return self.b.call(function, "f64", *args)
 
-    def add(self, a: V, b: V, /) -> V:
-        return self._folded("add", a, b)
-
-    def sub(self, a: V, b: V, /) -> V:
-        return self._folded("sub", a, b)
-
-    def mul(self, a: V, b: V, /) -> V:
-        return self._folded("mul", a, b)
-
-    def div(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.div", a, b)
-
-    def neg(self, x: V, /) -> V:
-        return self.b.put("f64.neg", x)
-
-    def abs(self, x: V, /) -> V:
-        return self.b.put("f64.abs", x)
-
-    def sqrt(self, x: V, /) -> V:
-        return self.b.put("f64.sqrt", x)
-
-    def floor(self, x: V, /) -> V:
-        return self.b.put("f64.floor", x)
-
-    def nearest(self, x: V, /) -> V:
-        return self.b.put("f64.nearest", x)
-
-    def eq(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.eq", a, b)
-
-    def ne(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.ne", a, b)
-
-    def lt(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.lt", a, b)
-
-    def le(self, a: V, b: V, /) -> V:
-        return self.b.put("f64.le", a, b)
-
-    def both(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.and", a, b)
-
-    def either(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.or", a, b)
-
     def negation(self, a: V, /) -> V:
         return self.b.put("i32.eqz", a)
 
@@ -192,31 +236,6 @@ class SingleLane(WasmLanes):
         with self.b.within("if", "", c):
             self.b.set((found,), (make(),))
         return self.b.get(found)
-
-    def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
-        found = self.b.variable("f64", x, "rest")
-        with self.b.within("loop", "again") as again, self.b.within("if", "", goes_on(self.b.get(found))):
-            self.b.set((found,), (step(self.b.get(found)),))
-            self.b.do("br", immediate=again)
-        return self.b.get(found)
-
-    def bits_add(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.add", a, b)
-
-    def bits_sub(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.sub", a, b)
-
-    def bits_mul(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.mul", a, b)
-
-    def bits_and(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.and", a, b)
-
-    def bits_or(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.or", a, b)
-
-    def bits_xor(self, a: V, b: V, /) -> V:
-        return self.b.put("i32.xor", a, b)
 
     def bits_shl(self, a: V, n: V, /) -> V:
         return self.b.put("i32.shl", a, n)
@@ -261,6 +280,12 @@ class PairLanes(WasmLanes):
     """Two numbers at a time."""
 
     count = 2
+    reals = "f64x2"
+    whole_numbers = "i32x4"
+    masks = kind = "v128"
+
+    def holds(self, c: V) -> V:
+        return self.b.put("v128.any_true", c)
 
     def real(self, value: float, /) -> V:
         return self.b.pair(float(value), float(value))
@@ -281,56 +306,11 @@ class PairLanes(WasmLanes):
     def library(self, function: str, /, *args: V) -> V:
         return self.b.call(of_pairs(function), "v128", *args)
 
-    def add(self, a: V, b: V, /) -> V:
-        return self._folded("add", a, b)
-
-    def sub(self, a: V, b: V, /) -> V:
-        return self._folded("sub", a, b)
-
-    def mul(self, a: V, b: V, /) -> V:
-        return self._folded("mul", a, b)
-
     def lesser(self, a: V, b: V, /) -> V:
         return self.b.put("f64x2.pmin", b, a)
 
     def greater(self, a: V, b: V, /) -> V:
         return self.b.put("f64x2.pmax", b, a)
-
-    def div(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.div", a, b)
-
-    def neg(self, x: V, /) -> V:
-        return self.b.put("f64x2.neg", x)
-
-    def abs(self, x: V, /) -> V:
-        return self.b.put("f64x2.abs", x)
-
-    def sqrt(self, x: V, /) -> V:
-        return self.b.put("f64x2.sqrt", x)
-
-    def floor(self, x: V, /) -> V:
-        return self.b.put("f64x2.floor", x)
-
-    def nearest(self, x: V, /) -> V:
-        return self.b.put("f64x2.nearest", x)
-
-    def eq(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.eq", a, b)
-
-    def ne(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.ne", a, b)
-
-    def lt(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.lt", a, b)
-
-    def le(self, a: V, b: V, /) -> V:
-        return self.b.put("f64x2.le", a, b)
-
-    def both(self, a: V, b: V, /) -> V:
-        return self.b.put("v128.and", a, b)
-
-    def either(self, a: V, b: V, /) -> V:
-        return self.b.put("v128.or", a, b)
 
     def negation(self, a: V, /) -> V:
         return self.b.put("v128.not", a)
@@ -340,36 +320,9 @@ class PairLanes(WasmLanes):
 
     def where(self, c: V, make: Callable[[], V], otherwise: V, /) -> V:
         found = self.b.variable("v128", otherwise, "found")
-        with self.b.within("if", "", self.b.put("v128.any_true", c)):
+        with self.b.within("if", "", self.holds(c)):
             self.b.set((found,), (self.select(c, make(), otherwise),))
         return self.b.get(found)
-
-    def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
-        found = self.b.variable("v128", x, "rest")
-        with self.b.within("loop", "again") as again:
-            is_left = self.b.put("v128.any_true", goes_on(self.b.get(found)))
-            with self.b.within("if", "", is_left):
-                self.b.set((found,), (step(self.b.get(found)),))
-                self.b.do("br", immediate=again)
-        return self.b.get(found)
-
-    def bits_add(self, a: V, b: V, /) -> V:
-        return self.b.put("i32x4.add", a, b)
-
-    def bits_sub(self, a: V, b: V, /) -> V:
-        return self.b.put("i32x4.sub", a, b)
-
-    def bits_mul(self, a: V, b: V, /) -> V:
-        return self.b.put("i32x4.mul", a, b)
-
-    def bits_and(self, a: V, b: V, /) -> V:
-        return self.b.put("v128.and", a, b)
-
-    def bits_or(self, a: V, b: V, /) -> V:
-        return self.b.put("v128.or", a, b)
-
-    def bits_xor(self, a: V, b: V, /) -> V:
-        return self.b.put("v128.xor", a, b)
 
     def bits_shl(self, a: V, n: V, /) -> V:
         return self.b.put("i32x4.shl", a, self._distance(n))
