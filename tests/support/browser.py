@@ -37,8 +37,10 @@ class Browser:
     def __init__(self, profile: str, wants_gesture: bool = False) -> None:
         """If it `wants_gesture`, sound does not begin by itself."""
         assert CHROMIUM is not None
-        to_read, self._write = os.pipe()
+        to_read, write = os.pipe()
         self._read, to_write = os.pipe()
+        # A long command is written whole, even if a signal comes while it is.
+        self._commands = os.fdopen(write, "wb")
         # The browser reads commands from descriptor 3, and writes answers to 4.
         begin = (
             "import fcntl, os, sys; "
@@ -129,14 +131,15 @@ class Browser:
             except (OSError, AssertionError, subprocess.TimeoutExpired):
                 self.process.kill()
                 self.process.wait()
-        os.close(self._write)
+        self._commands.close()
         os.close(self._read)
 
     def _ask(self, method: str, **params: Any) -> Any:
         self._count += 1
         session = {"sessionId": self._session} if self._session else {}
         command = {"id": self._count, "method": method, "params": params, **session}
-        os.write(self._write, json.dumps(command).encode() + b"\0")
+        self._commands.write(json.dumps(command).encode() + b"\0")
+        self._commands.flush()
         while True:
             answer = self._next()
             if answer.get("id") == self._count:
