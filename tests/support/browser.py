@@ -117,6 +117,11 @@ class Browser:
         """Sets the size of the window's inside."""
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
+    def reduce_motion(self, reduced: bool) -> None:
+        """Says whether the visitor's system asks for less motion."""
+        value = "reduce" if reduced else "no-preference"
+        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": value}])
+
     def screenshot(self, path: Path) -> None:
         """What the window shows, as a PNG."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))

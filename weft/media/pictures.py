@@ -5,6 +5,7 @@ Only this module and `lettering` import Pillow.
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,9 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+
+# Of a JPEG, in percent.
+_QUALITY = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +180,16 @@ def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = Non
         notes.add_text(_ORIGIN, origin)
     with replacing(path) as partial:
         Image.fromarray(pixels).save(partial, format="PNG", pnginfo=notes)
+
+
+def reduced_picture(pixels: NDArray[np.uint8], width: int, form: str) -> tuple[bytes, tuple[int, int]]:
+    """Pixels [height, width, RGBA] over black, no wider than `width`, as a file of the form PNG or JPEG; and its
+    size."""
+    whole = Image.fromarray(pixels)
+    picture = Image.alpha_composite(Image.new("RGBA", whole.size, "black"), whole).convert("RGB")
+    columns = min(width, picture.width)
+    size = columns, max(1, round(columns * picture.height / picture.width))
+    data = io.BytesIO()
+    options = {"optimize": True} if form == "PNG" else {"quality": _QUALITY}
+    picture.resize(size, Image.Resampling.LANCZOS).save(data, form, **options)
+    return data.getvalue(), size

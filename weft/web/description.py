@@ -71,6 +71,7 @@ class Description:
             "subgraphs": here,
             "sounds": sounds,
             "feeds": any("feeds" in each for each in sounds),
+            "together": reads_each_other(build),
             "heard": [_heard(name, settings["rate"]) for name in compiled.heard],
             "views": list(compiled.views),
             "vertex": VERTEX,
@@ -195,6 +196,13 @@ class Description:
         places = places_of(self.build.patch)
         place = next((places[sink] for sink in unit.subgraph.sinks if sink in places), None)
         self.refused.append(Diagnostic.of("not-in-a-page", words, place))
+
+
+def reads_each_other(build: Build) -> bool:
+    """Whether the sound reads pictures or numbers, or these read it."""
+    streams = [unit for unit in build.units if build.contexts[unit.subgraph.context].streams]
+    compiled = build.compiled
+    return any(unit.feeds or unit.subgraph.exposes for unit in streams) or bool(compiled.views or compiled.heard)
 
 
 # What the host of a module needs to know of its block.

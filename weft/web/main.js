@@ -7,10 +7,12 @@ import { mediaOf } from "./media.js";
 import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
+import { drawStill } from "./still.js";
 
 const description = JSON.parse(document.getElementById("program").textContent);
 const asked = new URLSearchParams(location.search);
 const words = new Words(document.getElementById("words"));
+const stage = document.getElementById("stage");
 
 // A performance: the player, the sound, and the clock that both follow.
 class Performance {
@@ -18,7 +20,7 @@ class Performance {
         this.media = media;
         this.begin = Math.max(0, Number(asked.get("t")) || 0);
         this.inputs = new Inputs(description.inputs, description.uniforms);
-        this.screen = new Screen(document.getElementById("stage"));
+        this.screen = new Screen(stage);
         this.sound = this.cameras = this.midi = null;
         this._from = performance.now();
         this._last = null;
@@ -146,21 +148,34 @@ class Performance {
 async function begin(performance) {
     performance.start();
     if (description.sounds.length === 0) return;
-    const button = document.getElementById("begin");
     try {
         await performance.openSound();
     } catch (problem) {
         words.say(`There is no sound: ${problem.message}.`);
         return;
     }
-    if (await performance.sound.begin()) return;
-    const play = async () => (button.hidden = await performance.sound.begin());
-    if (asked.has("embed")) {
-        addEventListener("pointerdown", play);
-        return;
-    }
-    button.hidden = false;
-    button.onclick = play;
+    if (!(await performance.sound.begin())) beginByHand(performance.sound);
+}
+
+async function beginByHand(sound) {
+    do await pressed();
+    while (!(await sound.begin()));
+}
+
+// Waits until the visitor presses the button, or anywhere in an embedded page, which has none.
+function pressed() {
+    const button = document.getElementById("begin");
+    button.hidden = asked.has("embed");
+    return new Promise((resolve) => {
+        const end = () => {
+            button.hidden = true;
+            removeEventListener("pointerdown", embedded);
+            resolve();
+        };
+        const embedded = () => asked.has("embed") && end();
+        addEventListener("pointerdown", embedded);
+        button.onclick = end;
+    });
 }
 
 function hands(performance) {
@@ -177,6 +192,28 @@ function hands(performance) {
     });
 }
 
+// Whether the picture stands still until a visitor has it move.
+function isStill() {
+    if (!description.subgraphs.some(({ is, shown }) => is === "picture" && shown)) return false;
+    if (asked.has("still")) return true;
+    return !asked.has("play") && matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+// Shows a picture that does not move. It ends when the visitor has it move, which `?still` does not offer.
+async function still(media) {
+    const screen = new Screen(stage);
+    let wanted = true;
+    const drawn = drawStill(description, media, screen, Number(asked.get("t") ?? description.moment) || 0, () => wanted);
+    if (asked.has("still")) {
+        await drawn;
+        document.documentElement.dataset.still = "drawn";
+        return new Promise(() => {});
+    }
+    drawn.catch((problem) => words.say(`The picture is not drawn: ${problem.message}.`));
+    await pressed();
+    wanted = false;
+}
+
 async function main() {
     document.documentElement.classList.toggle("embedded", asked.has("embed"));
     if (asked.has("check")) {
@@ -186,6 +223,7 @@ async function main() {
     const media = await mediaOf(description);
     media.problems.forEach((problem) => words.say(problem));
     if (!asked.has("embed")) description.notes.forEach((note) => words.say(note));
+    if (isStill()) await still(media);
     const performance = new Performance(media);
     window.weft.performance = performance;
     hands(performance);

@@ -7,10 +7,11 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote, urljoin
 
 from weft.codegen.kernel import number_to_json
 from weft.errors import Diagnostic
@@ -18,13 +19,14 @@ from weft.runtime.compiling.stages import Build
 from weft.web.description import Description
 from weft.web.embedded import LIMIT, embedded
 from weft.web.limits import told
+from weft.web.poster import MOMENT, Poster
 from weft.web.reference import ReferenceValues
 
 Json: TypeAlias = Any
 
 MODULES = (
     "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "media.js",
-    "inputs.js", "panel.js", "screen.js", "check.js", "main.js",
+    "inputs.js", "panel.js", "screen.js", "offline.js", "check.js", "still.js", "main.js",
 )  # fmt: skip
 """The modules of every page, in JavaScript, each after those that it imports."""
 
@@ -57,21 +59,23 @@ class Page(NamedTuple):
 
 
 def page_of(
-    build: Build, title: str, source: str, check: ReferenceValues | None = None, limit: int = LIMIT
+    build: Build, title: str, source: str, check: ReferenceValues | None = None, limit: int = LIMIT,
+    poster: Poster | None = None, address: str = "",
 ) -> Page:
-    """The page of a program, whose text is `source`, with at most `limit` bytes of media. Raises PictureError for
-    a file that cannot be read."""
+    """The page of a program, whose text is `source`, with at most `limit` bytes of media. `address` is where it will be
+    published, if that is known. Raises PictureError for a file that cannot be read."""
     description, about = Description(build), about_of(source)
     program = description.program()
     media = embedded(description.pictures, limit)
     refused = (*told(build), *description.refused, *media.left_out)
     program |= {"title": title, "about": about, "media": media.records, "notes": [each.message for each in refused]}
     program |= {"cameras": media.cameras, "films": media.films}
+    program["moment"] = MOMENT if poster is None else poster.seconds
     program["check"] = None if check is None else check.to_json()
     program = without_folders(program, build.media)
     program["source"] = source
     plays = any(each["shown"] for each in (*program["subgraphs"], *program["sounds"]))
-    return Page(html_of(program, title, about), refused, plays)
+    return Page(html_of(program, title, about, poster, address), refused, plays)
 
 
 def without_folders(value: Json, paths: Iterable[str]) -> Json:
@@ -100,7 +104,7 @@ def about_of(source: str) -> str:
     return " ".join(line.lstrip("/").strip() for line in lines)
 
 
-def html_of(program: Json, title: str, about: str) -> str:
+def html_of(program: Json, title: str, about: str, poster: Poster | None = None, address: str = "") -> str:
     """The page with a description, which is data in it, never markup."""
     folder = files("weft.web")
     scripts = "\n".join(
@@ -109,9 +113,26 @@ def html_of(program: Json, title: str, about: str) -> str:
     )
     return _PAGE.format(
         policy=_POLICY, title=html.escape(title), about=html.escape(about),
+        preview="\n".join(_preview(poster, address)),
+        poster="" if poster is None else f'<img id="poster" alt="" src="{poster.preview}">',
         style=folder.joinpath("page.css").read_text("utf-8"), program=as_data(program), scripts=scripts,
         loader=folder.joinpath("loader.js").read_text("utf-8"),
     )  # fmt: skip
+
+
+def _preview(poster: Poster | None, address: str) -> Iterator[str]:
+    """What programs that show links read of a page, besides its title. They take addresses of pictures, but not what is
+    in the page, and most take whole addresses only."""
+    if address:
+        yield _META.format("og:url", html.escape(address))
+    if poster is not None:
+        yield _META.format("og:image", html.escape(urljoin(address, quote(poster.name))))
+        for name, side in zip(("width", "height"), poster.size, strict=True):
+            yield _META.format(f"og:image:{name}", side)
+        yield '<meta name="twitter:card" content="summary_large_image">'
+
+
+_META = '<meta property="{}" content="{}">'
 
 
 def _modules(program: Json) -> tuple[str, ...]:
@@ -156,14 +177,16 @@ _PAGE = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="weft">
 <meta name="description" content="{about}">
+<meta property="og:type" content="website">
 <meta property="og:title" content="{title}">
 <meta property="og:description" content="{about}">
+{preview}
 <title>{title}</title>
 <style>
 {style}</style>
 </head>
 <body>
-<main id="stage"></main>
+<main id="stage">{poster}</main>
 <button id="begin" hidden>play</button>
 <form id="panel" aria-label="parameters" hidden></form>
 <pre id="source" aria-label="the patch" tabindex="0" hidden></pre>

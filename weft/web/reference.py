@@ -23,6 +23,7 @@ from weft.ir.rates import Rate
 from weft.runtime.compiling.stages import Build
 from weft.runtime.films.offline import Offline, Samples, raw
 from weft.runtime.sound.mixer import BLOCK
+from weft.web.description import reads_each_other
 
 Json: TypeAlias = Any
 
@@ -71,8 +72,6 @@ class ReferenceValues(NamedTuple):
     frames: list[int]
     every: bool
     """Whether all frames up to the last one have to be drawn."""
-    together: bool
-    """Whether the sound and the frames read each other, and have to be computed in step."""
     end: int
     """The number of the sample after the last one."""
     pixels: list[Pixel]
@@ -101,7 +100,7 @@ def reference(build: Build, seed: int = 1) -> ReferenceValues:
     """The values of a program, which is compiled for a small picture. Raises WeftError for what cannot be computed."""
     chosen = random.Random(seed)
     settings, targets = build.patch.settings, [each.target for each in build.compiled.pictures]
-    together, exact = _reads_each_other(build), _machines("vm")
+    together, exact = reads_each_other(build), _machines("vm")
     drawn = [unit for unit in build.units if not build.contexts[unit.subgraph.context].streams]
     every = together or any(unit.kernel.remembers for unit in drawn)
     frames = _frames(build, every, together, chosen) if targets else []
@@ -121,7 +120,7 @@ def reference(build: Build, seed: int = 1) -> ReferenceValues:
     pixels.sort(key=lambda each: each[0])
     fed = any(unit.feeds for unit in build.units)
     return ReferenceValues(
-        build.compiled.size, settings["fps"], frames, every, together, end, pixels, _samples(heard, chosen),
+        build.compiled.size, settings["fps"], frames, every, end, pixels, _samples(heard, chosen),
         _FED if fed else _COMPUTED,
     )  # fmt: skip
 
@@ -147,13 +146,6 @@ def _moved(choices: Mapping[str, Choice], by: float) -> dict[str, Choice]:
 
     moved = type(f"{backend.__name__}Moved", (backend,), {"coords": coords})
     return {**choices, VISUAL.name: replace(visual, backend=moved)}
-
-
-def _reads_each_other(build: Build) -> bool:
-    """Whether the sound reads pictures or numbers, or these read it."""
-    streams = [unit for unit in build.units if build.contexts[unit.subgraph.context].streams]
-    compiled = build.compiled
-    return any(unit.feeds or unit.subgraph.exposes for unit in streams) or bool(compiled.views or compiled.heard)
 
 
 def _shown(

@@ -1,11 +1,14 @@
 // The canvases of a page: the card draws on the first one, and the pictures of other windows are copied to theirs.
 
 export class Screen {
+    // A screen takes the place of the one before it. The poster stays until something is shown.
     constructor(stage) {
         this.stage = stage;
+        for (const old of stage.querySelectorAll("canvas")) old.remove();
         this.canvas = document.createElement("canvas");
         this._others = new Map();
         stage.append(this.canvas);
+        this._poster = document.getElementById("poster");
     }
 
     // Makes a canvas for each picture, the first window's first.
@@ -34,6 +37,8 @@ export class Screen {
             other.clearRect(0, 0, picture.width, picture.height);
             other.drawImage(card.canvas, 0, 0);
         }
+        this._poster?.remove();
+        this._poster = null;
     }
 
     fullscreen() {
