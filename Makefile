@@ -5,11 +5,11 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint type bench gallery pages soak listen clean
+.PHONY: help run test test-all lint type bench gallery soak listen clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery, pages); PYTHON=… names the Python to build on.'
+	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
 run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
@@ -40,11 +40,8 @@ bench: $(VENV)/.ready ## measure every backend on this machine
 	@scripts/setup system run || true
 	$(VENV)/bin/weft bench $(ARGS)
 
-gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures
+gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures, and a page for a browser for each patch
 	$(VENV)/bin/python scripts/gallery.py $(ARGS)
-
-pages: $(VENV)/.ready ## write a page for each patch that ships to build/gallery, for a browser
-	$(VENV)/bin/python scripts/pages.py $(ARGS)
 
 soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
 	@scripts/setup system run test
@@ -55,7 +52,7 @@ listen: $(VENV)/.ready ## play for 10 minutes with a save a second, and report g
 	$(VENV)/bin/python -m benchmarks.listening $(ARGS)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/gallery/pages .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: pyproject.toml scripts/setup

@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""Writes docs/gallery.md and its pictures from the patches that ship with weft: .venv/bin/python scripts/gallery.py
+"""Writes docs/gallery.md and its pictures from the patches that ship with weft, and docs/gallery/pages, a folder for
+any host in which each patch plays in a browser: .venv/bin/python scripts/gallery.py
 
-With names of patches, only their pictures are drawn; `panel` is the picture of docs/hands.md.
+With names of patches, only their pictures and pages are made; `panel` is the picture of docs/hands.md. `--pages` makes
+only the pages, which are too large to be kept with the code, and `--address` says where they will be published.
 """
 
 from __future__ import annotations
 
+import argparse
+import html
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,12 +29,15 @@ from weft.runtime.screens.panel import ControlPanel
 from weft.runtime.screens.panel_painter import PanelPainter
 from weft.syntax.ast import Parameter
 from weft.syntax.includes import load, open_source
+from weft.web.poster import MOMENT
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "gallery.md"
 PICTURES = DOCS / "gallery"
 
-# The second at which a patch is shown; 5 where nothing is said.
+PAGES = PICTURES / "pages"
+
+# The second at which a patch is shown; that of every still where nothing is said.
 _MOMENTS = {
     "acid": 9, "aurora": 4, "bells": 12, "bloom": 4, "both": 3, "choir": 38, "dancers": 8.3, "drone": 2,
     "drums": 2.53, "dub": 24, "echoes": 9, "film": 3, "gamelan": 41, "garden": 9.1, "groove": 11.5, "ink": 14,
@@ -52,7 +62,9 @@ The patches that ship with weft, each at a moment of its own. Play one, and chan
 make run PATCH=patches/kaleidoscope.weft
 ```
 
-This page is generated from the patches' first lines by `make gallery`."""
+`make gallery` generates this page from the patches' first lines. It also writes
+[a folder for any host](gallery/pages/index.html), in which each of them plays in a browser
+([web.md](web.md#the-gallery))."""
 
 
 def page() -> str:
@@ -65,12 +77,16 @@ def _entry(name: str, path: Path) -> Iterator[str]:
     yield from ("", f"![A frame of {name}.weft](gallery/{name}.png)")
 
 
+def moment_of(name: str) -> str:
+    """The second at which a patch is shown."""
+    return str(_MOMENTS.get(name, MOMENT))
+
+
 def rendered(name: str, path: Path, *options: str) -> Image.Image:
     """A patch at its moment, in its own size."""
     with TemporaryDirectory() as folder:
         frame = Path(folder) / "frame.png"
-        moment = str(_MOMENTS.get(name, 5))
-        command = [sys.executable, "-m", "weft", "render", path, "-o", frame, "--time", moment, *options]
+        command = [sys.executable, "-m", "weft", "render", path, "-o", frame, "--time", moment_of(name), *options]
         subprocess.run(command, check=True)
         with Image.open(frame) as picture:
             return picture.convert("RGB")
@@ -104,14 +120,77 @@ def draw_panel(name: str, path: Path) -> None:
     small.save(DOCS / "panel.png", optimize=True)
 
 
-if __name__ == "__main__":
+# Pages.
+
+_INDEX = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>weft: gallery</title>
+<style>
+body {{ margin: 2em; background: #111; color: #ddd; font: 16px/1.4 system-ui, sans-serif; }}
+ul {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(16em, 1fr)); gap: 2em; padding: 0; }}
+li {{ list-style: none; }}
+img {{ display: block; width: 100%; aspect-ratio: 16 / 9; object-fit: cover; margin-bottom: 0.5em; }}
+a {{ color: inherit; }}
+</style>
+<h1>The patches that ship with weft</h1>
+<p>Each plays its picture and its sound here in the browser. U shows its text.</p>
+<ul>
+{entries}
+</ul>
+</html>
+"""
+
+
+def write_pages(wanted: Iterable[str], folder: Path = PAGES, address: str = "") -> None:
+    """Writes the pages of some patches with their posters, and an index of all that the folder has. `address` is where
+    the folder will be published."""
+    folder.mkdir(parents=True, exist_ok=True)
+    patches = shipped()
+
+    def write(name: str) -> None:
+        at = ["--address", f"{address.rstrip('/')}/{name}.html"] if address else []
+        command = [sys.executable, "-m", "weft", "export", patches[name], "-o", folder / f"{name}.html"]
+        subprocess.run([*command, "--poster", moment_of(name), *at], check=True)
+
+    # Most of the time is that of the reference machine, which is a process with one thread.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        deque(pool.map(write, wanted), maxlen=0)
+    entries = (_link(name, path, folder) for name, path in patches.items() if (folder / f"{name}.html").exists())
+    (folder / "index.html").write_text(_INDEX.format(entries="\n".join(entries)), encoding="utf-8")
+
+
+def _link(name: str, path: Path, folder: Path) -> str:
+    """The entry of a patch in the index. One that is only heard has no picture."""
+    picture = f'<img src="{name}.png" alt="" loading="lazy">' if (folder / f"{name}.png").exists() else ""
+    return f'<li><a href="{name}.html">{picture}<strong>{name}</strong></a><br>{html.escape(headline(path))}</li>'
+
+
+def write_pictures(names: Iterable[str]) -> None:
+    """Draws the pictures of some patches, and writes the page that shows all of them."""
     PICTURES.mkdir(exist_ok=True)
-    wanted = shipped()
-    for old in set(PICTURES.glob("*.png")) - {PICTURES / f"{name}.png" for name in wanted}:
+    patches = shipped()
+    for old in set(PICTURES.glob("*.png")) - {PICTURES / f"{name}.png" for name in patches}:
         old.unlink()
-    for name in sys.argv[1:] or [*wanted, "panel"]:
+    for name in names:
         if name == "panel":
-            draw_panel(_WITH_PANEL, wanted[_WITH_PANEL])
+            draw_panel(_WITH_PANEL, patches[_WITH_PANEL])
         else:
-            draw(name, wanted[name])
+            draw(name, patches[name])
     PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Write the gallery.")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--pages", action="store_true", help="write only the pages for a browser")
+    parser.add_argument("--address", default="", help="where the folder of the pages will be published")
+    asked = parser.parse_args()
+    names = asked.names or [*shipped(), "panel"]
+    if unknown := set(names) - {*shipped(), "panel"}:
+        parser.error(f"no patch is called {', '.join(sorted(unknown))}")
+    if not asked.pages:
+        write_pictures(names)
+    write_pages([name for name in names if name != "panel"], address=asked.address)

@@ -14,7 +14,7 @@ MOMENT = 5.0
 """The second of a picture that stands still, unless somebody asks for another."""
 
 # How wide the pictures are at most. What reads links shows about as much of one, and the page enlarges its own.
-_WIDTH, _PREVIEW_WIDTH = 960, 320
+_WIDTH, _PREVIEW_WIDTH = 640, 320
 
 
 class Poster(NamedTuple):
