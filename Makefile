@@ -25,7 +25,7 @@ test: $(VENV)/.ready ## run the tests but those that take long, without a displa
 	@scripts/setup system run test
 	$(PYTEST) $(if $(findstring tests/,$(ARGS)),,-m 'not long') $(ARGS)
 
-test-all: $(VENV)/.ready ## run all tests; with CI=true, a third of what every device does with every patch
+test-all: $(VENV)/.ready ## run all tests; with CI=true, one case in three of those with many
 	@scripts/setup system run test
 	$(PYTEST) $(ARGS)
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
-from tests.support.together import LISTENING, group_of, place_of, some_everywhere, some_of
+from tests.support.together import INTEGRATION, LISTENING, SHORT, group_of, place_of
 from weft.child import end_with_parent
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -103,9 +103,9 @@ def _take(config: pytest.Config, items: list[pytest.Item], names: Collection[str
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _is_short(config):
-        _take(config, items, some_of([item.nodeid for item in items if item.get_closest_marker("long") is None]))
+        _take(config, items, SHORT.some_of([item.nodeid for item in items if item.get_closest_marker("long") is None]))
     elif os.environ.get("CI"):
-        _take(config, items, some_everywhere([item.nodeid for item in items]))
+        _take(config, items, INTEGRATION.some_of([item.nodeid for item in items]))
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

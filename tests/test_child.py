@@ -52,6 +52,7 @@ def is_gone(pid: int) -> bool:
     return told.strip()[:1] in {b"", b"Z"}
 
 
+@pytest.mark.long
 def test_what_stands_still_is_killed_and_what_works_is_not(start: Callable[..., Child]) -> None:
     # Those that continue are watched for longer than those that do not.
     going = [start(does) for does in (children.idle, children.busy, children.allowed)]

@@ -401,6 +401,7 @@ def test_what_is_wrong_with_a_sound_is_not_explained(text: str, flaw: Callable[[
     assert compare(case, FlawedSound(flaw)).unexplained
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("row", "flaw"),
     all_but(

@@ -131,6 +131,7 @@ def test_machines_agree(machine: str, name: str) -> None:
     assert not executor.refusals.take()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["levels", "memory at levels"])
 def test_cards_agree(name: str, request: pytest.FixtureRequest) -> None:
     cards = (

@@ -80,6 +80,7 @@ def test_all_that_lies_below_the_folder_of_a_patch_may_be_read(tmp_path: Path) -
     assert ran(["check", "../a.weft"], real / "deep", os.environ).returncode == 0
 
 
+@pytest.mark.long
 def test_files_with_the_names_of_other_pictures_are_files(tmp_path: Path) -> None:
     names = ["live:1.png", "text:a.png", "sound:48000:a.png", "levels:a.png", "heard:a.png", "<a@b>.png", "a:b.png"]
     for name in names:

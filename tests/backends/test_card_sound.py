@@ -375,6 +375,7 @@ def make_ready(card: type[CardAudio], cases: Sequence[Stretches], request: pytes
         device.prepare([code.shader.text for code in codes if code is not None])
 
 
+@pytest.mark.long
 def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(
     card: type[CardAudio], request: pytest.FixtureRequest
 ) -> None:

@@ -30,6 +30,7 @@ def on_everything(tmp_path_factory):
     return weft("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16", "--json")
 
 
+@pytest.mark.long
 def test_bench_as_json(on_everything):
     found = json.loads(on_everything.stdout)
     check_json("bench", found)

@@ -245,6 +245,7 @@ def test_wrong_usage(weft, args):
     weft("eval", "plain.weft", "a", *args, code=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "options", "told"),
     [

@@ -66,6 +66,7 @@ def test_wrong_names(weft):
     assert "name the example" in weft("examples", "--copy", "mine.weft", code=2).stderr
 
 
+@pytest.mark.long
 def test_a_name_is_played_as_run_plays_it(tmp_path):
     with private_display():
         command = [sys.executable, "-m", "weft", "examples", "gradient"]

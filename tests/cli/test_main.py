@@ -176,6 +176,7 @@ LIMITED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits address spaces, and tells of them")
 @pytest.mark.parametrize(
     ("patch", "args"),

@@ -284,6 +284,7 @@ def test_a_folder_is_no_film(films):
     assert not list((films.folder / "folder.mp4").iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_encoder_that_cannot_be_loaded_is_told(films, tmp_path, workers):
     (tmp_path / "av").mkdir()

@@ -45,6 +45,7 @@ def test_a_sound(sounding, ending, backend):
     assert (heard[:, 1] == 0.25).all()
 
 
+@pytest.mark.long
 def test_a_long_wav_counts_in_larger_numbers(sounding):
     """What is too long for a WAV takes minutes to write, so the limit is another one here."""
     code = "import weft.cli.render as render; render._MOST_OF_WAV = 20_000; from weft.cli import main; main()"

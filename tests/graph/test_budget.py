@@ -163,6 +163,7 @@ def test_what_only_looks_large_compiles(name: str) -> None:
     assert made(MAY[name]).budget.spent < MOST_STEPS
 
 
+@pytest.mark.long
 def test_a_row_of_spindles_takes_as_many_calls_as_it_has() -> None:
     """Whether they are called or only checked: twice the row is about twice the work."""
     for call, body in (
@@ -179,6 +180,7 @@ def test_a_row_of_spindles_takes_as_many_calls_as_it_has() -> None:
         assert long < 2.5 * short, (call, body)
 
 
+@pytest.mark.long
 def test_patches_take_a_small_part_of_the_budget_and_the_same_each_time() -> None:
     for path in ("patches/bells.weft", "patches/aurora.weft", "patches/bench/fifty.weft"):
         text = (ROOT / path).read_text(encoding="utf-8")
@@ -187,6 +189,7 @@ def test_patches_take_a_small_part_of_the_budget_and_the_same_each_time() -> Non
     assert made(text).budget.spent == spent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "place"), [("pictures", "t:575:1"), ("noise of noise", "t:265:6")])
 def test_check_and_compile_refuse_what_takes_more_than_the_whole_budget(name: str, place: str) -> None:
     text, code, _ = REFUSED[name]
@@ -207,6 +210,7 @@ def test_a_loop_that_is_not_written_out_gives_the_same() -> None:
     assert [run(unit.kernel, machine) for machine in MACHINES] == [sum_of_products] * len(MACHINES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "most"),
     [

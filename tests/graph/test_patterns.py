@@ -402,6 +402,7 @@ def test_what_is_too_large_is_refused_soon(text: str) -> None:
     assert diagnostic.span.text == f'"{text}"'
 
 
+@pytest.mark.long
 def test_many_large_patterns_spend_the_budget() -> None:
     lines = "".join(f'a{n} = pattern("[[x*64]*64]*{n + 1}")@value\n' for n in range(400))
     with pytest.raises(WeftError) as refused:

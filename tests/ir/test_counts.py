@@ -192,6 +192,7 @@ def test_ten_thousand_else_ifs():
     assert [run(compiled, machine) for machine in MACHINES] == [1] * len(MACHINES)
 
 
+@pytest.mark.long
 def test_ten_thousand_strands():
     lines = [f"s{k} = s{k - 1} + me@x" for k in range(1, 10_000)]
     assert count(only("\n".join(["s0 = me@y", *lines, "display(s9999)"])), "add") == 9_999

@@ -400,6 +400,7 @@ def test_a_time_that_is_no_number_is_silent(machine: str, noise: tuple[str, NDAr
     np.testing.assert_array_equal(heard(text, np.arange(9) / RATE, machine), np.zeros((2, 9)))
 
 
+@pytest.mark.long
 def test_an_hour_is_exact_to_the_sample(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples of a long sound are in a sparse file, which takes no room."""
     count = 3600 * RATE

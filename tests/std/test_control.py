@@ -189,6 +189,7 @@ def test_the_words_of_a_sound_are_their_simulations(machine: str, tier: int) -> 
     check(np.concatenate(parts), words, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_words_of_a_picture_are_their_simulations(machine: str) -> None:
     times = np.arange(len(TRIGGER)) / FPS
@@ -197,6 +198,7 @@ def test_the_words_of_a_picture_are_their_simulations(machine: str) -> None:
     check(shown("; ".join(outputs_of(words)), machine, TRIGGER, SIGNAL, times), words, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_trigger_may_differ_from_pixel_to_pixel(machine: str) -> None:
     times = np.arange(len(TRIGGER)) / FPS

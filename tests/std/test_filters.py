@@ -167,6 +167,7 @@ def work_of(member: str, word: str) -> tuple[int, int]:
 SIMPLE = [*((member, "blur(0.02)") for member in ("me@y", "me@x", "me@time", "0", "1")), ("me@y", "edges()")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("member", "word"), SIMPLE)
 def test_what_is_simple_takes_no_more_work(member: str, word: str) -> None:
     """What an image keeps of the coordinates themselves, or of a constant, is not read from it where these are used."""

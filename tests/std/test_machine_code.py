@@ -52,6 +52,7 @@ PATCHES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
 def test_all_machines_agree(patch: str) -> None:
     made = kernel_of(f"#use std.synth\n#use std.effects\n{patch}")

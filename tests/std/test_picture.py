@@ -117,6 +117,7 @@ if executor_problem("native") is None:
     MACHINES["native"] = NativeExecutor(lanes=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", MACHINES)
 def test_each_word_is_its_formula(machine: str) -> None:
     before = "\n".join([IMG, OTHER, *(f"wet{n} = img |> {word}" for n, word in enumerate(WORDS))])

@@ -1,5 +1,5 @@
-"""What runs together: the tests that one worker of pytest-xdist runs, one after another (`--dist loadgroup`), and the
-part of a family of tests that is in `make test` and not only in `make test-all`.
+"""What runs together: the tests that one worker of pytest-xdist runs, one after another (`--dist loadgroup`); and the
+part of a test's many cases that is tried in `make test` and in continuous integration.
 
 Groups are recognised by the names of tests: with pytest 9.2, pytest-xdist 3.8 loses those that marks give.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -66,42 +66,29 @@ def place_of(name: str) -> int:
     return 0 if group == LISTENING else 1 if group != name else 2
 
 
-# Of a test with more cases than `_FEW`, `make test` tries every third, but not more than `_MANY`.
-_FEW = 3
-_MANY = 24
+class Share(NamedTuple):
+    """The part of the tests with more than `few` cases that is tried: one case in `step`, but at most `most`."""
 
+    few: int
+    step: int
+    most: int
 
-def some_of(names: Sequence[str]) -> frozenset[str]:
-    """The tests of `make test` among these, by their whole names: some of the cases of those that have many."""
-    families: dict[str, list[str]] = {}
-    for name in names:
-        families.setdefault(name.partition("[")[0], []).append(name)
-    return frozenset(name for family in families.values() for name in family[:: _step(len(family))])
-
-
-def _step(count: int) -> int:
-    return max(3, -(-count // _MANY)) if count > _FEW else 1
-
-
-# What each device does with each patch that ships, each language of devices with each row of the table of operations,
-# and each browser with each case of the language; and what is asked of each patch besides whether it is right.
-_EVERYWHERE = re.compile(
-    r"tests/(?:backends|codegen|web)/.*::test_a_(?:shipped|case)_\w+\["
-    r"|tests/test_patches\.py::test_a_shipped_\w+_(?:as_webassembly|by_the_fastest_machine|is_comfortable)\["
-    r"|tests/(?:codegen/test_units\.py::test_kernels_with_other_constants|runtime/inspect/test_precision\.py::test_no)\w+\["
-    r"|tests/codegen/(?:test_opencl\.py::test_\w+\[|clike/test_rows\.py::test_\w+\[(?:cuda|opencl)-)"
-)
-
-
-def some_everywhere(names: Sequence[str]) -> frozenset[str]:
-    """The tests of continuous integration among these, by their whole names: all, but of what every device does with
-    everything one case in three, others on each device."""
-    families: dict[str, list[str]] = {}
-    for name in names:
-        if _EVERYWHERE.match(name):
+    def some_of(self, names: Sequence[str]) -> frozenset[str]:
+        """The tests that are tried among these, by their whole names."""
+        families: dict[str, list[str]] = {}
+        for name in names:
             families.setdefault(name.partition("[")[0], []).append(name)
-    left = {name for at, family in enumerate(families.values()) for name in family[at % 3 :: 3]}
-    return frozenset(name for name in names if name in left or not _EVERYWHERE.match(name))
+        return frozenset(name for at, family in enumerate(families.values()) for name in self._cases(at, family))
+
+    def _cases(self, at: int, family: Sequence[str]) -> Sequence[str]:
+        """The cases of test number `at`. One and the same patch is not always left out: others begin elsewhere."""
+        step = max(self.step, -(-len(family) // self.most)) if len(family) > self.few else 1
+        return family[at % step :: step]
+
+
+# What is tried without `long`, and in continuous integration; `make test-all` elsewhere tries everything.
+SHORT = Share(few=2, step=4, most=12)
+INTEGRATION = Share(few=3, step=3, most=200)
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ from weft.syntax.ast import Binding
 from weft.syntax.includes import MAX_INCLUDES, load
 
 
+@pytest.mark.long
 def test_a_path_is_found_while_links_and_files_take_each_others_place(tmp_path: Path) -> None:
     path, target = tmp_path / "patch.weft", tmp_path / "target.weft"
     target.write_text("x")

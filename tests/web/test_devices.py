@@ -55,6 +55,7 @@ def some_message(chosen):
     return MidiMessage(kind, channel, number, chosen.choice((0, 100, 16383 if kind == "bend" else 127)))
 
 
+@pytest.mark.long
 def test_a_page_hears_midi_as_a_performance_does(weft, browser):
     weft.file("patch.weft", HEAD + "display(midi_cc(1))")
     weft("export", "patch.weft", "-o", "page.html", "--no-check")
@@ -71,6 +72,7 @@ def test_a_page_hears_midi_as_a_performance_does(weft, browser):
         assert named == pytest.approx(dict(zip(READ, there, strict=True))), (number, frames[: number + 1][-3:])
 
 
+@pytest.mark.long
 def test_a_page_shows_a_camera_and_hears_a_microphone(weft, browser):
     weft.file("patch.weft", HEAD + "camera(0)::c<r, g, b>\nmic()::m<l, r>\npeak(m@l)::p<v>\n"
               "display(max(c@r, max(c@g, c@b)), p@v, me@daytime / 86400)\naudio(m@l * 0.5)")  # fmt: skip

@@ -46,12 +46,14 @@ def test_a_page_plays_what_the_reference_machine_computes(checked, name):
     assert int(re.findall(r"\d+", title)[0]) >= 200
 
 
+@pytest.mark.long
 def test_pages_are_small(weft):
     for name, most in (("plasma", 120_000), ("drums", 300_000)):
         weft("export", shipped_patches() / f"{name}.weft", "-o", "page.html")
         assert (weft.folder / "page.html").stat().st_size <= most
 
 
+@pytest.mark.long
 def test_a_wrong_value_fails_a_check(weft, browser):
     weft.file("patch.weft", HEAD + PATCHES["gray"])
     weft("export", "patch.weft", "-o", "page.html")

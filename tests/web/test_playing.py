@@ -78,6 +78,7 @@ def test_a_slider_turns_what_it_is_called(page, browser, tmp_path):
     until_seen(browser, tmp_path, (20, 170), (255, 0, 0))
 
 
+@pytest.mark.long
 def test_an_embedded_page_shows_what_is_behind_it(page, browser, weft, tmp_path):
     page(HEAD + "display(1, 0, 0, step(0.5, me@x))")
     frame = weft.folder / "frame.html"
@@ -119,6 +120,7 @@ def test_a_browser_without_sound_says_so_and_draws(page, browser, weft, tmp_path
     assert "no sound" in words
 
 
+@pytest.mark.long
 def test_a_film_is_read_at_several_times(page, browser, weft, tmp_path):
     film = shipped_patches() / "media" / "day.mp4"
     (weft.folder / "day.mp4").write_bytes(film.read_bytes())

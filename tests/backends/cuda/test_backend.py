@@ -67,6 +67,7 @@ def test_a_patch_shows_the_same(text: str, cuda: CudaDevice) -> None:
     assert np.abs(drawn(cuda, text, 4).astype(int) - expected).max() <= 1
 
 
+@pytest.mark.long
 def test_what_was_allocated_is_freed(tmp_path: Path) -> None:
     driver = ClangDriver(tmp_path)
     device = CudaDevice(driver)

@@ -128,6 +128,7 @@ def test_a_slot_is_read_at_several_times():
     assert_same(played(executor, made, sizes, codes=codes), played(ReferenceExecutor(), made, sizes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("floats", [SINGLE, DOUBLE], ids=lambda floats: floats.name)
 def test_functions_assemble_for_processors_of_others(floats):
     for isa in ISAS.values():

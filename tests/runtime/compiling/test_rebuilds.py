@@ -114,6 +114,7 @@ LINES = {
 SHOWN = ("display(a)", 'display(b, to: "x")', 'display(c * a, to: "y")', "compute(c(me@x ~ 0.5, me@y ~ 0.5))")
 
 
+@pytest.mark.long
 def test_what_varies_over_the_picture_and_what_pictures_borrow_is_found_anew() -> None:
     chance, kept, borrowing = random.Random(4), KeptBuild(), 0
     contexts = ContextTable([replace(spec, in_one_memory=spec.sweeps_plane) for spec in OWN_CONTEXTS])
@@ -214,6 +215,7 @@ TELLING = ("display(a)", "display(b, to: \"x\")", "display(c, to: \"y\")", "comp
            "compute(circle(a, 0.5))", "display(b |> turned(0.2), to: \"z\")")  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1000 + ASKED) if ASKED else all_but(2, range(4)))
 def test_places_are_those_of_the_text_of_now(seed: int) -> None:
     """Of warnings and long loops, in statements that are kept, move, are tuned, taken back, or in other files."""

@@ -60,6 +60,7 @@ def test_frames_are_the_same_without_those_before(executor):
             assert (picture == whole[at]).all()
 
 
+@pytest.mark.long
 def test_a_moment_is_the_same_without_the_frames_before():
     program = offline(NUMBERS, "native")
     assert program.steps([24]) == range(24, 25)

@@ -102,6 +102,7 @@ def test_a_size_of_its_own_is_made_even(pipe: Path) -> None:
         assert np.array_equal(plane[-1], plane[-2])
 
 
+@pytest.mark.long
 def test_what_does_not_take_pictures_is_reported_and_tried_again_with_a_save(tmp_path: Path) -> None:
     patch, other = tmp_path / "patch.weft", 'display(me@x, to: "v4l2:/dev/video250")\n'
     (tmp_path / "file").write_text("this stays")

@@ -66,6 +66,7 @@ def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
     session.reporter.show = tell
 
 
+@pytest.mark.long
 def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(
         loader: ProgramLoader, loaded: LoadedProgram, before: LoadedProgram | None, copy: bool = False
@@ -84,6 +85,7 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     assert session.programs.running is first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("waits", all_but(1, ["", "me<bpm> = 120\n#quantize 2\n"]))
 def test_what_is_heard_of_a_program_is_said_over_its_picture(tmp_path: Path, waits: str) -> None:
     """Not before it plays, even if it waits for a beat."""

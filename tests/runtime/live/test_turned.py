@@ -143,6 +143,7 @@ def patch(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_another_program_turns_numbers_of_the_text(patch: Path) -> None:
     with Performance(patch, "--headless", "--no-audio", "--osc", "0") as performance:
         other = Other(int(performance.wait_for("started")["osc"].rpartition(":")[2]))

@@ -68,6 +68,7 @@ def test_a_text_that_comes_back_runs_where_the_performance_runs_by_then(patch: P
         assert "error" not in {event["event"] for event in performance.events}
 
 
+@pytest.mark.long
 def test_the_next_card_takes_over_and_then_the_processor(patch: Path) -> None:
     with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
         assert performance.wait_for("started")["backends"]["visual"] == "card_visual"
@@ -94,6 +95,7 @@ def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
         assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "told"),
     [

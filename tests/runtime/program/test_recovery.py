@@ -136,6 +136,7 @@ def performance(tmp_path: Path) -> Iterator[Performance]:
         yield playing
 
 
+@pytest.mark.long
 def test_a_performance_says_where_memory_was_lost_and_that_it_is_back(performance: Performance) -> None:
     event = performance.wait_for("memory", when=lambda e: e["names"] == ["y"])
     assert (event["state"], event["line"]) == ("lost", 2)

@@ -47,6 +47,7 @@ def test_it_is_drawn_by_metal(tmp_path: Path) -> None:
     assert "Traceback" not in performance.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("display", "pyobjc")
 def test_where_metal_cannot_draw_in_the_window_pictures_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -67,6 +67,7 @@ overlays = st.builds(
 sizes = st.tuples(st.integers(1, 2000), st.integers(1, 1300))
 
 
+@pytest.mark.long
 @given(overlays, sizes, st.sampled_from([GRID, grid_of(Face(9)), Grid(30, 60)]))
 @example(Overlay(tuple(problem(n) for n in range(9)), "swapped", ("60 fps", "p95 17 ms")), (320, 180), GRID)
 def test_panels_stay_in_the_frame_and_apart_whatever_is_said(

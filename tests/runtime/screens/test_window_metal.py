@@ -113,6 +113,7 @@ def test_a_picture_is_shown_where_it_was_computed(
         np.testing.assert_array_equal(layer.presented, window.read_back())
 
 
+@pytest.mark.long
 def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
     loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
             np.testing.assert_array_equal(layer.presented, found)
 
 
+@pytest.mark.long
 def test_several_windows_show_pictures_where_they_were_computed(
     loader: ProgramLoader, opened: Callable[..., Window]
 ) -> None:
@@ -147,6 +149,7 @@ def test_several_windows_show_pictures_where_they_were_computed(
         assert (np.abs(found - wanted) > 1).mean() < 0.001
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filtering", ["nearest", "linear"])
 @pytest.mark.parametrize("size", all_but(1, [((200, 100),), ((96, 54),), ((96, 96),), ((40, 90),)]))
 def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering: str, size: tuple[int, int]) -> None:

@@ -158,6 +158,7 @@ def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_pat
         assert not [event for event in performance.events if event["event"] == "backend"], performance.stderr
 
 
+@pytest.mark.long
 def test_from_patch_to_patch_the_window_stays_and_a_missing_monitor_does_not_stop_it(tmp_path: Path) -> None:
     patches = [tmp_path / f"{name}.weft" for name in ("first", "second")]
     patches[0].write_text("me<width> = 500; me<height> = 300\ndisplay(1, 0, 0)\n")

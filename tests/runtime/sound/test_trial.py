@@ -155,6 +155,7 @@ def each_takes(seconds: float) -> Callable[[], float]:
     return lambda: seconds * next(readings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("executor", ["vm", "vector", "native"])
 def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str) -> None:
     text, lasts = f"{LOOP}audio(slow(20 + mouse@x) / 40)\n", BLOCK / 48000
