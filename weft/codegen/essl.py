@@ -98,6 +98,37 @@ class Essl(Glsl):
         return [f"uniform sampler2D all_{name};" for name in names]
 
 
+def surveying(side: int) -> str:
+    """The fragment shader that looks for values that are not finite or greater than `most` in `count` layers of images,
+    from the layer `first` on. It draws `side` × `side` pixels, each white if it finds something in its share."""
+    language = Essl()
+    functions = "\n\n".join(language.functions(["is_finite"]))
+    precisions = "\n".join(language.precisions)
+    return f"""\
+{_VERSION}
+{precisions}
+uniform sampler2DArray images;
+uniform int first;
+uniform int count;
+uniform float most;
+layout(location = 0) out vec4 found;
+
+{functions}
+
+void main() {{
+    ivec2 size = textureSize(images, 0).xy;
+    bool lost = false;
+    for (int layer = first; layer < first + count; layer++)
+        for (int y = int(gl_FragCoord.y); y < size.y; y += {side})
+            for (int x = int(gl_FragCoord.x); x < size.x; x += {side}) {{
+                float value = texelFetch(images, ivec3(x, y, layer), 0).r;
+                lost = lost || !is_finite(value) || value > most;
+            }}
+    found = vec4(lost);
+}}
+"""
+
+
 def passes(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> list[Shader]:
     """The shaders of a kernel, with its outputs as floats, or `packed` as the pixels of a picture; `macros` are those
     of the text that they are part of. Raises UnsuitableError with the reason if it has none."""

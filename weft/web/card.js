@@ -183,6 +183,17 @@ export class Card {
         gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
     }
 
+    // Fills all layers of an array with zeros.
+    clear(array) {
+        const gl = this.gl;
+        gl.bindFramebuffer(gl.FRAMEBUFFER, this._source);
+        gl.drawBuffers([gl.COLOR_ATTACHMENT0]);
+        for (let layer = 0; layer < array.layers; layer++) {
+            this._attach(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, array, layer);
+            gl.clearBufferfv(gl.COLOR, 0, [0, 0, 0, 0]);
+        }
+    }
+
     // Shows a picture on the canvas of the card. Rows of pictures are from top to bottom, and those of canvases are not.
     show({ texture, width, height }) {
         const gl = this.gl;

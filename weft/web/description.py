@@ -6,26 +6,30 @@ import base64
 import json
 from collections.abc import Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from weft.beats import Beats
 from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, UnsuitableError, plain
-from weft.codegen.essl import VERTEX, passes
+from weft.codegen.essl import VERTEX, passes, surveying
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.target import Head, PictureWord
 from weft.codegen.values import Scalar
 from weft.codegen.wasm.sweep import emit
 from weft.contexts import COMPUTE, ContextSpec, channel_of, is_smoothed
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, Span
 from weft.ir.rates import Rate
 from weft.names import StrandRef, columns, heard_of, hop_length
 from weft.runtime.compiling.stages import Build
-from weft.runtime.program.findings import places_of
+from weft.runtime.program.findings import names_of, place_in, places_of
 from weft.runtime.sound.mixer import channels_of
 from weft.sources import SOURCES
 from weft.web.launches import read_places
 
 Json: TypeAlias = Any
+
+# The sides of the picture in which a page looks for memory that is not finite.
+_SURVEYED = 32
 
 # What separates the functions of a shader.
 _BETWEEN = "\n\n"
@@ -75,6 +79,9 @@ class Description:
             "heard": [_heard(name, settings["rate"]) for name in compiled.heard],
             "views": list(compiled.views),
             "vertex": VERTEX,
+            "survey": {"shader": surveying(_SURVEYED), "side": _SURVEYED},
+            "remembered": self._remembered(),
+            "loops": {unit.subgraph.name: " or ".join(map(self._line, unit.loops)) for unit in compiled.units},
             "pieces": list(self._pieces),
             "shaders": self.shaders,
             "modules": self.modules,
@@ -159,6 +166,24 @@ class Description:
             "stores": [[place.slot, place.plane] for place in shader.stores],
             "stops": shader.stops,
         }
+
+    # What is reported.
+
+    def _remembered(self) -> Json:
+        """What slots that outlive a tick belong to, by their keys, in words: the strand, and its place in the text."""
+        slots = (slot for unit in self.build.units for kernel in unit.kernels for slot in kernel.slots)
+        keys = {slot.key for slot in slots if slot.outlives}
+        patch = self.build.patch
+        places = {key: place_in(patch, key) for key in sorted(keys)}
+        return {
+            key: {"name": names_of([key])[0], "place": "" if place is None else self._line(place)}
+            for key, place in places.items()
+        }
+
+    def _line(self, span: Span) -> str:
+        number, _ = span.source.position(span.start)
+        is_main = span.source.name == self.build.files[0]
+        return f"line {number}" if is_main else f"line {number} of {Path(span.source.name).name}"
 
     # Parts that may be shared.
 

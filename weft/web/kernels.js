@@ -97,6 +97,21 @@ export class State {
     advance() {
         this.ticks++;
     }
+
+    // The keys of the slots of numbers whose newest value is not finite.
+    get lost() {
+        return [...this.rings.keys()].filter((key) => {
+            const { depth, planes } = this.slots.get(key);
+            if (depth === 0) return false;
+            return Array.from({ length: planes }, (_, plane) => this.past(key, plane, 1)).some((each) => !Number.isFinite(each));
+        });
+    }
+
+    // Forgets everything.
+    clear() {
+        this.ticks = 0;
+        for (const key of this.rings.keys()) this.numbers(key).fill(0);
+    }
 }
 
 // One module with its block of arguments.

@@ -40,6 +40,9 @@ class Pass {
         this._words = new DataView(new ArrayBuffer(16 * Math.ceil(Math.max(1, record.numbers.length) / 4)));
         this._rows = new Map();
         this._scratch = new Map();
+        // Where loops have met their limit in the last tick that noted it, which the next tick does if it is to.
+        this.limit = null;
+        this.notesLimit = false;
     }
 
     draw(tick, colour, coordinates) {
@@ -69,11 +72,18 @@ class Pass {
                 targets.push([ring, layer]);
             }
         }
-        if (record.stops) targets.push([null]);
+        if (record.stops) targets.push(this._limit(card, launch));
         for (const [name, key] of record.images) bind(name, images.ring(key));
         for (const [name, texture] of rows) bind(name, texture);
         card.draw(program, targets, launch.width, launch.height);
         for (const [scratch, ring, layer] of copies) card.copy(scratch, ring, layer);
+    }
+
+    _limit(card, { width, height }) {
+        if (!this.notesLimit) return [null];
+        this.notesLimit = false;
+        this.limit ??= card.array(width, height, 1);
+        return [this.limit, 0];
     }
 
     _spare(name, { width, height }) {

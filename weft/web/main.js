@@ -8,6 +8,7 @@ import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
 import { drawStill } from "./still.js";
+import { Watch } from "./watch.js";
 
 const description = JSON.parse(document.getElementById("program").textContent);
 const asked = new URLSearchParams(location.search);
@@ -29,6 +30,26 @@ class Performance {
         this._shown = this.player?.shown ?? [];
         for (const canvas of this.screen.open(this._shown)) this.inputs.follow(canvas);
         this.inputs.followKeys();
+        this._told = [];
+        this.watch = new Watch(description, this.player, (text) => this._tell(text), this.inputs.read.has("key@r") ? "" : "R clears it.");
+    }
+
+    // Reports what is wrong with what is played. An embedded page is only a picture.
+    _tell(text) {
+        if (asked.has("embed")) return console.warn(text);
+        this._told.push(text);
+        words.say(text);
+    }
+
+    // Begins again, with nothing remembered.
+    restart() {
+        this._from = performance.now();
+        this._last = null;
+        this._number = Math.floor(this.begin * description.settings.fps);
+        this.player?.clear();
+        this.sound?.restart();
+        this.watch.forget();
+        words.drop(this._told.splice(0));
     }
 
     _player() {
@@ -84,6 +105,7 @@ class Performance {
             player.run(tick);
             this._tick = tick;
             if (this._shown.length) this.screen.show(player.card, this._shown);
+            this.watch.look(time);
             if (description.feeds) player.feeds(tick).forEach((value, name) => inputs.set(name, value));
         }
         const tick = this._tick;
@@ -141,6 +163,10 @@ class Performance {
     async openSound() {
         const { Sound } = await import(window.weft.address("sound.js"));
         this.sound = await Sound.open(description, this.media, () => this.time);
+        this.sound.onfault = ({ lost, stopped, time }) => {
+            lost.forEach((key) => this.watch.lost(key, time));
+            stopped.forEach((name) => this.watch.stopped(name));
+        };
     }
 }
 
@@ -187,6 +213,7 @@ function hands(performance) {
         if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("form")) return;
         if (performance.inputs.read.has(`key@${event.key}`)) return;
         if (event.key === "f") performance.screen.fullscreen();
+        if (event.key === "r") performance.restart();
         if (event.key === "p") panel.toggle();
         if (event.key === "u") source.hidden = !source.hidden;
     });

@@ -108,7 +108,6 @@ export class Mixer {
         const sent = new Set(description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at])));
         this._controls = [...new Set(description.sounds.flatMap(({ controls }) => controls))]
             .filter((name) => !sent.has(name));
-        this.stopped = false;
     }
 
     kernel(number) {
@@ -155,6 +154,16 @@ export class Mixer {
         if (!this._changing.has(name)) return;
         const room = this.arena.singles(this._changing.get(name).address, 4 * values.length);
         values.forEach((value, at) => (room[4 * at] = value));
+    }
+
+    // What is not as it should be: the keys of slots that are not finite, and the names of subgraphs with a loop that
+    // has met its limit since the last question.
+    get faults() {
+        const parts = this.voices.flatMap(({ parts, record }) => parts.map((part) => ({ ...part, name: record.name })));
+        return {
+            lost: parts.flatMap(({ state }) => state.lost),
+            stopped: parts.filter(({ kernel }) => kernel.stopped).map(({ name }) => name),
+        };
     }
 
     uniform(name) {

@@ -26,7 +26,8 @@ Json: TypeAlias = Any
 
 MODULES = (
     "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "media.js",
-    "inputs.js", "panel.js", "screen.js", "offline.js", "check.js", "still.js", "main.js",
+    "inputs.js", "panel.js", "screen.js", "offline.js", "check.js", "still.js",
+    "watch.js", "main.js",
 )  # fmt: skip
 """The modules of every page, in JavaScript, each after those that it imports."""
 

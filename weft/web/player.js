@@ -126,6 +126,11 @@ export class Player {
         return numbers;
     }
 
+    // Forgets all that was remembered.
+    clear() {
+        for (const subgraph of [...this.subgraphs, ...this.feeding]) subgraph.clear();
+    }
+
     // What the sound is fed after a tick, by the names of its coordinates.
     feeds(tick) {
         this._tick = tick;

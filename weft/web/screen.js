@@ -54,6 +54,13 @@ export class Words {
         this._said = new Set();
     }
 
+    // Takes back what was said.
+    drop(texts) {
+        for (const text of texts) this._said.delete(text);
+        this.place.textContent = [...this._said].join("\n");
+        this.place.hidden ||= this._said.size === 0;
+    }
+
     say(text) {
         if (this._said.has(text)) return;
         this._said.add(text);

@@ -21,6 +21,9 @@ function optionsOf(description, media, first) {
     };
 }
 
+// Seconds in which a sound that begins again falls silent: one that is cut off would click.
+const FADE = 0.01;
+
 // How long a browser is given to begin without a gesture, in milliseconds.
 const PATIENCE = 300;
 
@@ -37,10 +40,10 @@ export class Sound {
         Object.assign(this, { context, description, media });
         this._outside = time;
         this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
-        this.recent = new Recent(this._exposed, context.sampleRate, REACH);
-        this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, context.sampleRate)]));
+        this._forget();
         this.node = null;
         this._streams = [];
+        this.onfault = () => {};
     }
 
     // Whether it has begun. From then on it leads the clock.
@@ -62,12 +65,35 @@ export class Sound {
         const first = Math.round(this._begin * context.sampleRate);
         this.node = new AudioWorkletNode(context, "weft", optionsOf(description, this.media, first));
         this.node.port.onmessage = ({ data }) => this._take(data);
-        this.node.connect(context.destination);
-        for (const stream of this._streams) this.hear(stream);
+        this._level = new GainNode(context);
+        this.node.connect(this._level).connect(context.destination);
+        for (const stream of this._streams) new MediaStreamAudioSourceNode(context, { mediaStream: stream }).connect(this.node);
+    }
+
+    // Begins again at the time of the performance, with nothing remembered.
+    restart() {
+        if (this.node === null) return;
+        const { node, _level: level, context } = this, end = context.currentTime + FADE;
+        level.gain.setValueAtTime(1, context.currentTime).linearRampToValueAtTime(0, end);
+        setTimeout(() => {
+            node.port.postMessage({ end: true });
+            node.disconnect();
+            level.disconnect();
+        }, 2000 * FADE);
+        node.port.onmessage = null;
+        this._forget();
+        this._start();
+    }
+
+    _forget() {
+        const { context, description } = this;
+        this.recent = new Recent(this._exposed, context.sampleRate, REACH);
+        this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, context.sampleRate)]));
     }
 
     // Takes what the worklet sends: samples of strands, and what analyses have heard.
-    _take({ first, rows, heard }) {
+    _take({ first, rows, heard, lost, stopped, time }) {
+        if (lost !== undefined) this.onfault({ lost, stopped, time });
         for (const [name, fresh] of heard ?? []) {
             for (const [number, row] of fresh) this.heard.get(name).add(number, row);
         }
@@ -89,8 +115,8 @@ export class Sound {
 
     // Lets the sound hear a microphone.
     hear(stream) {
-        if (this.node === null) this._streams.push(stream);
-        else new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.node);
+        this._streams.push(stream);
+        if (this.node !== null) new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.node);
     }
 }
 

@@ -19,6 +19,10 @@ class Images {
         return this._rings.get(key);
     }
 
+    clear(card) {
+        for (const ring of this._rings.values()) card.clear(ring);
+    }
+
     // The layer that this tick writes.
     layer(key, plane) {
         return this.state.cell(key) * this.state.slots.get(key).planes + plane;
@@ -46,6 +50,12 @@ export class Picture {
         }
         this.state.advance();
     }
+
+    // Forgets everything.
+    clear() {
+        this.state.clear();
+        this.images.clear(this.player.card);
+    }
 }
 
 export class Numbers {
@@ -64,5 +74,9 @@ export class Numbers {
         const outputs = Array.from(this.kernel.elements(1, (name) => [tick.coord(name)]));
         this.state.advance();
         return outputs;
+    }
+
+    clear() {
+        this.state.clear();
     }
 }

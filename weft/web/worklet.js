@@ -5,6 +5,9 @@ import { Mixer, Recent, soundModules } from "./mixer.js";
 // The samples that pictures and numbers are sent at once.
 const SENT = 512;
 
+// Seconds between two looks at what is remembered.
+const LOOK = 0.25;
+
 class Weft extends AudioWorkletProcessor {
     constructor({ processorOptions: { description, sounds, first } }) {
         super();
@@ -15,13 +18,18 @@ class Weft extends AudioWorkletProcessor {
         this._first = this._next = first;
         this._heard = null;
         this.mixer.microphone = (name, _, out) => this._microphone(name, out);
+        this._ended = false;
+        this._look = LOOK * sampleRate;
         this.port.onmessage = ({ data }) => {
+            if (data.end) this._ended = true;
+            if (data.end) return;
             for (const [name, value] of data.numbers) this.mixer.inputs.set(name, value);
             for (const [name, values] of data.views) this.mixer.view(name, values);
         };
     }
 
     process(inputs, outputs) {
+        if (this._ended) return false;
         const out = outputs[0], count = out[0].length;
         this._heard = inputs[0];
         const rows = this.mixer.render(this._next, count);
@@ -32,7 +40,15 @@ class Weft extends AudioWorkletProcessor {
             this.port.postMessage({ heard: heard.map(({ record, fresh }) => [record.name, fresh.splice(0)]) });
         }
         if (this._exposed.length && (this._next - this._first) % SENT < count) this._send();
+        this._look -= count;
+        if (this._look < 0) this._report();
         return true;
+    }
+
+    _report() {
+        this._look = LOOK * sampleRate;
+        const { lost, stopped } = this.mixer.faults;
+        if (lost.length || stopped.length) this.port.postMessage({ lost, stopped, time: this._next / sampleRate });
     }
 
     _send() {
