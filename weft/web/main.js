@@ -8,11 +8,12 @@ import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
 import { drawStill } from "./still.js";
+import { Tempo } from "./tempo.js";
 import { Watch } from "./watch.js";
 
 const description = JSON.parse(document.getElementById("program").textContent);
 const asked = new URLSearchParams(location.search);
-const words = new Words(document.getElementById("words"));
+const words = new Words(document.getElementById("words"), document.getElementById("note"));
 const stage = document.getElementById("stage");
 
 // A performance: the player, the sound, and the clock that both follow.
@@ -20,6 +21,7 @@ class Performance {
     constructor(media) {
         this.media = media;
         this.begin = Math.max(0, Number(asked.get("t")) || 0);
+        this.tempo = new Tempo(description.settings.bpm);
         this.inputs = new Inputs(description.inputs, description.uniforms);
         this.screen = new Screen(stage);
         this.sound = this.cameras = this.midi = null;
@@ -46,6 +48,7 @@ class Performance {
         this._from = performance.now();
         this._last = null;
         this._number = Math.floor(this.begin * description.settings.fps);
+        this.tempo.restart();
         this.player?.clear();
         this.sound?.restart();
         this.watch.forget();
@@ -94,6 +97,8 @@ class Performance {
 
     tick(time, step) {
         this.inputs.frame();
+        this.tempo.advance(time, this.sound?.ahead ?? 0);
+        for (const [name, value] of Object.entries(this.tempo.inputs)) this.inputs.set(name, value);
         const { player, inputs, media } = this;
         if (player !== null) {
             const tick = new Tick({
@@ -114,7 +119,7 @@ class Performance {
 
     // The numbers that the sound reads, as pairs of name and value.
     _controls() {
-        this._names ??= [...new Set(description.sounds.flatMap(({ controls }) => controls))];
+        this._names ??= [...new Set([...description.sounds.flatMap(({ controls }) => controls), ...Object.keys(this.tempo.inputs)])];
         return this._names.filter((name) => this.inputs.values.has(name)).map((name) => [name, this.inputs.get(name)]);
     }
 
@@ -162,7 +167,7 @@ class Performance {
 
     async openSound() {
         const { Sound } = await import(window.weft.address("sound.js"));
-        this.sound = await Sound.open(description, this.media, () => this.time);
+        this.sound = await Sound.open(description, this.media, () => this.time, () => this.tempo.inputs);
         this.sound.onfault = ({ lost, stopped, time }) => {
             lost.forEach((key) => this.watch.lost(key, time));
             stopped.forEach((name) => this.watch.stopped(name));
@@ -207,13 +212,17 @@ function pressed() {
 function hands(performance) {
     const panel = new Panel(document.getElementById("panel"), description.parameters, performance.inputs);
     if (!asked.has("embed")) panel.toggle();
-    const source = document.getElementById("source");
+    const source = document.getElementById("source"), isInTime = description.uniforms.some((name) => /^(beats_|bpm$)/.test(name));
     source.textContent = description.source;
     addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("form")) return;
         if (performance.inputs.read.has(`key@${event.key}`)) return;
         if (event.key === "f") performance.screen.fullscreen();
         if (event.key === "r") performance.restart();
+        if (event.key === "t" && isInTime) {
+            const bpm = performance.tempo.tap(performance.time);
+            if (bpm !== null) words.note(`${bpm.toFixed(1)} BPM`);
+        }
         if (event.key === "p") panel.toggle();
         if (event.key === "u") source.hidden = !source.hidden;
     });

@@ -66,7 +66,7 @@ class Voice {
 
     // The outputs [channels][outputs] of the next samples.
     render(first, count, mixer, controls) {
-        const outputs = this.record.labels.length, uniform = (name) => mixer.uniform(name);
+        const outputs = this.record.labels.length, uniform = (name) => mixer.uniform(name, first);
         return this.parts.map(({ kernel, state }, channel) => {
             kernel.begin(uniform, (name) => (name === "channel" ? channel : first / mixer.rate), state);
             kernel.at(first, mixer.rate);
@@ -166,14 +166,15 @@ export class Mixer {
         };
     }
 
-    uniform(name) {
+    // A number that is the same in a block whose first sample has this number.
+    uniform(name, first) {
         const { settings } = this.description;
         switch (name) {
             case "width": return settings.width;
             case "height": return settings.height;
             case "absframe": return 0;
             case "dt": return 1 / this.rate;
-            case "bpm": return this.inputs.get("beats_bpm");
+            case "bpm": return this.inputs.get(first / this.rate < this.inputs.get("beats_start") ? "beats_bpm_before" : "beats_bpm");
         }
         const known = this.inputs.get(name);
         if (known !== undefined) return known;

@@ -27,7 +27,7 @@ Json: TypeAlias = Any
 MODULES = (
     "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "media.js",
     "inputs.js", "panel.js", "screen.js", "offline.js", "check.js", "still.js",
-    "watch.js", "main.js",
+    "tempo.js", "watch.js", "main.js",
 )  # fmt: skip
 """The modules of every page, in JavaScript, each after those that it imports."""
 
@@ -192,6 +192,7 @@ _PAGE = """\
 <form id="panel" aria-label="parameters" hidden></form>
 <pre id="source" aria-label="the patch" tabindex="0" hidden></pre>
 <p id="words" role="status" hidden></p>
+<p id="note" role="status" hidden></p>
 <noscript>This page needs JavaScript, with which it draws and plays.</noscript>
 <script type="application/json" id="program">{program}</script>
 {scripts}

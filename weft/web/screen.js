@@ -47,10 +47,14 @@ export class Screen {
     }
 }
 
+// How long a note is seen, in milliseconds.
+const MOMENT = 2000;
+
 // Tells something in words, over the picture.
 export class Words {
-    constructor(place) {
+    constructor(place, short) {
         this.place = place;
+        this.short = short;
         this._said = new Set();
     }
 
@@ -59,6 +63,14 @@ export class Words {
         for (const text of texts) this._said.delete(text);
         this.place.textContent = [...this._said].join("\n");
         this.place.hidden ||= this._said.size === 0;
+    }
+
+    // Tells something for a moment.
+    note(text) {
+        this.short.textContent = text;
+        this.short.hidden = false;
+        clearTimeout(this._ends);
+        this._ends = setTimeout(() => (this.short.hidden = true), MOMENT);
     }
 
     say(text) {

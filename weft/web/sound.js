@@ -7,19 +7,23 @@ import { Recent } from "./mixer.js";
 const REACH = 1 << 18;
 
 // What the worklet is told of a program.
-function told(description) {
-    const { settings, inputs, raw, channels, sounds, heard, views } = description;
+function told(description, more) {
+    const inputs = { ...description.inputs, ...more };
+    const { settings, raw, channels, sounds, heard, views } = description;
     const needed = new Set(sounds.map(({ kernel }) => kernel));
     const modules = description.modules.map((module, number) => (needed.has(number) ? module : null));
     return { settings, inputs, raw, channels, sounds, heard, views, modules };
 }
 
-function optionsOf(description, media, first) {
+function optionsOf(description, media, first, inputs = {}) {
     return {
         numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [description.channels],
-        processorOptions: { description: told(description), sounds: media.sounds, first },
+        processorOptions: { description: told(description, inputs), sounds: media.sounds, first },
     };
 }
+
+// Seconds that numbers take to the worklet at most, if the page is not late.
+const ON_THE_WAY = 0.05;
 
 // Seconds in which a sound that begins again falls silent: one that is cut off would click.
 const FADE = 0.01;
@@ -28,17 +32,19 @@ const FADE = 0.01;
 const PATIENCE = 300;
 
 export class Sound {
-    // Opens the sound of a description. `time` gives the time of the performance until it begins. Raises what the browser says where there is no sound.
-    static async open(description, media, time) {
+    // Opens the sound of a description. `time` gives the time of the performance until it begins, and `inputs` the
+    // numbers with which it does. Raises what the browser says where there is no sound.
+    static async open(description, media, time, inputs) {
         const { rate } = description.settings;
         const context = new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
         await context.audioWorklet.addModule(window.weft.address("worklet.js"));
-        return new Sound(context, description, media, time);
+        return new Sound(context, description, media, time, inputs);
     }
 
-    constructor(context, description, media, time) {
+    constructor(context, description, media, time, inputs) {
         Object.assign(this, { context, description, media });
         this._outside = time;
+        this._inputs = inputs;
         this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
         this._forget();
         this.node = null;
@@ -63,7 +69,7 @@ export class Sound {
         this._begin = this._outside();
         this._from = context.currentTime;
         const first = Math.round(this._begin * context.sampleRate);
-        this.node = new AudioWorkletNode(context, "weft", optionsOf(description, this.media, first));
+        this.node = new AudioWorkletNode(context, "weft", optionsOf(description, this.media, first, this._inputs()));
         this.node.port.onmessage = ({ data }) => this._take(data);
         this._level = new GainNode(context);
         this.node.connect(this._level).connect(context.destination);
@@ -81,6 +87,8 @@ export class Sound {
             level.disconnect();
         }, 2000 * FADE);
         node.port.onmessage = null;
+        // It does not lead the clock until it has begun.
+        this.node = null;
         this._forget();
         this._start();
     }
@@ -104,8 +112,16 @@ export class Sound {
 
     // The time that is heard now.
     get time() {
-        const latency = this.context.outputLatency || this.context.baseLatency || 0;
-        return this._begin + Math.max(0, this.context.currentTime - this._from - latency);
+        return this._begin + Math.max(0, this.context.currentTime - this._from - this._latency);
+    }
+
+    // How many seconds from `time` on may be computed already when the worklet gets the next numbers.
+    get ahead() {
+        return this._latency + ON_THE_WAY;
+    }
+
+    get _latency() {
+        return this.context.outputLatency || this.context.baseLatency || 0;
     }
 
     // Sends numbers and views, each with its name.
