@@ -19,13 +19,12 @@ from typing import ClassVar
 
 from weft.codegen.clike.body import emit
 from weft.codegen.clike.language import CodeLine, ProgramParts
-from weft.codegen.clike.prelude import functions_in, polynomial_text
+from weft.codegen.clike.prelude import HALF_TURNS, functions_in
 from weft.codegen.clike.shader import Bound, Shader
 from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Section
 from weft.ir.rates import Rate
-from weft.ops.lanes import COSINE_OF_HALF_TURNS, SINE_OF_HALF_TURNS
 
 TARGETS = 4
 """The number of targets that every browser can draw to at once."""
@@ -35,29 +34,12 @@ _VERSION = "#version 300 es"
 VERTEX = DESKTOP_VERTEX.replace("#version 330 core", _VERSION)
 """The vertex shader that goes with every fragment shader: three vertices, without attributes."""
 
-_FUNCTIONS = f"""\
-// sin pi x, by a polynomial: the sines of some browsers have an error of 2e-4.
-float sinpi(float x) {{
-    float turns = nearest(x);
-    float rest = x - turns;
-    float square = rest * rest;
-    float value = rest * {polynomial_text("square", SINE_OF_HALF_TURNS)};
-    return is_odd(turns) ? -value : value;
-}}
-
-// cos pi x, likewise.
-float cospi(float x) {{
-    float turns = nearest(x);
-    float square = (x - turns) * (x - turns);
-    float value = 1.0 + square * {polynomial_text("square", COSINE_OF_HALF_TURNS)};
-    return is_odd(turns) ? -value : value;
-}}
-
+_FUNCTIONS = """\
 // A number of a ring, whose texture continues in the next row where one is full.
-float remembered(sampler2D ring, int at) {{
+float remembered(sampler2D ring, int at) {
     int width = textureSize(ring, 0).x;
     return texelFetch(ring, ivec2(at % width, at / width), 0).r;
-}}"""
+}"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +54,7 @@ class Essl(Glsl):
         f"precision highp {kind};" for kind in ("float", "int", "sampler2D", "sampler2DArray")
     )
     reserved: ClassVar[frozenset[str]] = Glsl.reserved | {"remembered"}
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**Glsl.helpers, **functions_in(_FUNCTIONS)})
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**Glsl.helpers, **HALF_TURNS, **functions_in(_FUNCTIONS)})
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         parts.helpers.add("remembered")

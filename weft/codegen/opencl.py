@@ -16,7 +16,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.expressions import ExpressionText, prefixed
 from weft.codegen.clike.language import C_TYPES, CodeLine, Type
-from weft.codegen.clike.prelude import PRELUDE, functions_in
+from weft.codegen.clike.prelude import ORDERS, PRELUDE, functions_in
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "uint",
@@ -50,18 +50,6 @@ float2 fetched(global const float2 *sound, uint samples, float number) {{
     bool is_there = given >= 0.0 && given < float(samples);
     return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
 }}"""
-
-# What the language has may give either of two zeros.
-_ORDERS = """\
-// The smaller where a is a number; of two zeros the first one.
-float min(float a, float b) {
-    return b < a ? b : a;
-}
-
-// The larger where a is a number; of two zeros the first one.
-float max(float a, float b) {
-    return b > a ? b : a;
-}"""
 
 _RESERVED = frozenset(
     """
@@ -116,7 +104,7 @@ class OpenCl(KernelLanguage):
     between_pixels: ClassVar[str] = "between_pixels"
 
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_ORDERS), **PRELUDE})
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**ORDERS, **PRELUDE})
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({

@@ -470,7 +470,7 @@ class ShaderWriter:
                 return self.language.choice(condition, then, otherwise)
             case "float", [truth]:
                 return self.language.converted("float", truth)
-        return applied(self.language.word(function), args)
+        return self.language.applied(self.language.word(function), args)
 
     def call(self, function: str) -> None:
         """Notes that a function is called."""

@@ -70,34 +70,40 @@ class BufferLanguage(Language):
 
     # Reads.
 
+    def reading(self, parts: ProgramParts, function: str, buffer: Bound, start: str, *more: str) -> str:
+        """A call of a function that reads a buffer, from the item `start` on (the first, if that is empty)."""
+        parts.helpers.add(function)
+        return f"{function}({', '.join([f'{buffer.name} + {start}' if start else buffer.name, *more])})"
+
+    def factor(self, layer: str, slot: StateSlot) -> str:
+        """The number of a layer, as an operand of `*`."""
+        return layer if slot.planes == 1 else f"({layer})"
+
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
-        return f"{image.name}[{_factor(layer, slot)} * count + id]"
+        return f"{image.name}[{self.factor(layer, slot)} * count + id]"
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
-        parts.helpers.add("between")
         is_here = slot.level == parts.kernel.level
         columns, rows = (
             extent(parts, side) if is_here else _side(parts, slot, side)
             for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
         )
         size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
-        return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
+        return self.reading(parts, "between", image, f"{self.factor(layer, slot)} * {size}", columns, rows, x, y)
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         return f"{history.name}[{index}]"
 
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
-        parts.helpers.add(self.between_pixels)
-        size = ", ".join(
+        columns, rows = (
             parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
             for what in ("width", "height")
         )
-        return f"{self.between_pixels}({picture.name}, {size}, {x}, {y})"
+        return self.reading(parts, self.between_pixels, picture, "", columns, rows, x, y)
 
     def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
-        parts.helpers.add("fetched")
         size = parts.frame.read(PictureWord(sound.key, "width"), f"{sound.name}_width", "u32")
-        return f"fetched({sound.name}, {size}, {number})"
+        return self.reading(parts, "fetched", sound, "", size, number)
 
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         if not over:
@@ -123,7 +129,7 @@ class BufferLanguage(Language):
             count = f"{columns} * {rows}"
             numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
             places = [(name, self._centre(at, size)) for name, at, size in numbers if name in parts.coords]
-        lines = [self.declared("u32", "count", count), "if (id >= count) return;"]
+        lines = [self.declared("u32", "count", count), self.guarded("id >= count", "return;")]
         return [*lines, *(self.declared("float", f"me_{name}", place) for name, place in places)]
 
     def _centre(self, number: str, count: str) -> str:
@@ -142,10 +148,10 @@ class BufferLanguage(Language):
             places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
             ends += [f"values[{place}] = {value};" for place, value in zip(places, parts.outputs, strict=False)]
         for place, value in parts.stores:
-            layer = _factor(layer_to_write(parts, place), parts.kernel.slot(place.slot))
+            layer = self.factor(layer_to_write(parts, place), parts.kernel.slot(place.slot))
             ends.append(f"{parts.images[place.slot].name}[{layer} * count + id] = {value};")
         if parts.stops:
-            ends.append(f"if (stopped) {self.stopped()}")
+            ends.append(self.guarded("stopped", self.stopped()))
         return ends
 
     def given(self, parts: ProgramParts, frame: str) -> list[Given]:
@@ -227,14 +233,18 @@ class KernelLanguage(BufferLanguage):
         """The lines before the statements of a kernel."""
         return []
 
+    def definition(self, names: KernelNames, given: Sequence[Given], body: Sequence[CodeLine]) -> list[CodeLine]:
+        """A kernel with these buffers and statements."""
+        parameters = (CodeLine(text, 1) for text in self.parameters(given))
+        return [CodeLine(f"{self.head} {names.entry}("), *parameters, *block(")", body)]
+
     def program(self, parts: ProgramParts) -> Shader:
         body = self.element(parts)
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
         given = self.given(parts, names.frame)
         if len(given) > self.most_buffers:
             raise UnsuitableError(f"it needs {len(given)} buffers, and {self.most_buffers} is the limit")
-        main = [CodeLine(f"{self.head} {names.entry}("), *(CodeLine(text, 1) for text in self.parameters(given))]
-        main += block(")", [*self.start(), *body])
+        main = self.definition(names, given, [*self.start(), *body])
         frame = structure(self, parts, f"struct {names.frame}", "};")
         buffers = tuple(each.buffer for each in given)
         return document(self, parts, self.top, [frame], main, entry=names.entry, buffers=buffers)
@@ -294,8 +304,3 @@ def extent(parts: ProgramParts, side: LaunchExtent) -> str:
 def _side(parts: ProgramParts, slot: StateSlot, side: LaunchExtent) -> str:
     """A side of the images of a slot that are larger or smaller than the launch."""
     return parts.frame.read(LevelExtent(slot.level, side), f"{side.value}_{slot.level}", "u32")
-
-
-def _factor(layer: str, slot: StateSlot) -> str:
-    """The number of a layer, as an operand of `*`."""
-    return layer if slot.planes == 1 else f"({layer})"

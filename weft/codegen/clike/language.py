@@ -171,6 +171,8 @@ class Language(ABC):
     """The functions of the prelude that it takes."""
     helpers: ClassVar[Mapping[str, str]] = {}
     """Functions that extend or replace these."""
+    field_end: ClassVar[str] = ";"
+    """What is after each field of the block of uniforms."""
     words: ClassVar[Mapping[str, str]] = {}
     """Translations of the words of the prelude, and of the names of functions."""
 
@@ -210,6 +212,14 @@ class Language(ABC):
     def declared(self, kind: Type, name: str, value: str, varies: bool = False) -> str:
         """The declaration of a variable, which is assigned to again if it `varies`."""
         return f"{self.types[kind]} {name} = {value};"
+
+    def applied(self, spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
+        """An operation, spelled as an operator or as the name of a function."""
+        return applied(spelling, args)
+
+    def guarded(self, condition: str, statement: str) -> str:
+        """A statement that runs only if a condition holds."""
+        return f"if ({condition}) {statement}"
 
     def choice(self, condition: ExpressionText, then: ExpressionText, otherwise: ExpressionText) -> ExpressionText:
         """The value of one of two expressions."""
@@ -308,7 +318,7 @@ def structure(language: Language, parts: ProgramParts, head: str, end: str) -> l
     made = [f"{head} {{"]
     for entry in fields:
         remark = parts.frame.remarks.get(entry.name)
-        made.append(f"{_INDENT}{language.field(entry)};" + (f"  // {remark}" if remark else ""))
+        made.append(f"{_INDENT}{language.field(entry)}{language.field_end}" + (f"  // {remark}" if remark else ""))
     return [*made, end]
 
 

@@ -9,7 +9,9 @@ from functools import cache
 from types import MappingProxyType
 
 from weft.codegen.native.target import single
-from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
+from weft.ops.lanes import (
+    ARCTANGENT, COSINE, COSINE_OF_HALF_TURNS, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE, SINE_OF_HALF_TURNS
+)
 from weft.ops.single import split
 
 # Numbers as text, which reads back as exactly the same singles.
@@ -334,3 +336,34 @@ PRELUDE: Mapping[str, str] = MappingProxyType(
 
 FUSED: Mapping[str, str] = MappingProxyType({**PRELUDE, **_waves(True), **_powers(True), **_remainders(True)})
 """The functions for compilers that reorder sums, but compute fma(a, b, c) exactly as written."""
+
+ORDERS: Mapping[str, str] = MappingProxyType(functions_in("""\
+// The smaller where a is a number; of two zeros the first one.
+float min(float a, float b) {
+    return b < a ? b : a;
+}
+
+// The larger where a is a number; of two zeros the first one.
+float max(float a, float b) {
+    return b > a ? b : a;
+}"""))
+"""The same as `min` and `max` for languages of which these may give either of two zeros, or NaN."""
+
+HALF_TURNS: Mapping[str, str] = MappingProxyType(functions_in(f"""\
+// sin pi x, by a polynomial: the sines of some browsers have an error of 2e-4.
+float sinpi(float x) {{
+    float turns = nearest(x);
+    float rest = x - turns;
+    float square = rest * rest;
+    float value = rest * {polynomial_text("square", SINE_OF_HALF_TURNS)};
+    return is_odd(turns) ? -value : value;
+}}
+
+// cos pi x, likewise.
+float cospi(float x) {{
+    float turns = nearest(x);
+    float square = (x - turns) * (x - turns);
+    float value = 1.0 + square * {polynomial_text("square", COSINE_OF_HALF_TURNS)};
+    return is_odd(turns) ? -value : value;
+}}"""))
+"""Sines and cosines of half turns for languages whose own are not precise anywhere."""
