@@ -23,6 +23,7 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "Metal": ("metal", "msl"),
     "CUDA": ("cuda",),
     "OpenCL": ("opencl",),
+    "WebGPU": ("wgpu", "wgsl"),
     "browsers": ("essl",),
     "C": ("c99", "c_program"),
     "haptic": ("haptic",),

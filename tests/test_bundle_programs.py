@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.compute import ComputeExecutor, opencl
+from tests.support.compute import ComputeExecutor, opencl, wgpu
 from tests.support.cuda import cuda
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import MACHINES
@@ -21,10 +21,12 @@ from tests.support.tolerances import SINGLE, WRITTEN
 from weft.backends.cuda.cards import CudaDevice
 from weft.backends.executors import Executor
 from weft.backends.opencl.queue import ClDevice
+from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.cuda import Cuda
+from weft.codegen.wgsl import Wgsl
 from weft.runtime.compiling.stages import Build
 
-__all__ = ["cuda", "device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 FOLDER = Path(__file__).parent / "programs" / "bundles"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
@@ -79,6 +81,11 @@ def test_in_metal(name: str, prepared: MetalExecutor) -> None:
 @pytest.mark.parametrize("name", all_but(2, PROGRAMS))
 def test_in_opencl(name: str, opencl: ClDevice) -> None:
     assert wrong(name, ComputeExecutor(opencl)) == []
+
+
+@pytest.mark.parametrize("name", all_but(2, PROGRAMS[1:]))
+def test_in_wgsl(name: str, wgpu: WgpuDevice) -> None:
+    assert wrong(name, ComputeExecutor(wgpu, Wgsl)) == []
 
 
 @pytest.mark.parametrize("name", all_but(1, PROGRAMS[::3]))

@@ -30,7 +30,8 @@ LAYERS = (
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "AppKit", "Metal", "Quartz", "objc", "llvmlite",
-                    "cuda", "pyopencl", "soundfile", "link", "rtmidi", "rtmidi2", "pythonosc", "watchdog")  # fmt: skip
+                    "cuda", "pyopencl", "wgpu", "soundfile", "link", "rtmidi", "rtmidi2", "pythonosc",
+                    "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.beats import changing_beats
-from tests.support.compute import opencl
+from tests.support.compute import opencl, wgpu
 from tests.support.gl import graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -31,6 +31,7 @@ from weft.backends.gl.backend import GlAudio
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.metal.backend import MetalAudio
 from weft.backends.opencl.backend import ClAudio
+from weft.backends.wgpu.backend import WgpuAudio
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
@@ -42,7 +43,7 @@ from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.findings import NOT_A_NUMBER
 from weft.runtime.program.program import Setup
 
-__all__ = ["device", "graphics", "opencl"]
+__all__ = ["device", "graphics", "opencl", "wgpu"]
 
 RATE = 48_000
 HOUR = 3600 * RATE
@@ -54,7 +55,7 @@ CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
 Given = Callable[[int, int], Mapping[str, Floats]]
 """The inputs from outside, for this many samples from one on."""
 
-CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio, ClAudio)
+CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio, ClAudio, WgpuAudio)
 of_cards = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.library)
 
 SINE = "audio(sin(me@time * 440 * tau) * 0.5)"
@@ -69,6 +70,8 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
         request.getfixturevalue("graphics")
     elif found is ClAudio:
         request.getfixturevalue("opencl")
+    elif found is WgpuAudio:
+        request.getfixturevalue("wgpu")
     else:
         in_place(request.getfixturevalue("device"), monkeypatch)
     return found

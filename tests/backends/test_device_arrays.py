@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.compute import opencl
+from tests.support.compute import opencl, wgpu
 from tests.support.gl import Graphics, graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -17,8 +17,9 @@ from weft.backends.cpu import CpuVisual
 from weft.backends.gl.backend import GlVisual
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.opencl.backend import ClVisual
+from weft.backends.wgpu.backend import WgpuVisual
 
-__all__ = ["device", "graphics", "opencl"]
+__all__ = ["device", "graphics", "opencl", "wgpu"]
 
 
 def what_goes_there_comes_back(backend: Backend, dtype: type[np.generic] = np.float32) -> None:
@@ -96,3 +97,9 @@ def test_with_metal(check: Callable[[Backend], None], device: Any, monkeypatch: 
 @pytest.mark.usefixtures("opencl")
 def test_with_opencl(check: Callable[[Backend], None]) -> None:
     check(ClVisual())
+
+
+@each
+@pytest.mark.usefixtures("wgpu")
+def test_with_webgpu(check: Callable[[Backend], None]) -> None:
+    check(WgpuVisual())

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.choices import on_processor
-from tests.support.compute import opencl
+from tests.support.compute import opencl, wgpu
 from tests.support.gl import graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -28,6 +28,7 @@ from weft.backends.metal.backend import MetalVisual
 from weft.backends.opencl.backend import ClVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.backends.wgpu.backend import WgpuVisual
 from weft.codegen.kernel import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
@@ -37,7 +38,7 @@ from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["device", "graphics", "opencl", "that_computes"]
+__all__ = ["device", "graphics", "opencl", "that_computes", "wgpu"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 
@@ -70,7 +71,7 @@ SHOWN = {
     "a picture where the frame says": f"{CHAIN}display(trail@v(me@x ~ me@x + me@time * 3), fract(level), 0)\n",
 }
 
-CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual)
+CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual, WgpuVisual)
 
 
 @pytest.fixture(params=CARDS, ids=lambda card: card.library)
@@ -81,6 +82,8 @@ def card(request: pytest.FixtureRequest, device: Any, monkeypatch: pytest.Monkey
         request.getfixturevalue("graphics")
     elif found is ClVisual:
         request.getfixturevalue("opencl")
+    elif found is WgpuVisual:
+        request.getfixturevalue("wgpu")
     else:
         in_place(device, monkeypatch)
     return found

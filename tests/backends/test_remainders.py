@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import exact_remainder, outside_of_period, remainder_operands
-from tests.support.compute import ComputeExecutor, opencl
+from tests.support.compute import ComputeExecutor, opencl, wgpu
 from tests.support.cuda import cuda
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
@@ -26,12 +26,13 @@ from weft.backends.wasm import WasmExecutor
 from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
+from weft.codegen.wgsl import Wgsl
 from weft.ir.rates import Rate
 
-__all__ = ["cuda", "device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 HERE = {f"native-{isa.name}": isa for isa in ISAS.values() if llvm.runs_here(isa)}
-CARDS = ("glsl", "msl", "cuda", "opencl")
+CARDS = ("glsl", "msl", "cuda", "opencl", "wgsl")
 PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
 
 
@@ -52,6 +53,8 @@ def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
             return "cuda", ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
         case "opencl":
             return "opencl", ComputeExecutor(request.getfixturevalue("opencl"))
+        case "wgsl":
+            return "wgsl", ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
     return request.param, NativeExecutor(llvm.plainest(HERE[request.param]))
 
 

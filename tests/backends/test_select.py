@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import replace
 
 import pytest
 
 from tests.support.cards import BROKEN, HARDWARE, SOFTWARE, card, registry_with
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import CHAINS, Choice, chain_of, choose, warnings_of
+from weft.backends.select import CHAINS, FAMILIES, Choice, chain_of, choose, families_on, warnings_of
 from weft.errors import WeftError
 
 
@@ -30,10 +31,17 @@ def refused(registry: Registry, asked: str | None, environment: str | None = Non
 
 def test_pictures_prefer_cards_and_the_cpu_to_drawing_in_software() -> None:
     names = [(link.name, link.software) for link in CHAINS["visual"]]
-    cards = [("metal", False), ("gl", False), ("cuda", False), ("opencl", False)]
+    cards = [(name, False) for name in families_on(sys.platform)]
     assert names == [*cards, ("native", None), ("vector", None), ("gl", True)]
     for context in ("audio", "compute", "light"):
         assert [link.name for link in chain_of(context)] == ["native", "vector"]
+
+
+def test_opengl_comes_later_where_it_is_old_or_translated() -> None:
+    assert families_on("linux") == ("metal", "gl", "cuda", "opencl", "wgpu")
+    assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "opencl")
+    assert families_on("win32")[:3] == ("wgpu", "metal", "gl")
+    assert all(sorted(families_on(system)) == sorted(FAMILIES) for system in ("linux", "darwin", "win32"))
 
 
 def test_the_first_that_is_available_is_taken() -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.graph.graphs import from_json
 from tests.support.c_programs import compiled
-from tests.support.compute import opencl
+from tests.support.compute import opencl, wgpu
 from tests.support.gl import graphics
 from tests.support.glslang import problems
 from tests.support.metal.check import check_file
@@ -27,7 +27,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.inspect.forecast import check
 
-__all__ = ["graphics", "opencl"]
+__all__ = ["graphics", "opencl", "wgpu"]
 
 PATCHES = shipped_patches()
 
@@ -233,6 +233,17 @@ def test_kernels_in_opencl_are_one_file_that_compiles_as_it_is_printed(weft, dum
     assert whole.isascii()
 
 
+def test_kernels_in_wgsl_are_one_file_that_compiles_as_it_is_printed(weft, dumped, wgpu):
+    found = [text for text in dumped("wgsl") if text.count("@compute") > 1]
+    assert len(found) > 10
+    for text in found:
+        assert text.isascii()
+        wgpu._device.create_shader_module(code=text)  # raises an error with naga's words
+    crowded = weft("compile", "crowded.weft", "--dump-wgsl").stdout
+    assert "struct VisualDisplayFrame {" in crowded
+    assert "@group(0) @binding(0) var<uniform> visual_display__frame: VisualDisplayFrame;" in crowded
+
+
 def compiles(kind, text):
     """The words of the driver about a text, given to it as it stands; nothing if it compiles."""
     shader = GL.glCreateShader(kind)
@@ -318,7 +329,7 @@ def test_files_instead(weft):
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
     names = ("asm", "ast", "bytecode", "c", "cl", "cu", "essl", "glsl", "graph", "ir", "llvm", "msl",
-             "visual_display.wasm", "wat")  # fmt: skip
+             "visual_display.wasm", "wat", "wgsl")  # fmt: skip
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout

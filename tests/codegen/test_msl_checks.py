@@ -18,6 +18,7 @@ from tests.support.shown import built as patch_built
 from tests.support.together import all_but
 from tests.test_patches import PATCHES, PICTURES_OF
 from weft.backends.registry import load_registry
+from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.codegen.msl import Msl
@@ -41,21 +42,22 @@ def text_built(text: str) -> Build:
     return build(Source("p.weft", text), load_registry().contexts)
 
 
-def shaders_of(made: Build) -> Iterator[Shader]:
-    """All that a text becomes in Metal: kernels over pictures in both forms, and over points."""
+def shaders_of(made: Build, language: type[KernelLanguage] = Msl) -> Iterator[Shader]:
+    """All that a text becomes in Metal, or in another such language: kernels over pictures in both forms, and over
+    points."""
     for kernel in (kernel for unit in made.units for kernel in unit.kernels):
-        for make in _forms(kernel):
+        for make in _forms(kernel, language):
             try:
                 yield make()
             except UnsuitableError:
                 continue
 
 
-def _forms(kernel: Kernel) -> list[Callable[[], Shader]]:
+def _forms(kernel: Kernel, language: type[KernelLanguage]) -> list[Callable[[], Shader]]:
     if kernel.sweep == "points":
-        return [lambda: Msl.points(kernel)]
-    forms = [lambda: Msl.pixels(kernel, packed=False)]
-    return [*forms, lambda: Msl.pixels(kernel)] if len(kernel.outputs) in (1, 3, 4) else forms
+        return [lambda: language.points(kernel)]
+    forms = [lambda: language.pixels(kernel, packed=False)]
+    return [*forms, lambda: language.pixels(kernel)] if len(kernel.outputs) in (1, 3, 4) else forms
 
 
 def rich() -> Shader:

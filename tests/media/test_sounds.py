@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.choices import ANYWHERE
-from tests.support.compute import ComputeExecutor, opencl
+from tests.support.compute import ComputeExecutor, opencl, wgpu
 from tests.support.exprs import Exprs, lowered
 from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.kernels import compiled as compiled_ir
@@ -32,6 +32,7 @@ from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
 from weft.codegen.kernel import Kernel, verify
+from weft.codegen.wgsl import Wgsl
 from weft.contexts import ContextTable
 from weft.disk import HEAD_BYTES
 from weft.errors import Source, WeftError, error
@@ -43,7 +44,7 @@ from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.compiling.stages import build
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["cache", "device", "graphics", "opencl"]
+__all__ = ["cache", "device", "graphics", "opencl", "wgpu"]
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -284,7 +285,7 @@ def test_samples_that_are_gone_are_told(tmp_path: Path) -> None:
 # In the language.
 
 
-@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl", "opencl"])
+@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl", "opencl", "wgsl"])
 def machine(request: pytest.FixtureRequest) -> Executor:
     """What computes pictures. Cards are made when they are needed."""
     name = request.param
@@ -292,6 +293,8 @@ def machine(request: pytest.FixtureRequest) -> Executor:
         return MetalExecutor(request.getfixturevalue("device"))
     if name == "opencl":
         return ComputeExecutor(request.getfixturevalue("opencl"))
+    if name == "wgsl":
+        return ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
     if name.startswith("gl"):
         made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=name == "gl 4.30")
         return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,13 @@ from weft.backends.compute.subgraph import ComputeProgram, PictureBuffers
 from weft.backends.executors import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.opencl.queue import ClDevice
+from weft.backends.wgpu.adapters import OLDEST_PYTHON
+from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.kernel import Kernel
 from weft.codegen.opencl import OpenCl
+
+_Device = TypeVar("_Device", ClDevice, WgpuDevice)
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +31,25 @@ def opencl() -> ClDevice:
     """The first device of OpenCL. Where there is none, the test is skipped, but in CI on Linux it fails."""
     if sys.platform == "darwin":
         pytest.skip("Apple's OpenCL, which it does not maintain, is not what this is held to")
+    return _opened(ClDevice)
+
+
+@pytest.fixture(scope="session")
+def wgpu() -> WgpuDevice:
+    """The first device of WebGPU. Where there is none, the test is skipped, but in CI on Linux it fails."""
+    if sys.version_info < OLDEST_PYTHON:
+        pytest.skip("wgpu needs a newer Python")
+    if sys.platform == "darwin":
+        pytest.skip("its compiler of Metal, which may assume that there is no NaN, is not what this is held to yet")
+    return _opened(WgpuDevice)
+
+
+def _opened(device: type[_Device]) -> _Device:
     try:
-        return ClDevice(0)
+        return device(0)
     except ComputeError as problem:
         fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
-        fail_or_skip(f"no OpenCL: {problem}")
+        fail_or_skip(f"no {device.library}: {problem}")
 
 
 class ComputeExecutor:

@@ -27,7 +27,7 @@ _GROUPS = re.compile(
     r"|tests/(?:test_generated_parity|codegen/test_\w+_pictures|backends/test_prologue)\.py::"
     r"test_generated_(?P<made>programs|sounds)\w+(?:\[\D*(?P<start>\d+)\])?"
     r"|tests/(?P<first>test_generated_parity)\.py::"
-    r"|tests/(?:test_patches|backends/\w+/test_(?:backend|tiles)|codegen/(?:test_essl|test_msl_checks|clike/test_numbers))\.py::"
+    r"|tests/(?:test_patches|backends/\w+/test_(?:backend|tiles)|codegen/(?:test_essl|test_msl_checks|test_wgsl|clike/test_numbers))\.py::"
     r"test_(?:a_(?:shipped|list_with_other|known_program)_\w+|nothing_is_left_out)\[(?:[a-z]+-)?(?P<patch>\w+)\]"
     r"|tests/(?P<file>backends/test_(?:card_sound|reads)|test_layers)\.py"
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"

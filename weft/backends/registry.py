@@ -20,6 +20,7 @@ _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.gl.backend", {"gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute"}),
     ("weft.backends.metal.backend", {"metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute"}),
     ("weft.backends.opencl.backend", {"opencl_visual": "visual", "opencl_audio": "audio", "opencl_compute": "compute"}),
+    ("weft.backends.wgpu.backend", {"wgpu_visual": "visual", "wgpu_audio": "audio", "wgpu_compute": "compute"}),
     ("weft.backends.cuda.backend", {"cuda_visual": "visual", "cuda_audio": "audio", "cuda_compute": "compute"}),
     ("weft.backends.cpu", {"null": "*"}),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -224,10 +225,20 @@ class BackendRequest:
 CPU = (BackendRequest("native"), BackendRequest("vector"))
 """The backends that `cpu` means, the fastest first. The last one needs only numpy."""
 
-FAMILIES = ("metal", "gl", "cuda", "opencl")
+FAMILIES = ("metal", "gl", "cuda", "opencl", "wgpu")
 """Names that mean a different backend in each context, the best first: for pictures, `gl` is `gl_visual`."""
 
-_CARDS = tuple(BackendRequest(name, software=False) for name in FAMILIES)
+# Where OpenGL is old, or translated by a layer, what speaks to the system's own interface comes before it.
+_BEFORE_GL: Mapping[str, tuple[str, ...]] = {"darwin": ("metal", "wgpu"), "win32": ("wgpu",)}
+
+
+def families_on(system: str) -> tuple[str, ...]:
+    """The families in the order in which a system, by its name in `sys.platform`, prefers them."""
+    first = _BEFORE_GL.get(system, ())
+    return (*first, *(name for name in FAMILIES if name not in first))
+
+
+_CARDS = tuple(BackendRequest(name, software=False) for name in families_on(sys.platform))
 
 CHAINS: Mapping[str, tuple[BackendRequest, ...]] = {
     "visual": (*_CARDS, *CPU, BackendRequest("gl", software=True)), "audio": CPU, "compute": CPU

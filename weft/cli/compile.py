@@ -25,6 +25,7 @@ from weft.codegen.msl import Msl
 from weft.codegen.native.plan import plan
 from weft.codegen.opencl import OpenCl
 from weft.codegen.wasm.sweep import WasmKernel, emit
+from weft.codegen.wgsl import Wgsl
 from weft.contexts import context_table, is_smoothed
 from weft.errors import Diagnostic, WeftError, did_you_mean
 from weft.graph.draw import to_text as graph_text
@@ -272,6 +273,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         "msl": _Stage(lambda compiled: _kernels(compiled, Msl), "Metal kernels"),
         "cuda": _Stage(lambda compiled: plain(_kernels(compiled, Cuda)), "CUDA kernels"),
         "opencl": _Stage(lambda compiled: plain(_kernels(compiled, OpenCl)), "OpenCL kernels"),
+        "wgsl": _Stage(lambda compiled: plain(_kernels(compiled, Wgsl)), "WGSL kernels, for WebGPU"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
         "essl": _Stage(lambda compiled: _glsl(compiled, _ESSL), "GLSL ES shaders, for WebGL 2"),
         "c": _Stage(_c, "programs in C that write a frame or a second"),

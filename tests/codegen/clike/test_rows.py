@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
-from tests.support.compute import ComputeExecutor, opencl
+from tests.support.compute import ComputeExecutor, opencl, wgpu
 from tests.support.cuda import cuda
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
@@ -21,9 +21,10 @@ from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
 from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
+from weft.codegen.wgsl import Wgsl
 from weft.ops import OPS, OpSpec
 
-__all__ = ["cuda", "device", "graphics", "opencl"]
+__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 # Sines of up to a turn are the driver's own.
 DRIVER = ANGLE.scaled(2)
@@ -31,7 +32,7 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-@pytest.fixture(scope="module", params=["glsl", "msl", "cuda", "opencl"])
+@pytest.fixture(scope="module", params=["glsl", "msl", "cuda", "opencl", "wgsl"])
 def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "glsl":
         return GlExecutor(request.getfixturevalue("graphics"))
@@ -39,6 +40,8 @@ def executor(request: pytest.FixtureRequest) -> Executor:
         return ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
     if request.param == "opencl":
         return ComputeExecutor(request.getfixturevalue("opencl"))
+    if request.param == "wgsl":
+        return ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
     metal = MetalExecutor(request.getfixturevalue("device"))
     metal.prepare([applying(row.name, len(types(row))) for row in ROWS])
     return metal

@@ -1,31 +1,32 @@
-"""Pictures and numbers by OpenCL: what they show, remember, hand over and refuse, and what is told of the devices."""
+"""Pictures and numbers by OpenCL and WebGPU: what they show, remember, hand over and refuse."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tests.backends.test_card_sound import SINE, Player, unit_of as sound_of
 from tests.support.choices import on_processor
-from tests.support.compute import opencl
+from tests.support.compute import opencl, wgpu
 from tests.support.shown import expected_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
+from weft.backends.card import CardAudio
+from weft.backends.compute.backend import ComputeBackend
 from weft.backends.compute.subgraph import ComputeProgram
 from weft.backends.launch import StateMemory
 from weft.backends.opencl.backend import ClAudio, ClCompute, ClVisual
-from weft.backends.opencl.queue import ClDevice
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.backends.wgpu.backend import WgpuAudio, WgpuCompute, WgpuVisual
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -36,9 +37,28 @@ from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.fallback import recover
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["opencl"]
+__all__ = ["opencl", "wgpu"]
 
-pytestmark = pytest.mark.usefixtures("opencl")
+
+class Family(NamedTuple):
+    """The backends of a device, by the name that means all of them."""
+
+    name: str
+    visual: type[ComputeBackend]
+    audio: type[CardAudio]
+    compute: type[ComputeBackend]
+
+
+FAMILIES = (Family("opencl", ClVisual, ClAudio, ClCompute), Family("wgpu", WgpuVisual, WgpuAudio, WgpuCompute))
+
+
+@pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
+def family(request: pytest.FixtureRequest) -> Family:
+    """Backends whose device is there."""
+    found: Family = request.param
+    request.getfixturevalue(found.name)
+    return found
+
 
 SIZE = {"width": 31.0, "height": 17.0}
 TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
@@ -62,7 +82,7 @@ def alone() -> ProgramRunner:
     return ProgramRunner(ContextTable())
 
 
-def ticked(backend: ClVisual, text: str, ticks: int, **size: int) -> Any:
+def ticked(backend: ComputeBackend, text: str, ticks: int, **size: int) -> Any:
     compiled = backend.compile_subgraph(unit_of(text), env_of(**size), alone())
     for tick in range(ticks):
         backend.execute_subgraph(compiled, env_of(tick, **size), alone())
@@ -72,39 +92,22 @@ def ticked(backend: ClVisual, text: str, ticks: int, **size: int) -> Any:
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 
-def test_it_says_what_there_is() -> None:
-    for backend in (ClVisual, ClAudio, ClCompute):
+def test_it_says_what_there_is(family: Family) -> None:
+    for backend in (family.visual, family.audio, family.compute):
         (found, *_) = backend.probe()
-        assert (found.available, found.platform) == (True, "OpenCL")
-        assert 0 < found.memory_free <= found.memory_total
+        assert (found.available, found.platform) == (True, family.visual.library)
+        assert 0 <= found.memory_free <= found.memory_total
 
 
-def test_without_pyopencl_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyopencl", None)
-    (found,) = ClVisual.probe()
-    assert (found.available, found.reason) == (False, "pyopencl is not installed")
-    assert not ClVisual.may_have_hardware()
-    with pytest.raises(DeviceLostError, match="visual cannot continue: pyopencl cannot be imported"):
-        ClVisual().open()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable of the environment hides the drivers")
-def test_without_a_driver_it_says_so(tmp_path: Path) -> None:
-    hidden = {**os.environ, "OCL_ICD_VENDORS": str(tmp_path)}
-    command = [sys.executable, "-m", "weft.backends.opencl.platforms"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=hidden)
-    assert done.stdout == '{"reason": "no driver of OpenCL has a device"}\n'
-
-
-def test_a_device_that_is_not_there_is_a_loss() -> None:
+def test_a_device_that_is_not_there_is_a_loss(family: Family) -> None:
     with pytest.raises(DeviceLostError, match="visual cannot continue: the device 97 cannot be opened"):
-        ClVisual(97).open()
+        family.visual(97).open()
 
 
-def test_the_processors_own_code_comes_before_a_device_on_the_processor() -> None:
-    if all(device.software for device in ClVisual.probe()):
+def test_the_processors_own_code_comes_before_a_device_on_the_processor(family: Family) -> None:
+    if all(device.software for device in family.visual.probe()):
         found = choose(load_registry(), ["visual", "audio", "compute"])
-        assert not any(choice.name.startswith("opencl") for choice in found.values())
+        assert not any(choice.name.startswith(family.name) for choice in found.values())
 
 
 # --- pictures and numbers ---------------------------------------------------------------------------------------------
@@ -118,27 +121,28 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_a_patch_shows_the_same(text: str) -> None:
+def test_a_patch_shows_the_same(text: str, family: Family) -> None:
     made = built(text)
     expected = Offline(made, on_processor("vector", "visual", "compute"))
-    shown = Offline(made, choose(load_registry(), ["visual", "compute"], "opencl"))
+    shown = Offline(made, choose(load_registry(), ["visual", "compute"], family.name))
     for time in (0.05, 0.1, 0.15):
         assert np.abs(shown.at(time).astype(int) - expected.at(time)).max() <= 1
 
 
-# PoCL takes a second for each program. All pictures are compared where all tests look for what is new.
+# A driver takes up to a second for each program. All pictures are compared where all tests look for what is new.
 SOME = PICTURES_OF if os.environ.get("WEFT_PARITY") else PICTURES_OF[::3]
 
 
 @pytest.mark.parametrize("path", all_but(1, SOME), ids=lambda path: path.stem)
-def test_a_shipped_picture_is_the_same(path: Path) -> None:
+def test_a_shipped_picture_is_the_same(path: Path, family: Family) -> None:
     expected = expected_of(path)
-    assert not any(ClVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
-    assert max(expected.differing(choose(load_registry(), ["visual"], "opencl")["visual"])) <= OFF_SHARE
+    drawn = [unit for unit in expected.made.units if unit.subgraph.context == "visual"]
+    assert not any(map(family.visual().unsuitable, drawn))
+    assert max(expected.differing(choose(load_registry(), ["visual"], family.name)["visual"])) <= OFF_SHARE
 
 
-def test_a_recording_copies_a_picture_while_the_next_one_is_drawn() -> None:
-    backend, coordinator = ClVisual(), alone()
+def test_a_recording_copies_a_picture_while_the_next_one_is_drawn(family: Family) -> None:
+    backend, coordinator = family.visual(), alone()
     compiled = backend.compile_subgraph(unit_of(SHOWN), env_of(), coordinator)
     shown = [backend.execute_subgraph(compiled, env_of(tick), coordinator) for tick in range(2)]
     assert all(isinstance(picture, PictureHandle) for picture in shown)
@@ -152,9 +156,9 @@ def test_a_recording_copies_a_picture_while_the_next_one_is_drawn() -> None:
         assert np.abs(pixels.astype(int) - offline.at(tick / 60)).max() <= 1
 
 
-def test_a_loop_that_is_stopped_says_so() -> None:
+def test_a_loop_that_is_stopped_says_so(family: Family) -> None:
     text = "spindle f(x) :: o { o = 0; for i in (0 to 9e9 * x) { o += 1 } }\ndisplay(f(me@x) * me@time)\n"
-    backend, told = ClVisual(), list[str]()
+    backend, told = family.visual(), list[str]()
     compiled = backend.compile_subgraph(unit_of(text), env_of(width=4, height=2), alone())
     for tick in range(3):
         backend.execute_subgraph(compiled, env_of(tick, 4, 2, loop_stopped=told.append), alone())
@@ -162,8 +166,8 @@ def test_a_loop_that_is_stopped_says_so() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 50, 5000])
-def test_a_strand_at_any_number_of_points(count: int) -> None:
-    backend = ClVisual()
+def test_a_strand_at_any_number_of_points(count: int, family: Family) -> None:
+    backend = family.visual()
     old = ticked(backend, f"{SHOWN}compute(trail@v(me@x ~ 0.25, me@y ~ 0.75))\n", 3)
     x = np.linspace(0.01, 0.99, count)
     values = backend.get_value_at(StrandRef("trail", "v"), old, {"x": x, "y": 0.5}, env_of(2), alone())
@@ -178,8 +182,8 @@ def test_a_strand_at_any_number_of_points(count: int) -> None:
 
 
 @pytest.mark.parametrize("copy", [False, True])
-def test_memory_goes_on_over_a_save(copy: bool) -> None:
-    backend = ClVisual()
+def test_memory_goes_on_over_a_save(copy: bool, family: Family) -> None:
+    backend = family.visual()
     old = ticked(backend, SHOWN, 3)
     (key,) = old.memory.slots
     remembered = old.memory.planes(key, 1)
@@ -195,8 +199,8 @@ def test_memory_goes_on_over_a_save(copy: bool) -> None:
         np.testing.assert_array_equal(old.memory.planes(key, 1), new.memory.planes(key, 1))
 
 
-def test_memory_goes_on_in_another_size_as_on_the_processor() -> None:
-    backend = ClVisual()
+def test_memory_goes_on_in_another_size_as_on_the_processor(family: Family) -> None:
+    backend = family.visual()
     old = ticked(backend, SHOWN, 3)
     (key,) = old.memory.slots
     new = ticked(backend, SHOWN, 0, width=20, height=9)
@@ -206,8 +210,8 @@ def test_memory_goes_on_in_another_size_as_on_the_processor() -> None:
     np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
 
 
-def test_processor_and_device_take_each_others_place() -> None:
-    backend = ClVisual()
+def test_processor_and_device_take_each_others_place(family: Family) -> None:
+    backend = family.visual()
     old = ticked(backend, SHOWN, 3)
     (key,) = old.memory.slots
     here = StateMemory(old.unit.kernel.slots, (17, 31))
@@ -218,8 +222,8 @@ def test_processor_and_device_take_each_others_place() -> None:
     np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
 
 
-def test_what_is_not_finite_is_found_and_begins_again() -> None:
-    backend = ClVisual()
+def test_what_is_not_finite_is_found_and_begins_again(family: Family) -> None:
+    backend = family.visual()
     text = "n<v> = prev(n@v) + me@x / (me@absframe - 1)\ndisplay(n@v)\n"
     compiled = ticked(backend, text, 1)
     (key,) = compiled.memory.slots
@@ -235,31 +239,32 @@ def test_what_is_not_finite_is_found_and_begins_again() -> None:
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_kernel_names_the_line_of_the_patch(opencl: ClDevice) -> None:
+def test_a_refused_kernel_names_the_line_of_the_patch(family: Family) -> None:
     unit = unit_of("a = sin(me@x * 4) + me@y\ndisplay(a * a)\n")
-    code: Any = ClVisual().translate(unit)
+    code: Any = family.visual().translate(unit)
     drawn = code.grid.drawn
-    broken = replace(drawn, text=drawn.text.replace("float a = ", "float a = nowhere + "))
-    with pytest.raises(WeftError, match=r"OpenCL refuses the program for p\.weft:1: .*nowhere"):
-        ComputeProgram(opencl, unit.kernel, broken)
+    broken = replace(drawn, text=re.sub(r"(float a|let a: f32) = ", r"\1 = nowhere + ", drawn.text))
+    backend = family.visual()
+    with pytest.raises(WeftError, match=rf"{backend.library} refuses the program for p\.weft:1: .*nowhere"):
+        ComputeProgram(backend.device()[0], unit.kernel, broken)
 
 
-def test_a_picture_that_no_device_has_room_for_is_a_loss_in_words() -> None:
+def test_a_picture_that_no_device_has_room_for_is_a_loss_in_words(family: Family) -> None:
     with pytest.raises(DeviceLostError, match="there is no memory for a picture of 1048576×1048576"):
-        ClVisual().compile_subgraph(unit_of("display(me@x)\n"), env_of(width=1 << 20, height=1 << 20), alone())
+        family.visual().compile_subgraph(unit_of("display(me@x)\n"), env_of(width=1 << 20, height=1 << 20), alone())
 
 
-def test_a_sound_whose_launch_fails_is_a_loss() -> None:
-    player = Player(ClAudio(), sound_of(SINE))
+def test_a_sound_whose_launch_fails_is_a_loss(family: Family) -> None:
+    player = Player(family.audio(), sound_of(SINE))
     player.play(512)
     player.compiled.sounding._program._kernel = None
     with pytest.raises(DeviceLostError, match="audio cannot continue: a launch fails"):
         player.play(4096)
 
 
-def test_the_show_goes_on_without_a_device_that_is_lost() -> None:
+def test_the_show_goes_on_without_a_device_that_is_lost(family: Family) -> None:
     def shown(lost: int | None) -> list[np.ndarray[Any, Any]]:
-        loader = ProgramLoader(choose(load_registry(), ["visual"], "opencl"))
+        loader = ProgramLoader(choose(load_registry(), ["visual"], family.name))
         loaded = loader.prepare(built("n<v> = prev(n@v) + me@x / 8\ndisplay(n@v)\n").compiled, (31, 17))
         found = []
         for tick in range(4):
@@ -273,7 +278,7 @@ def test_the_show_goes_on_without_a_device_that_is_lost() -> None:
                 assert recover(loader, loaded, failure.value, env, {})
             found += [result.array.copy() for result in loaded.runner.run(env)]
         origins = [change.origin for change in loader.assignment.changes()]
-        assert origins == ([] if lost is None else ["opencl_visual"])
+        assert origins == ([] if lost is None else [f"{family.name}_visual"])
         return found
 
     for whole, mended in zip(shown(None), shown(2), strict=True):

@@ -1,0 +1,96 @@
+"""What is told of the devices of WebGPU, and where there are none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.compute import wgpu
+from weft.backends.base import DeviceLostError
+from weft.backends.wgpu.backend import WgpuVisual
+from weft.backends.wgpu.webgpu import WgpuDevice
+from weft.codegen.wgsl import GROUP, Wgsl
+
+__all__ = ["wgpu"]
+
+pytestmark = pytest.mark.usefixtures("wgpu")
+
+
+def test_a_device_on_the_processor_has_the_computers_memory() -> None:
+    assert all(found.memory_free > 0 for found in WgpuVisual.probe() if found.software)
+
+
+def test_without_wgpu_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wgpu", None)
+    (found,) = WgpuVisual.probe()
+    assert (found.available, found.reason) == (False, "wgpu is not installed")
+    assert not WgpuVisual.may_have_hardware()
+    with pytest.raises(DeviceLostError, match="visual cannot continue: wgpu cannot be imported"):
+        WgpuVisual().open()
+
+
+def test_with_an_older_python_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wgpu", None)
+    monkeypatch.setattr(sys, "version_info", (3, 10))
+    (found,) = WgpuVisual.probe()
+    assert found.reason == "wgpu needs Python 3.11"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable of the environment hides the drivers")
+def test_without_a_driver_it_says_so() -> None:
+    hidden = {**os.environ, "VK_DRIVER_FILES": os.devnull, "VK_ICD_FILENAMES": os.devnull}
+    command = [sys.executable, "-m", "weft.backends.wgpu.adapters"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=hidden)
+    assert done.stdout == '{"reason": "no driver of WebGPU has a device"}\n'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such folder")
+def test_nothing_is_printed_where_there_is_no_screen() -> None:
+    bare = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    command = [sys.executable, "-m", "weft.backends.wgpu.adapters"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=bare)
+    assert '"devices": [{"index": 0' in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_buffer_that_is_too_large_is_refused_in_words(wgpu: WgpuDevice) -> None:
+    with pytest.raises(MemoryError, match="a buffer of 1099511627776 bytes is larger than the"):
+        wgpu.allocate(1 << 40)
+
+
+def test_more_threads_than_a_row_of_groups_has(wgpu: WgpuDevice) -> None:
+    given = "@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) groups: vec3u"
+    head = f"@compute @workgroup_size({GROUP})\nfn count({given})"
+    (start,) = Wgsl().start()
+    body = f"{start.text}\nif (id < arrayLength(&values)) {{ values[id] = id; }}"
+    text = f"@group(0) @binding(0) var<storage, read_write> values: array<u32>;\n{head} {{\n{body}\n}}\n"
+    count = 65_535 * GROUP + 1
+    buffer = wgpu.allocate(4 * count)
+    wgpu.launch(wgpu.compile(text, "count"), count, [buffer]).wait()
+    np.testing.assert_array_equal(wgpu.read(buffer)().view(np.uint32), np.arange(count))
+
+
+def test_a_copy_may_be_within_a_buffer(wgpu: WgpuDevice) -> None:
+    buffer = wgpu.send(np.arange(8, dtype=np.float32))
+    wgpu.copy(buffer, 0, buffer, 16, 16)
+    np.testing.assert_array_equal(wgpu.read(buffer)().view(np.float32), [0, 1, 2, 3] * 2)
+
+
+def test_bytes_that_are_no_whole_words_are_sent_and_read(wgpu: WgpuDevice) -> None:
+    given = np.arange(23, dtype=np.uint8)
+    buffer: Any = wgpu.send(given)
+    np.testing.assert_array_equal(wgpu.read(buffer, start=4, size=19)(), given[4:])
+    assert wgpu.send(given[::-1], buffer) is buffer
+
+
+def test_a_lost_device_fails_in_words() -> None:
+    lost = WgpuDevice(0)
+    buffer = lost.allocate(64)
+    lost._device.destroy()
+    with pytest.raises(Exception, match=r"(?i)lost|destroyed|invalid"):
+        lost.read(buffer)()

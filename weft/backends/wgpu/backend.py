@@ -1,0 +1,55 @@
+"""The backends that compute with WebGPU: pictures, numbers and sound."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from weft.backends import hardware
+from weft.backends.base import DeviceInfo
+from weft.backends.card import CardCompute, CardVisual, Dialect
+from weft.backends.compute.backend import ComputeAudio, ComputeBackend
+from weft.backends.compute.interface import ComputeDevice
+from weft.backends.registry import register_backend
+from weft.backends.wgpu import adapters
+from weft.backends.wgpu.webgpu import WgpuDevice
+from weft.codegen.wgsl import Wgsl
+
+
+class WgpuBackend(ComputeBackend):
+    """Computes the subgraphs of a context."""
+
+    requires: ClassVar[tuple[str, ...]] = ("wgpu",)
+    library: ClassVar[str] = WgpuDevice.library
+    dialect: ClassVar[Dialect] = Dialect(Wgsl.over_picture, Wgsl.over_points)
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        return adapters.devices()
+
+    @classmethod
+    def may_have_hardware(cls) -> bool:
+        return adapters.is_installed() and hardware.may_have_card()
+
+    def opened(self, index: int) -> ComputeDevice:
+        return WgpuDevice(index)
+
+
+@register_backend
+class WgpuVisual(CardVisual, WgpuBackend):
+    """Gives a picture in memory of the device."""
+
+    name = "wgpu_visual"
+
+
+@register_backend
+class WgpuCompute(CardCompute, WgpuBackend):
+    """Gives numbers, through a picture of one pixel."""
+
+    name = "wgpu_compute"
+
+
+@register_backend
+class WgpuAudio(ComputeAudio, WgpuBackend):
+    """Sound, in memory of the device."""
+
+    name = "wgpu_audio"
