@@ -63,7 +63,7 @@ def test_names_and_texts_of_a_patch_are_no_markup(page, browser):
     page(HEAD + f'// {NASTY}\n#slider s<v> = 0, 1, 0.5 {label}\ntext({label})::t<d>\ndisplay(t@d * s@v)')
     assert browser.value("document.querySelectorAll('b').length") == 0
     assert browser.value("document.querySelector('#panel span').textContent") == json.loads(label)
-    source = browser.value("JSON.parse(document.getElementById('program').textContent).source")
+    source = browser.value("window.weft.description.source")
     assert NASTY in source
     browser.press("KeyU", "u")
     assert browser.value("!document.getElementById('source').hidden && document.getElementById('source').innerText")

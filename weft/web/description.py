@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from weft.beats import Beats
+from weft.beats import Beats, reads_beats
 from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, UnsuitableError, plain
 from weft.codegen.essl import VERTEX, passes, surveying
 from weft.codegen.kernel import Kernel, Unit
@@ -69,6 +69,7 @@ class Description:
             "settings": settings,
             "inputs": {**compiled.starts, **Beats.steady(settings["bpm"]).inputs},
             "parameters": [_parameter(each) for each in compiled.parameters],
+            "beats": reads_beats(compiled.uniforms),
             "uniforms": sorted(compiled.uniforms),
             "raw": sorted(compiled.raw),
             "channels": channels_of(compiled),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import mimetypes
 import re
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -21,17 +20,16 @@ from weft.media.pictures import probe_picture
 from weft.media.sampled import read
 from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, live_of, shown
 from weft.sources import FILM, HIDDEN, PictureLevels
+from weft.web.packed import packed, packed_rows
 
 Json: TypeAlias = Any
 
 LIMIT = 16_000_000
 """The most bytes of media that a page holds, unless another limit is asked for."""
 
-# Loudness as whole numbers of 16 bits.
-_STEPS = 32768.0
-
-# Distances and colours of letters, likewise.
+# Distances and colours of letters as whole numbers of 16 bits, and the one that is written as 0.
 _SHADES = 65535.0
+_MIDDLE = 32768
 
 
 class EmbeddedMedia(NamedTuple):
@@ -126,30 +124,25 @@ def _picture(path: Path) -> Json:
 
 
 def _sound(samples: NDArray[np.float32]) -> Json:
-    """Whole numbers of 16 bits if these say all, else floats."""
-    whole = np.round(samples[0] * _STEPS)
-    exact = bool(np.all(whole / _STEPS == samples[0]) and np.all(np.abs(whole) < _STEPS))
-    data = _differences(whole.astype(np.int16)) if exact else np.ascontiguousarray(samples[0], np.float32).tobytes()
-    return {"kind": "sound", "form": "s16" if exact else "f32", "length": length_of(samples), "data": _packed(data)}
+    """Whole numbers of 16 bits if these say all, else of 24, which no ear can tell from more; floats if it is too loud
+    for them. Two sides that are equal are one."""
+    played = samples[0][:, :1] if np.array_equal(samples[0][:, 0], samples[0][:, 1]) else samples[0]
+    about = {"kind": "sound", "length": length_of(samples), "sides": played.shape[1]}
+    for width in (2, 3):
+        steps = float(1 << (8 * width - 1))
+        whole = np.round(played * steps)
+        fits = bool(np.all(np.abs(whole) < steps))
+        if fits and (width == 3 or np.all(whole / steps == played)):
+            return {**about, "width": width, "data": packed_rows(whole.astype(np.int64), width)}
+    return {**about, "width": 4, "data": packed(np.ascontiguousarray(played, np.float32).tobytes())}
 
 
 def _floats(picture: NDArray[np.float32]) -> Json:
     height, width = picture.shape[:2]
     channels = [channel for channel in range(4) if picture[..., channel].any()] or [0]
-    levels = np.round(np.clip(picture[..., channels], 0.0, 1.0) * _SHADES).astype(np.uint16)
-    data = _differences(levels.reshape(height * width, len(channels)))
+    levels = np.round(np.clip(picture[..., channels], 0.0, 1.0) * _SHADES).astype(np.int64)
+    data = packed_rows(levels.reshape(height * width, len(channels)) - _MIDDLE, 2)
     return {
         "kind": "floats", "width": width, "height": height, "channels": channels, "scale": 1 / _SHADES,
-        "data": _packed(data),
+        "middle": _MIDDLE, "data": data,
     }  # fmt: skip
-
-
-def _differences(rows: NDArray[Any]) -> bytes:
-    """Numbers of 16 bits as their differences from row to row: the low bytes of all, then the high ones."""
-    wide = rows.astype(np.int64)
-    differences = np.diff(wide, axis=0, prepend=np.zeros((1, rows.shape[1]), np.int64)).astype(np.uint16)
-    return (differences & 255).astype(np.uint8).tobytes() + (differences >> 8).astype(np.uint8).tobytes()
-
-
-def _packed(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 9)).decode()

@@ -1,27 +1,27 @@
 // Where a page begins: it reads its description and its address, and plays or checks itself.
 
 import { Card } from "./card.js";
-import { check } from "./check.js";
 import { Inputs } from "./inputs.js";
 import { mediaOf } from "./media.js";
+import { unpacked } from "./packed.js";
 import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
 import { drawStill } from "./still.js";
-import { Tempo } from "./tempo.js";
 import { Watch } from "./watch.js";
 
-const description = JSON.parse(document.getElementById("program").textContent);
 const asked = new URLSearchParams(location.search);
 const words = new Words(document.getElementById("words"), document.getElementById("note"));
+let description = null;
 const stage = document.getElementById("stage");
 
 // A performance: the player, the sound, and the clock that both follow.
 class Performance {
-    constructor(media) {
+    // Without a `tempo`, nothing reads the beat.
+    constructor(media, tempo) {
         this.media = media;
+        this.tempo = tempo;
         this.begin = Math.max(0, Number(asked.get("t")) || 0);
-        this.tempo = new Tempo(description.settings.bpm);
         this.inputs = new Inputs(description.inputs, description.uniforms);
         this.screen = new Screen(stage);
         this.sound = this.cameras = this.midi = null;
@@ -48,7 +48,7 @@ class Performance {
         this._from = performance.now();
         this._last = null;
         this._number = Math.floor(this.begin * description.settings.fps);
-        this.tempo.restart();
+        this.tempo?.restart();
         this.player?.clear();
         this.sound?.restart();
         this.watch.forget();
@@ -70,6 +70,11 @@ class Performance {
     // The time of the performance in seconds. The sound leads it.
     get time() {
         return this.sound?.leads ? this.sound.time : this.begin + (performance.now() - this._from) / 1000;
+    }
+
+    // The numbers from which kernels compute the beat.
+    get beats() {
+        return this.tempo?.inputs ?? {};
     }
 
     start() {
@@ -97,8 +102,8 @@ class Performance {
 
     tick(time, step) {
         this.inputs.frame();
-        this.tempo.advance(time, this.sound?.ahead ?? 0);
-        for (const [name, value] of Object.entries(this.tempo.inputs)) this.inputs.set(name, value);
+        this.tempo?.advance(time, this.sound?.ahead ?? 0);
+        for (const [name, value] of Object.entries(this.beats)) this.inputs.set(name, value);
         const { player, inputs, media } = this;
         if (player !== null) {
             const tick = new Tick({
@@ -119,7 +124,7 @@ class Performance {
 
     // The numbers that the sound reads, as pairs of name and value.
     _controls() {
-        this._names ??= [...new Set([...description.sounds.flatMap(({ controls }) => controls), ...Object.keys(this.tempo.inputs)])];
+        this._names ??= [...new Set([...description.sounds.flatMap(({ controls }) => controls), ...Object.keys(this.beats)])];
         return this._names.filter((name) => this.inputs.values.has(name)).map((name) => [name, this.inputs.get(name)]);
     }
 
@@ -167,7 +172,7 @@ class Performance {
 
     async openSound() {
         const { Sound } = await import(window.weft.address("sound.js"));
-        this.sound = await Sound.open(description, this.media, () => this.time, () => this.tempo.inputs);
+        this.sound = await Sound.open(description, this.media, () => this.time, () => this.beats);
         this.sound.onfault = ({ lost, stopped, time }) => {
             lost.forEach((key) => this.watch.lost(key, time));
             stopped.forEach((name) => this.watch.stopped(name));
@@ -212,14 +217,14 @@ function pressed() {
 function hands(performance) {
     const panel = new Panel(document.getElementById("panel"), description.parameters, performance.inputs);
     if (!asked.has("embed")) panel.toggle();
-    const source = document.getElementById("source"), isInTime = description.uniforms.some((name) => /^(beats_|bpm$)/.test(name));
+    const source = document.getElementById("source");
     source.textContent = description.source;
     addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("form")) return;
         if (performance.inputs.read.has(`key@${event.key}`)) return;
         if (event.key === "f") performance.screen.fullscreen();
         if (event.key === "r") performance.restart();
-        if (event.key === "t" && isInTime) {
+        if (event.key === "t" && performance.tempo !== null) {
             const bpm = performance.tempo.tap(performance.time);
             if (bpm !== null) words.note(`${bpm.toFixed(1)} BPM`);
         }
@@ -250,17 +255,31 @@ async function still(media) {
     wanted = false;
 }
 
-async function main() {
-    document.documentElement.classList.toggle("embedded", asked.has("embed"));
-    if (asked.has("check")) {
-        await check(description);
+async function checked() {
+    if (description.check === null) {
+        document.title = "check failed: the page was made without values to compare";
         return;
     }
+    const { check } = await import(window.weft.address("check.js"));
+    await check(description);
+}
+
+async function tempo() {
+    if (!description.beats) return null;
+    const { Tempo } = await import(window.weft.address("tempo.js"));
+    return new Tempo(description.settings.bpm);
+}
+
+async function main() {
+    document.documentElement.classList.toggle("embedded", asked.has("embed"));
+    description = JSON.parse(new TextDecoder().decode(await unpacked(document.getElementById("program").textContent)));
+    window.weft.description = description;
+    if (asked.has("check")) return checked();
     const media = await mediaOf(description);
     media.problems.forEach((problem) => words.say(problem));
     if (!asked.has("embed")) description.notes.forEach((note) => words.say(note));
     if (isStill()) await still(media);
-    const performance = new Performance(media);
+    const performance = new Performance(media, await tempo());
     window.weft.performance = performance;
     hands(performance);
     await performance.openFilms();

@@ -1,6 +1,7 @@
 // The media of the page: pictures and sounds that travel inside it, decoded.
 
 import { bytesOf } from "./kernels.js";
+import { rowsOf, unpacked } from "./packed.js";
 
 // The pictures and sounds of a description, by their names: `pictures` for `Pictures.give`, `sounds` as samples
 // [samples, 2], and the `lengths` of these, which kernels read as numbers.
@@ -26,35 +27,20 @@ export async function mediaOf(description) {
     return { pictures, sounds, lengths, problems };
 }
 
-// The bytes that were packed by deflate.
-async function unpacked(text) {
-    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-// Rows of whole numbers of 16 bits, of which the page has the differences from row to row: the low bytes of all, then
-// the high ones.
-async function rowsOf(text, columns, Kind) {
-    const bytes = await unpacked(text), count = bytes.length / 2, rows = new Kind(count);
-    for (let at = 0; at < count; at++) {
-        rows[at] = bytes[at] + 256 * bytes[count + at] + (at < columns ? 0 : rows[at - columns]);
-    }
-    return rows;
-}
-
 // A picture that weft has made, such as letters: only the channels that are not 0.
-async function floats({ data, width, height, channels, scale }) {
-    const levels = await rowsOf(data, channels.length, Uint16Array), values = new Float32Array(4 * width * height);
+async function floats({ data, width, height, channels, scale, middle }) {
+    const levels = await rowsOf(data, channels.length, 2), values = new Float32Array(4 * width * height);
     for (let at = 0; at < width * height; at++) {
-        channels.forEach((channel, n) => (values[4 * at + channel] = levels[at * channels.length + n] * scale));
+        channels.forEach((channel, n) => (values[4 * at + channel] = (levels[at * channels.length + n] + middle) * scale));
     }
     return { values, width, height };
 }
 
-// Samples [samples, 2], from whole numbers of 16 bits or from floats.
-async function decodedSound({ data, form }) {
-    if (form === "f32") return new Float32Array((await unpacked(data)).buffer);
-    return Float32Array.from(await rowsOf(data, 2, Int16Array), (value) => value / 32768);
+// Samples [samples, 2], from whole numbers of some bytes or from floats, for one side or for both.
+async function decodedSound({ data, width, sides }) {
+    const given = width === 4 ? new Float32Array((await unpacked(data)).buffer) : await rowsOf(data, sides, width);
+    const scale = width === 4 ? 1 : 2 ** (1 - 8 * width);
+    return Float32Array.from({ length: (2 * given.length) / sides }, (_, at) => given[sides === 2 ? at : at >> 1] * scale);
 }
 
 // The pixels of a picture file. Where it has an alpha, colours are multiplied by it, and by no less than `hidden`.

@@ -19,20 +19,26 @@ from weft.runtime.compiling.stages import Build
 from weft.web.description import Description
 from weft.web.embedded import LIMIT, embedded
 from weft.web.limits import told
+from weft.web.packed import packed
 from weft.web.poster import MOMENT, Poster
 from weft.web.reference import ReferenceValues
 
 Json: TypeAlias = Any
 
 MODULES = (
-    "kernels.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js", "media.js",
-    "inputs.js", "panel.js", "screen.js", "offline.js", "check.js", "still.js",
-    "tempo.js", "watch.js", "main.js",
+    "kernels.js", "packed.js", "card.js", "launch.js", "strands.js", "subgraphs.js", "pictures.js", "player.js",
+    "media.js", "inputs.js", "panel.js", "screen.js", "offline.js", "still.js", "watch.js", "main.js",
 )  # fmt: skip
 """The modules of every page, in JavaScript, each after those that it imports."""
 
 SOUND_MODULES = ("fourier.js", "analyses.js", "hearing.js", "mixer.js", "worklet.js", "sound.js")
 """Those of a page with sound."""
+
+CHECK_MODULES = ("check.js",)
+"""Those of a page that can compare itself."""
+
+TEMPO_MODULES = ("tempo.js",)
+"""Those of a page whose patch reads the beat."""
 
 DEVICE_MODULES = ("devices.js",)
 """Those of a page whose patch reads devices."""
@@ -106,7 +112,7 @@ def about_of(source: str) -> str:
 
 
 def html_of(program: Json, title: str, about: str, poster: Poster | None = None, address: str = "") -> str:
-    """The page with a description, which is data in it, never markup."""
+    """The page with a description, which is data in it, never markup: packed, it has no character that could be."""
     folder = files("weft.web")
     scripts = "\n".join(
         f'<script type="text/plain" data-module="{name}">\n{folder.joinpath(name).read_text("utf-8")}</script>'
@@ -116,7 +122,9 @@ def html_of(program: Json, title: str, about: str, poster: Poster | None = None,
         policy=_POLICY, title=html.escape(title), about=html.escape(about),
         preview="\n".join(_preview(poster, address)),
         poster="" if poster is None else f'<img id="poster" alt="" src="{poster.preview}">',
-        style=folder.joinpath("page.css").read_text("utf-8"), program=as_data(program), scripts=scripts,
+        style=folder.joinpath("page.css").read_text("utf-8"),
+        program=packed(as_data(program).encode()),
+        scripts=scripts,
         loader=folder.joinpath("loader.js").read_text("utf-8"),
     )  # fmt: skip
 
@@ -141,7 +149,9 @@ def _modules(program: Json) -> tuple[str, ...]:
     reads = program["uniforms"]
     needed = (
         (MODULES, True),
+        (CHECK_MODULES, program["check"] is not None),
         (SOUND_MODULES, bool(program["sounds"])),
+        (TEMPO_MODULES, program["beats"]),
         (DEVICE_MODULES, bool(program["cameras"]) or any(name.startswith(("sent:", "mic:")) for name in reads)),
         (FILM_MODULES, bool(program["films"])),
         (MIDI_MODULES, any(name.startswith('sent:["midi_') for name in reads)),
@@ -150,9 +160,8 @@ def _modules(program: Json) -> tuple[str, ...]:
 
 
 def as_data(value: Json) -> str:
-    """A value as JSON that stands in a page: only ASCII, and no character that could end or begin markup."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """A value as JSON, in ASCII."""
+    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
 
 
 def _finite(value: Json) -> Json:
@@ -194,7 +203,7 @@ _PAGE = """\
 <p id="words" role="status" hidden></p>
 <p id="note" role="status" hidden></p>
 <noscript>This page needs JavaScript, with which it draws and plays.</noscript>
-<script type="application/json" id="program">{program}</script>
+<script type="text/plain" id="program">{program}</script>
 {scripts}
 <script>
 {loader}</script>
