@@ -58,8 +58,8 @@ export class Inputs {
     press(place, name) {
         this._held.set(place, name);
         this._tapped.add(name);
-        this._count(name);
-        if (name.startsWith("mouse@")) this._count("mouse@down");
+        this.count(name);
+        if (name.startsWith("mouse@")) this.count("mouse@down");
     }
 
     release(place) {
@@ -70,7 +70,8 @@ export class Inputs {
         this._held.clear();
     }
 
-    _count(event) {
+    // Counts an event of this name: a key or a button that is pressed.
+    count(event) {
         const name = `${event}@count`;
         this.values.set(name, this.get(name) + 1);
     }

@@ -214,8 +214,12 @@ function pressed() {
     });
 }
 
-function hands(performance) {
-    const panel = new Panel(document.getElementById("panel"), description.parameters, performance.inputs);
+async function hands(performance) {
+    const { parameters } = description, knobs = parameters.length ? await knobsOf(performance) : null;
+    const panel = new Panel(document.getElementById("panel"), parameters, performance.inputs, (parameter, forgets) => {
+        learn(knobs, parameter, forgets);
+    });
+    if (knobs !== null) knobs.onchange = () => panel.show();
     if (!asked.has("embed")) panel.toggle();
     const source = document.getElementById("source");
     source.textContent = description.source;
@@ -255,6 +259,36 @@ async function still(media) {
     wanted = false;
 }
 
+// The knobs of MIDI devices that move parameters. The browser is asked for devices if there is one.
+async function knobsOf(performance) {
+    const { Knobs } = await import(window.weft.address("knobs.js"));
+    const knobs = (performance.knobs = new Knobs(description.parameters, performance.inputs, () => window.localStorage));
+    if (knobs.isUsed) openKnobs(knobs);
+    return knobs;
+}
+
+async function openKnobs(knobs) {
+    try {
+        await knobs.open();
+    } catch (problem) {
+        words.say(`There is no MIDI: ${problem.message}.`);
+    }
+}
+
+// Binds the first input of a parameter to the next knob that is turned; asked again, the next one, and after the last one
+// none.
+function learn(knobs, { inputs }, forgets) {
+    if (forgets) {
+        knobs.forget(inputs);
+        words.note(`no knob moves ${inputs.join(", ")}`);
+        return;
+    }
+    const next = inputs[inputs.indexOf(knobs.learning) + 1] ?? null;
+    knobs.learn(next);
+    words.note(next === null ? "no knob is waited for" : `turn a knob for ${next}`);
+    if (next !== null) openKnobs(knobs);
+}
+
 async function checked() {
     if (description.check === null) {
         document.title = "check failed: the page was made without values to compare";
@@ -281,7 +315,7 @@ async function main() {
     if (isStill()) await still(media);
     const performance = new Performance(media, await tempo());
     window.weft.performance = performance;
-    hands(performance);
+    await hands(performance);
     await performance.openFilms();
     await begin(performance);
     await performance.connect();

@@ -1,6 +1,8 @@
 // What others send by MIDI: controllers, and the notes that are held. The meaning is that of
 // weft/runtime/hands/midi_messages.py.
 
+import { Controllers, listen } from "./midi_ports.js";
+
 // The age of what has never come, when the performance begins.
 const NEVER = 100;
 
@@ -12,9 +14,7 @@ export class Midi {
     // `moment` the seconds by which messages are apart.
     constructor(names, time, moment = () => performance.now() / 1000) {
         this._time = time;
-        this._moment = moment;
-        this._coarse = new Map();
-        this._last = new Map();
+        this._controllers = new Controllers(moment);
         this._values = new Map();
         this._moves = new Map();
         this._count = 0;
@@ -33,18 +33,12 @@ export class Midi {
         }
     }
 
-    // Listens to all devices, and to those that are connected later. The browser asks the visitor.
-    async open() {
-        if (navigator.requestMIDIAccess === undefined) throw new Error("this browser has no MIDI");
-        const access = await navigator.requestMIDIAccess();
-        const listen = (port) => {
-            if (port.type === "input") port.onmidimessage = ({ data }) => this.take(port.name ?? "", data);
-        };
-        access.inputs.forEach(listen);
-        access.onstatechange = ({ port }) => {
-            if (port.state === "connected") listen(port);
-            else this._end((note) => note.device === port.name);
-        };
+    // Listens to all devices. The browser asks the visitor. Raises what it says where there is no MIDI.
+    open() {
+        return listen(
+            (device, bytes) => this.take(device, bytes),
+            (gone) => this._end((note) => note.device === gone),
+        );
     }
 
     // Takes a message of a device.
@@ -81,28 +75,14 @@ export class Midi {
             if (number === RESET) this._reset(device, channel);
             return;
         }
-        this._set(device, channel, number, value / 127);
-        this._refine(device, channel, number, value);
+        for (const [moved, position] of this._controllers.moved(device, channel, number, value)) {
+            this._set(device, channel, moved, position);
+        }
         if (number !== SUSTAIN) return;
         if (value >= 64) this._pedals.add(here);
         else {
             this._pedals.delete(here);
             this._end((note) => note.device === device && note.channel === channel && this._sustained.has(note));
-        }
-    }
-
-    // A controller below 32 is the coarse half of a pair, whose fine half has a number that is 32 higher.
-    _refine(device, channel, number, value) {
-        const here = `${device} ${channel}`, last = this._last.get(here), now = this._moment();
-        this._last.set(here, { number, value, now });
-        const coarse = number - 32, pair = (n) => `${here} ${n}`;
-        if (coarse >= 0 && coarse < 32) {
-            if (last?.number === coarse && now - last.now <= 0.01) this._coarse.set(pair(coarse), last.value);
-            const upper = this._coarse.get(pair(coarse));
-            if (upper !== undefined) this._set(device, channel, coarse, ((upper << 7) | value) / 16383);
-        } else if (this._coarse.has(pair(number))) {
-            this._coarse.set(pair(number), value);
-            this._set(device, channel, number, (value << 7) / 16383);
         }
     }
 

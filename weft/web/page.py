@@ -46,8 +46,11 @@ DEVICE_MODULES = ("devices.js",)
 FILM_MODULES = ("films.js",)
 """Those of a page with films."""
 
-MIDI_MODULES = ("midi.js",)
+MIDI_MODULES = ("midi_ports.js", "midi.js")
 """Those of a page whose patch reads MIDI."""
+
+KNOB_MODULES = ("midi_ports.js", "knobs.js")
+"""Those of a page with parameters, which knobs may move."""
 
 # Nothing that a page holds may ask anything of a network.
 _POLICY = (
@@ -155,8 +158,9 @@ def _modules(program: Json) -> tuple[str, ...]:
         (DEVICE_MODULES, bool(program["cameras"]) or any(name.startswith(("sent:", "mic:")) for name in reads)),
         (FILM_MODULES, bool(program["films"])),
         (MIDI_MODULES, any(name.startswith('sent:["midi_') for name in reads)),
+        (KNOB_MODULES, bool(program["parameters"])),
     )
-    return tuple(name for names, is_needed in needed if is_needed for name in names)
+    return tuple(dict.fromkeys(name for names, is_needed in needed if is_needed for name in names))
 
 
 def as_data(value: Json) -> str:
