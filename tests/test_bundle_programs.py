@@ -18,7 +18,7 @@ from tests.support.metal.executor import MetalExecutor, device
 from tests.support.programs import Expectation, built_together, expectations, values_together
 from tests.support.together import all_but
 from tests.support.tolerances import SINGLE, WRITTEN
-from weft.backends.cuda.cards import CudaDevice
+from weft.backends.cuda.cards import CardDevice
 from weft.backends.executors import Executor
 from weft.backends.opencl.queue import ClDevice
 from weft.backends.wgpu.webgpu import WgpuDevice
@@ -89,5 +89,5 @@ def test_in_wgsl(name: str, wgpu: WgpuDevice) -> None:
 
 
 @pytest.mark.parametrize("name", all_but(1, PROGRAMS[::3]))
-def test_in_cuda(name: str, cuda: CudaDevice) -> None:
+def test_in_cuda(name: str, cuda: CardDevice) -> None:
     assert wrong(name, ComputeExecutor(cuda, Cuda)) == []

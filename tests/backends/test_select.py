@@ -38,8 +38,8 @@ def test_pictures_prefer_cards_and_the_cpu_to_drawing_in_software() -> None:
 
 
 def test_opengl_comes_later_where_it_is_old_or_translated() -> None:
-    assert families_on("linux") == ("metal", "gl", "cuda", "opencl", "wgpu")
-    assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "opencl")
+    assert families_on("linux") == ("metal", "gl", "cuda", "hip", "opencl", "wgpu")
+    assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "hip", "opencl")
     assert families_on("win32")[:3] == ("wgpu", "metal", "gl")
     assert all(sorted(families_on(system)) == sorted(FAMILIES) for system in ("linux", "darwin", "win32"))
 

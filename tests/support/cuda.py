@@ -1,4 +1,5 @@
-"""CUDA without a card: a driver that compiles programs for this processor with clang and runs each thread in turn."""
+"""CUDA and HIP without a card: libraries that compile programs for this processor with clang, and run each thread in
+turn. weft calls them by ctypes, as it calls those of a card's maker."""
 
 from __future__ import annotations
 
@@ -8,14 +9,24 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from ctypes import c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from weft.backends.cuda.cards import FILE, CudaDevice, Driver
+from weft.backends.cuda.amd import Amd
+from weft.backends.cuda.backend import CudaDevice
+from weft.backends.cuda.cards import CardDevice
+from weft.backends.cuda.driver import FILE, Maker
+from weft.backends.cuda.hip import HipDevice
+from weft.backends.cuda.nvidia import Nvidia
 
 # What CUDA has of itself.
 _BEFORE = """\
@@ -52,74 +63,221 @@ template <class... A> static void run(void (*kernel)(A...), void **given, unsign
 }
 """
 
+# Programs that were kept are those of another compiler if this changes.
+_VERSION = zlib.crc32((_BEFORE + _AFTER).encode()) % 10**6
 
-class ClangDriver(Driver):
-    """A card that is this processor. Work is done when it is asked for."""
+# The errors that both libraries have under these numbers.
+INVALID, OUT_OF_MEMORY, COMPILATION = 1, 2, 6
+_WORDS = {INVALID: (b"CUDA_ERROR_INVALID_VALUE", b"invalid argument"),
+          OUT_OF_MEMORY: (b"CUDA_ERROR_OUT_OF_MEMORY", b"out of memory")}  # fmt: skip
+_SAID = {error: ctypes.create_string_buffer(words) for error, (_, words) in _WORDS.items()}
 
-    def __init__(self, folder: Path) -> None:
+
+def compiled(text: str, made: Path) -> tuple[bytes, str]:
+    """A text as a library of this processor, or none and what clang says."""
+    entries = re.findall(r"__global__ void (\w+)\(", text)
+    runs = [
+        f'extern "C" void run_{entry}(void **given, unsigned blocks, unsigned threads) '
+        f"{{ run({entry}, given, blocks, threads); }}\n" for entry in entries
+    ]  # fmt: skip
+    whole = f'{_BEFORE}#line 1 "{FILE}"\n{text}{_AFTER}{"".join(runs)}'
+    command = ["clang++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-", "-lm", "-o", str(made)]
+    done = subprocess.run(command, input=whole, capture_output=True, text=True, check=False)
+    return (b"", done.stderr) if done.returncode else (made.read_bytes(), "")
+
+
+class StandIn:
+    """The driver and the compiler of a maker. Work is done when it is asked for. `calls` counts the calls of each
+    function, and memory of more than `most` bytes is refused."""
+
+    def __init__(self, folder: Path, dialect: str) -> None:
         """What is compiled is in a folder."""
+        self.folder = Path(tempfile.mkdtemp(dir=folder))  # a library that is loaded must not be overwritten
         self.memory: dict[int, npt.NDArray[np.uint8]] = {}
-        self._folder = folder
-        self._loaded = 0
+        self.pinned: set[int] = set()
+        self.programs: dict[int, Any] = {}
+        self.calls: dict[str, int] = {}
+        self.most = 1 << 40
+        self.library = SimpleNamespace()
+        self._texts: dict[int, tuple[str, bytes, str]] = {}
+        self._names = iter(range(1, 1 << 30))
+        self._codes: dict[bytes, Path] = {}
+        for (own, its), types, act in self._functions():
+            name = own if dialect == "cuda" else its
+            if name:
+                setattr(self.library, name, self._entry(name, types, act))
 
-    def enter(self) -> None:
-        pass
+    def _entry(self, name: str, types: tuple[Any, ...], act: Callable[..., Any]) -> Any:
+        def called(*given: Any) -> int:
+            self.calls[name] = self.calls.get(name, 0) + 1
+            return act(*given) or 0
 
-    def compile(self, text: str) -> tuple[bytes, str]:
-        entries = re.findall(r"__global__ void (\w+)\(", text)
-        runs = [
-            f'extern "C" void run_{entry}(void **given, unsigned blocks, unsigned threads) '
-            f"{{ run({entry}, given, blocks, threads); }}\n" for entry in entries
-        ]  # fmt: skip
-        whole = f'{_BEFORE}#line 1 "{FILE}"\n{text}{_AFTER}{"".join(runs)}'
-        made = self._folder / "made.so"
-        command = ["clang++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-", "-lm", "-o", str(made)]
-        done = subprocess.run(command, input=whole, capture_output=True, text=True, check=False)
-        return (b"", done.stderr) if done.returncode else (made.read_bytes(), "")
+        return ctypes.CFUNCTYPE(c_void_p if name == "hipGetErrorString" else c_int, *types)(called)
 
-    def load(self, code: bytes, entry: str) -> Any:
-        self._loaded += 1
-        path = self._folder / f"{self._loaded}.so"
-        path.write_bytes(code)
-        return ctypes.CDLL(str(path))[f"run_{entry}"]
+    def _functions(self) -> Iterator[tuple[tuple[str, str], tuple[Any, ...], Callable[..., Any]]]:
+        p, i, u, z = c_void_p, c_int, c_uint, c_size_t
+        yield ("cuInit", "hipInit"), (u,), lambda flags: 0
+        yield ("cuDriverGetVersion", "hipDriverGetVersion"), (p,), lambda to: put(to, i, 13000)
+        yield ("cuDeviceGetCount", "hipGetDeviceCount"), (p,), lambda to: put(to, i, 1)
+        yield ("cuDeviceGet", "hipDeviceGet"), (p, i), lambda to, index: put(to, i, 0) if index == 0 else INVALID
+        yield ("cuDeviceGetName", "hipDeviceGetName"), (p, i, i), self._name
+        yield ("cuDeviceTotalMem_v2", "hipDeviceTotalMem"), (p, i), lambda to, device: put(to, z, 8 << 30)
+        yield ("", "hipMemGetInfo"), (p, p), lambda free, total: put(free, z, 7 << 30)
+        yield ("cuDeviceGetAttribute", "hipDeviceGetAttribute"), (p, i, i), lambda to, number, device: put(to, i, 0)
+        yield ("cuDeviceComputeCapability", "hipDeviceComputeCapability"), (p, p, i), self._capability
+        yield ("cuDevicePrimaryCtxRetain", ""), (p, i), lambda to, device: put(to, p, 4096)
+        yield ("cuCtxSetCurrent", ""), (p,), lambda context: 0 if context == 4096 else INVALID
+        yield ("", "hipSetDevice"), (i,), lambda device: 0
+        yield ("cuGetErrorName", ""), (i, p), lambda error, to: put(to, c_char_p, _WORDS[error][0])
+        yield ("", "hipGetErrorString"), (i,), lambda error: ctypes.addressof(_SAID[error])
+        yield ("cuStreamCreate", "hipStreamCreateWithFlags"), (p, u), lambda to, flags: put(to, p, 8192)
+        yield ("cuModuleLoadData", "hipModuleLoadData"), (p, p), self._load
+        yield ("cuModuleUnload", "hipModuleUnload"), (p,), lambda program: self.programs.pop(program) and None
+        yield ("cuModuleGetFunction", "hipModuleGetFunction"), (p, p, c_char_p), self._function
+        yield ("cuLaunchKernel", "hipModuleLaunchKernel"), (p, *[u] * 7, p, p, p), self._launch
+        yield ("cuMemAllocAsync", "hipMallocAsync"), (p, z, p), self._allocate
+        yield ("cuMemsetD8Async", "hipMemsetD8Async"), (p, c_ubyte, z, p), self._clear
+        yield ("cuMemFreeAsync", "hipFreeAsync"), (p, p), lambda address, stream: self.memory.pop(address) is None
+        yield ("cuMemHostAlloc", "hipHostMalloc"), (p, z, u), self._pin
+        for name in ("HtoDAsync", "DtoHAsync", "DtoDAsync"):
+            yield (f"cuMemcpy{name}_v2", f"hipMemcpy{name}"), (p, p, z, p), self._copy
+        yield ("cuEventCreate", "hipEventCreateWithFlags"), (p, u), lambda to, flags: put(to, p, next(self._names))
+        yield ("cuEventRecord", "hipEventRecord"), (p, p), lambda event, stream: 0 if stream == 8192 else INVALID
+        yield ("cuEventSynchronize", "hipEventSynchronize"), (p,), lambda event: 0
+        yield ("cuEventDestroy_v2", "hipEventDestroy"), (p,), lambda event: 0
+        yield ("nvrtcVersion", "hiprtcVersion"), (p, p), self._version
+        yield ("nvrtcCreateProgram", "hiprtcCreateProgram"), (p, c_char_p, c_char_p, i, p, p), self._create
+        yield ("nvrtcCompileProgram", "hiprtcCompileProgram"), (p, i, p), self._compile
+        yield ("nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize"), (p, p), self._log_size
+        yield ("nvrtcGetProgramLog", "hiprtcGetProgramLog"), (p, p), lambda made, to: fill(to, self._log(made))
+        yield ("nvrtcGetCUBINSize", "hiprtcGetCodeSize"), (p, p), lambda made, to: put(to, z, len(self._texts[made][1]))
+        yield ("nvrtcGetCUBIN", "hiprtcGetCode"), (p, p), lambda made, to: fill(to, self._texts[made][1])
+        yield ("nvrtcDestroyProgram", "hiprtcDestroyProgram"), (p,), self._forget
 
-    def launch(self, kernel: Any, blocks: int, threads: int, arguments: int) -> None:
-        kernel(ctypes.c_void_p(arguments), blocks, threads)
+    def _name(self, to: int, size: int, device: int) -> None:
+        fill(to, b"this processor\0")
 
-    def allocate(self, size: int) -> int:
-        made = np.zeros(size, np.uint8)
+    def _capability(self, major: int, minor: int, device: int) -> None:
+        put(major, c_int, 9)
+        put(minor, c_int, 0)
+
+    def _version(self, major: int, minor: int) -> None:
+        put(major, c_int, 13)
+        put(minor, c_int, _VERSION)
+
+    def _create(self, to: int, text: bytes, name: bytes, count: int, headers: int, names: int) -> None:
+        assert name == FILE.encode()
+        made = next(self._names)
+        self._texts[made] = text.decode(), b"", ""
+        put(to, c_void_p, made)
+
+    def _compile(self, made: int, count: int, options: int) -> int:
+        assert all((c_char_p * count).from_address(options))
+        text = self._texts[made][0]
+        code, words = compiled(text, self.folder / "made.so")
+        # A length comes first: a program is loaded by its address alone.
+        self._texts[made] = text, len(code).to_bytes(8, "little") + code, words
+        return 0 if code else COMPILATION
+
+    def _forget(self, at: int) -> None:
+        del self._texts[got(at, c_void_p)]
+
+    def _log_size(self, made: int, to: int) -> None:
+        put(to, c_size_t, len(self._log(made)))
+
+    def _log(self, made: int) -> bytes:
+        return self._texts[made][2].encode() + b"\0"
+
+    def _load(self, to: int, code: int) -> None:
+        length = int.from_bytes(ctypes.string_at(code, 8), "little")
+        made = next(self._names)
+        path = self.folder / f"{made}.so"
+        path.write_bytes(ctypes.string_at(code + 8, length))
+        self.programs[made] = ctypes.CDLL(str(path))
+        put(to, c_void_p, made)
+
+    def _function(self, to: int, program: int, name: bytes) -> None:
+        put(to, c_void_p, ctypes.cast(self.programs[program][f"run_{name.decode()}"], c_void_p).value)
+
+    def _launch(self, kernel: int, blocks: int, *rest: int) -> None:
+        (_, _, threads, _, _, _, stream, arguments, _) = rest
+        assert stream == 8192
+        ctypes.CFUNCTYPE(None, c_void_p, c_uint, c_uint)(kernel)(arguments, blocks, threads)
+
+    def _allocate(self, to: int, size: int, stream: int) -> int:
+        if size > self.most:
+            return OUT_OF_MEMORY
+        made = np.full(size, 0x5A, np.uint8)
         self.memory[made.ctypes.data] = made
-        return int(made.ctypes.data)
+        return put(to, c_void_p, made.ctypes.data)
 
-    def free(self, address: int) -> None:
-        del self.memory[address]
+    def _pin(self, to: int, size: int, flags: int) -> int:
+        failed = self._allocate(to, size, 0)
+        self.pinned.add(got(to, c_void_p))
+        return failed
 
-    def pinned(self, size: int) -> int:
-        return self.allocate(size)
+    def _clear(self, address: int, value: int, size: int, stream: int) -> None:
+        self.memory[address][:size] = value
 
-    def send(self, target: int, source: int, size: int) -> None:
+    def _copy(self, target: int, source: int, size: int, stream: int) -> None:
         ctypes.memmove(target, source, size)
 
-    def fetch(self, target: int, source: int, size: int) -> None:
-        ctypes.memmove(target, source, size)
 
-    def copy(self, target: int, source: int, size: int) -> None:
-        ctypes.memmove(target, source, size)
+def put(to: int, kind: Any, value: Any) -> int:
+    """Writes a result to an address, and gives no error."""
+    kind.from_address(to).value = value
+    return 0
 
-    def mark(self) -> Any:
-        return object()
 
-    def wait(self, mark: Any) -> None:
+def got(at: int, kind: Any) -> Any:
+    return kind.from_address(at).value
+
+
+def fill(to: int, data: bytes) -> None:
+    ctypes.memmove(to, data, len(data))
+
+
+def stand_in(folder: Path, dialect: str = "cuda") -> tuple[CardDevice, StandIn]:
+    """A card that is this processor, with what stands in for its libraries."""
+    made = StandIn(folder, dialect)
+
+    class Here:
+        def driver(self) -> Any:
+            return made.library
+
+        def compiler(self) -> Any:
+            return made.library
+
+    class Green(Here, Nvidia):
         pass
 
-    def forget(self, mark: Any) -> None:
+    class Red(Here, Amd):
         pass
 
+    class Cuda(CudaDevice):
+        maker: ClassVar[Maker] = Green()
 
-@pytest.fixture(scope="session")
-def cuda(tmp_path_factory: pytest.TempPathFactory) -> CudaDevice:
-    """A card that is this processor."""
+    class Hip(HipDevice):
+        maker: ClassVar[Maker] = Red()
+
+    return (Cuda(0) if dialect == "cuda" else Hip(0)), made
+
+
+def need_clang() -> None:
     if shutil.which("clang++") is None:
         fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
         fail_or_skip("clang++ is not installed")
-    return CudaDevice(ClangDriver(tmp_path_factory.mktemp("cuda")))
+
+
+@pytest.fixture(scope="session")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> CardDevice:
+    """A card of NVIDIA that is this processor."""
+    need_clang()
+    return stand_in(tmp_path_factory.mktemp("cuda"))[0]
+
+
+@pytest.fixture(scope="session")
+def hip(tmp_path_factory: pytest.TempPathFactory) -> CardDevice:
+    """A card of AMD that is this processor."""
+    need_clang()
+    return stand_in(tmp_path_factory.mktemp("hip"), "hip")[0]

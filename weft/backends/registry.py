@@ -22,6 +22,7 @@ _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.opencl.backend", {"opencl_visual": "visual", "opencl_audio": "audio", "opencl_compute": "compute"}),
     ("weft.backends.wgpu.backend", {"wgpu_visual": "visual", "wgpu_audio": "audio", "wgpu_compute": "compute"}),
     ("weft.backends.cuda.backend", {"cuda_visual": "visual", "cuda_audio": "audio", "cuda_compute": "compute"}),
+    ("weft.backends.cuda.hip", {"hip_visual": "visual", "hip_audio": "audio", "hip_compute": "compute"}),
     ("weft.backends.cpu", {"null": "*"}),
 )  # fmt: skip
 _CONTEXTS = {name: context for _, backends in _OWN for name, context in backends.items()}

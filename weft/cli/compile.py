@@ -19,7 +19,7 @@ from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
-from weft.codegen.cuda import Cuda
+from weft.codegen.cuda import Cuda, Hip
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.msl import Msl
 from weft.codegen.native.plan import plan
@@ -272,6 +272,7 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         ),
         "msl": _Stage(lambda compiled: _kernels(compiled, Msl), "Metal kernels"),
         "cuda": _Stage(lambda compiled: plain(_kernels(compiled, Cuda)), "CUDA kernels"),
+        "hip": _Stage(lambda compiled: plain(_kernels(compiled, Hip)), "HIP kernels"),
         "opencl": _Stage(lambda compiled: plain(_kernels(compiled, OpenCl)), "OpenCL kernels"),
         "wgsl": _Stage(lambda compiled: plain(_kernels(compiled, Wgsl)), "WGSL kernels, for WebGPU"),
         "glsl": _Stage(_glsl, "GLSL shaders"),

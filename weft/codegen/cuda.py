@@ -149,6 +149,13 @@ class Cuda(KernelLanguage):
         return "*met_limit = 1u;"
 
 
+@dataclass(frozen=True)
+class Hip(Cuda):
+    """The same for hipRTC."""
+
+    name: ClassVar[str] = "hip"
+
+
 def _on_card(text: str) -> str:
     """A function as one that runs on a card, with numbers of single precision."""
     lines = [line if line.startswith("//") else _DOUBLE.sub(r"\1f", line) for line in text.split("\n")]

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from tests.support.choices import on_processor
-from tests.support.cuda import ClangDriver, cuda
+from tests.support.cuda import cuda, hip, stand_in
 from weft.backends.base import DeviceLostError, Env
-from weft.backends.compute.interface import CompileError, ComputeDevice
-from weft.backends.cuda import nvidia
-from weft.backends.cuda.backend import CudaVisual
-from weft.backends.cuda.cards import CudaDevice
+from weft.backends.compute.interface import CompileError, ComputeDevice, ComputeError
+from weft.backends.cuda.backend import CudaDevice, CudaVisual
+from weft.backends.cuda.cards import CardDevice
+from weft.backends.cuda.driver import devices
+from weft.backends.cuda.hip import HipVisual
+from weft.backends.cuda.nvidia import Nvidia
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -25,7 +27,7 @@ from weft.runtime.compiling.stages import Build, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 
-__all__ = ["cuda"]
+__all__ = ["cuda", "hip"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
@@ -44,7 +46,7 @@ def built(text: str) -> Build:
 class Here(CudaVisual):
     """On this processor."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CardDevice) -> None:
         super().__init__()
         self._here = device
 
@@ -52,8 +54,18 @@ class Here(CudaVisual):
         return self._here
 
 
-def drawn(device: CudaDevice, text: str, ticks: int) -> Any:
-    backend, runner = Here(device), ProgramRunner(ContextTable())
+class HereByHip(HipVisual):
+    def __init__(self, device: CardDevice) -> None:
+        super().__init__()
+        self._here = device
+
+    def opened(self, index: int) -> ComputeDevice:
+        return self._here
+
+
+def drawn(device: CardDevice, text: str, ticks: int) -> Any:
+    backend = Here(device) if isinstance(device, CudaDevice) else HereByHip(device)
+    runner = ProgramRunner(ContextTable())
     unit: Unit = next(unit for unit in built(text).units if unit.subgraph.context == "visual")
     compiled = backend.compile_subgraph(unit, Env(31, 17, 0, 0.0, 1 / 60), runner)
     for tick in range(ticks):
@@ -62,23 +74,75 @@ def drawn(device: CudaDevice, text: str, ticks: int) -> Any:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_a_patch_shows_the_same(text: str, cuda: CudaDevice) -> None:
+def test_a_patch_shows_the_same(text: str, cuda: CardDevice) -> None:
     expected = Offline(built(text), on_processor("vector", "visual")).at(3 / 60)
     assert np.abs(drawn(cuda, text, 4).astype(int) - expected).max() <= 1
 
 
-@pytest.mark.long
+def test_hip_shows_the_same(hip: CardDevice) -> None:
+    text = TEXTS["feedback"]
+    expected = Offline(built(text), on_processor("vector", "visual")).at(3 / 60)
+    assert np.abs(drawn(hip, text, 4).astype(int) - expected).max() <= 1
+
+
 def test_what_was_allocated_is_freed(tmp_path: Path) -> None:
-    driver = ClangDriver(tmp_path)
-    device = CudaDevice(driver)
+    device, made = stand_in(tmp_path)
     drawn(device, TEXTS["feedback"], 3)
     gc.collect()
-    pinned = sum(map(len, device._pinned._free.values()))
-    assert pinned > 0
-    assert len(driver.memory) == pinned, "what copies are made to is used again"
+    assert made.pinned
+    assert set(made.memory) == made.pinned, "what copies are made to is used again"
+    before = len(made.programs)
+    del device
+    gc.collect()
+    assert (before > 0, len(made.programs)) == (True, 0)
 
 
-def test_bytes_that_nobody_waits_for_leave_their_memory_to_others(cuda: CudaDevice) -> None:
+def test_a_frame_costs_few_calls(tmp_path: Path) -> None:
+    device, made = stand_in(tmp_path)
+    backend, runner = Here(device), ProgramRunner(ContextTable())
+    (unit,) = built("display(me@x, me@y, fract(me@time))").units
+    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
+
+    def draw(tick: int) -> None:
+        backend.execute_subgraph(compiled, Env(31, 17, tick, tick / 60), runner)
+        backend.sync()
+
+    for tick in range(4):
+        draw(tick)
+    made.calls.clear()
+    draw(4)
+    assert made.calls == {"cuCtxSetCurrent": 1, "cuLaunchKernel": 1, "cuEventRecord": 1, "cuEventSynchronize": 1}
+
+
+def test_a_text_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    device, made = stand_in(tmp_path)
+    text = 'extern "C" __global__ void f(const int frame, float *x) { x[0] = 1.0f; }\n'
+    device.compile(text, "f")
+    device.compile(text, "f")
+    assert (made.calls["nvrtcCompileProgram"], made.calls["cuModuleLoadData"]) == (1, 1)
+
+
+def test_a_program_is_kept_for_the_same_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = 'extern "C" __global__ void f(const int frame, float *x) { x[0] = 1.0f; }\n'
+
+    def compiles(dialect: str, text: str) -> bool:
+        device, made = stand_in(tmp_path, dialect)
+        device.compile(text, "f")
+        return any("Compile" in name for name in made.calls)
+
+    assert compiles("cuda", text)
+    assert not compiles("cuda", text)
+    assert not compiles("cuda", text.replace("\n", "  // remarks are for people\n"))
+    assert compiles("cuda", text.replace("1.0f", "2.0f"))
+    assert compiles("hip", text), "another driver"
+    for kept in (tmp_path / "cache" / "weft" / "programs").iterdir():
+        kept.write_bytes(kept.read_bytes()[:-3] + b"abc")
+    assert compiles("cuda", text), "a damaged one is compiled again"
+
+
+def test_bytes_that_nobody_waits_for_leave_their_memory_to_others(cuda: CardDevice) -> None:
     buffer = cuda.send(np.arange(5000, dtype=np.float32))
     cuda.read(buffer)
     free = {size: len(memory) for size, memory in cuda._pinned._free.items()}
@@ -88,35 +152,58 @@ def test_bytes_that_nobody_waits_for_leave_their_memory_to_others(cuda: CudaDevi
     assert all(len(cuda._pinned._free[size]) >= count for size, count in free.items())
 
 
-def test_a_text_that_the_compiler_refuses_names_its_line(cuda: CudaDevice) -> None:
+def test_a_text_that_the_compiler_refuses_names_its_line(cuda: CardDevice) -> None:
     with pytest.raises(CompileError) as refused:
         cuda.compile('extern "C" __global__ void f(float *x) {\n    x[0] = nothing;\n}\n', "f")
     assert refused.value.line == 2
     assert "nothing" in refused.value.words
 
 
-def test_without_its_packages_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cuda", "cuda.bindings"):
+def test_without_its_packages_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, made = stand_in(tmp_path)
+    monkeypatch.setattr(Nvidia, "driver", lambda self: made.library)
+    for name in ("cuda", "cuda.pathfinder"):
         monkeypatch.setitem(sys.modules, name, None)
-    (found,) = nvidia.devices()
-    assert (found.available, found.reason) == (False, "cuda-bindings is not installed")
-    assert found.remedy == 'pip install "weft-live[cuda]"'
-    with pytest.raises(DeviceLostError, match="visual cannot continue: cuda-bindings is not installed"):
+    (found,) = CudaVisual.probe()
+    assert (found.available, found.reason) == (False, "NVIDIA's compiler NVRTC is not installed")
+    assert found.remedy == "pip install 'weft-live[cuda]'"
+    with pytest.raises(DeviceLostError, match="visual cannot continue: NVIDIA's compiler NVRTC is not installed"):
         CudaVisual().open()
 
 
-def test_a_name_that_cuda_has_is_another_one(cuda: CudaDevice) -> None:
+@pytest.mark.parametrize("backend", [CudaVisual, HipVisual])
+def test_without_a_driver_there_is_a_reason(backend: type[CudaVisual], monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr("weft.backends.cuda.driver.ctypes.CDLL", nothing)
+    (found,) = backend.probe()
+    assert not found.available
+    assert found.reason in ("there is no driver of NVIDIA", "ROCm is not installed (libamdhip64)")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "driver", "compute"),
+    [("cuda", "CUDA 13.0", "compute capability 9.0"), ("hip", "HIP 13.0", "generation 9.0")],
+)
+def test_a_card_is_described(dialect: str, driver: str, compute: str, tmp_path: Path) -> None:
+    device, _ = stand_in(tmp_path, dialect)
+    (found,) = devices(device.maker)
+    assert (found.available, found.name, found.driver, found.compute) == (True, "this processor", driver, compute)
+    assert (found.memory_total, found.unified) == (8 << 30, False)
+    assert found.memory_free == (8 << 30 if dialect == "cuda" else 7 << 30)
+    with pytest.raises(ComputeError, match="the device 1 cannot be opened"):
+        type(device)(1)
+
+
+def test_a_name_that_cuda_has_is_another_one(cuda: CardDevice) -> None:
     text = "threadIdx = me@x\nfloat3 = me@y\npixel = 0.5\ndisplay(<threadIdx, float3, pixel>)\n"
     expected = Offline(built(text), on_processor("vector", "visual")).at(0)
     assert np.abs(drawn(cuda, text, 1).astype(int) - expected).max() <= 1
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
-    class Small(ClangDriver):
-        def allocate(self, size: int) -> int:
-            if size > 1000:
-                raise RuntimeError("out of memory")
-            return super().allocate(size)
-
+    device, made = stand_in(tmp_path)
+    made.most = 1000
     with pytest.raises(WeftError, match="out of memory"):
-        drawn(CudaDevice(Small(tmp_path)), TEXTS["feedback"], 1)
+        drawn(device, TEXTS["feedback"], 1)

@@ -58,7 +58,7 @@ def linker(graphics: Graphics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(programs, "linked", linking)
     with graphics.preparing():
-        if not programs.KeptProgram.of(graphics.about, ()).is_possible:
+        if programs._place(graphics.about, ()) is None:
             pytest.skip("this driver gives no programs away")
     return Linker(graphics, found)
 
@@ -90,7 +90,8 @@ def _shorten(file: Path) -> None:
 
 def _of_another_driver(file: Path) -> None:
     """A file that is whole, but in a form that the driver does not know."""
-    from weft.backends.gl.programs import _FORM, _KEPT
+    from weft.backends.gl.programs import _FORM
+    from weft.backends.kept_programs import _KEPT
     from weft.disk import keep, read_kept
 
     binary = read_kept(file, _KEPT)[_FORM.size :]

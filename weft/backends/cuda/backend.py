@@ -9,29 +9,39 @@ from weft.backends.base import DeviceInfo
 from weft.backends.card import CardCompute, CardVisual, Dialect
 from weft.backends.compute.backend import ComputeAudio, ComputeBackend
 from weft.backends.compute.interface import ComputeDevice
-from weft.backends.cuda import nvidia
-from weft.backends.cuda.cards import CudaDevice
+from weft.backends.cuda.cards import CardDevice
+from weft.backends.cuda.driver import Maker, devices
+from weft.backends.cuda.nvidia import Nvidia
 from weft.backends.registry import register_backend
 from weft.codegen.cuda import Cuda
+
+
+class CudaDevice(CardDevice):
+    """A card of NVIDIA."""
+
+    maker: ClassVar[Maker] = Nvidia()
+    library: ClassVar[str] = Nvidia.library
+    option: ClassVar[str] = "--dump-cuda"
 
 
 class CudaBackend(ComputeBackend):
     """Computes the subgraphs of a context."""
 
-    requires: ClassVar[tuple[str, ...]] = ("cuda-bindings", "nvidia-cuda-nvrtc")
+    requires: ClassVar[tuple[str, ...]] = ("cuda-pathfinder", "nvidia-cuda-nvrtc")
     library: ClassVar[str] = CudaDevice.library
     dialect: ClassVar[Dialect] = Dialect(Cuda.over_picture, Cuda.over_points)
+    device_class: ClassVar[type[CardDevice]] = CudaDevice
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
-        return nvidia.devices()
+        return devices(cls.device_class.maker)
 
     @classmethod
     def may_have_hardware(cls) -> bool:
         return hardware.may_have_card()
 
     def opened(self, index: int) -> ComputeDevice:
-        return CudaDevice(nvidia.NvidiaDriver(index))
+        return self.device_class(index)
 
 
 @register_backend

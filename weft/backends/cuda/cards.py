@@ -1,85 +1,31 @@
-"""A card that runs CUDA C++, by the driver of its maker, and the interface of such drivers."""
+"""A card that runs CUDA C++: its memory, its programs, and their launches."""
 
 from __future__ import annotations
 
 import re
 import threading
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
-from ctypes import c_uint8
+from contextlib import suppress
+from ctypes import addressof, c_uint8, c_uint64
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, RemoteDevice, Run, as_bytes
+from weft.backends.cuda.driver import Driver, Maker
+from weft.backends.executors import RecentlyUsed
+from weft.backends.kept_programs import KeptProgram
 
 # Threads in a block.
 _BLOCK = 256
 
+# The programs of this many recent texts stay loaded, so that an undo compiles nothing.
+_PROGRAMS = 64
+
 # Finds the line in the compiler's errors: "weft.cu(12): error: …" of NVRTC, "weft.cu:12:3: error: …" of hipRTC.
-_LINE = re.compile(r"weft\.cu[(:](\d+)\S*:? error: (.*)")
-
-FILE = "weft.cu"
-"""The name of a text for its compiler."""
-
-
-class Driver(ABC):
-    """What a card's driver and its compiler are asked for. Addresses are numbers. Work is done in the order in which it
-    is asked for, in one stream. Raises what its library raises, or RuntimeError, with the reason."""
-
-    @abstractmethod
-    def enter(self) -> None:
-        """Makes the card that of the calling thread."""
-
-    @abstractmethod
-    def compile(self, text: str) -> tuple[bytes, str]:
-        """The machine code of a text, or none and what the compiler says."""
-
-    @abstractmethod
-    def load(self, code: bytes, entry: str) -> Any:
-        """A kernel of machine code."""
-
-    @abstractmethod
-    def launch(self, kernel: Any, blocks: int, threads: int, arguments: int) -> None:
-        """Launches a kernel; `arguments` is the address of a list of addresses, one for each argument."""
-
-    @abstractmethod
-    def allocate(self, size: int) -> int:
-        """The address of memory of the card, set to 0."""
-
-    @abstractmethod
-    def free(self, address: int) -> None:
-        """Frees memory of the card once what was asked for before is done."""
-
-    @abstractmethod
-    def pinned(self, size: int) -> int:
-        """The address of memory of the computer that copies need not wait for. It is never freed."""
-
-    @abstractmethod
-    def send(self, target: int, source: int, size: int) -> None:
-        """Copies from the computer to the card."""
-
-    @abstractmethod
-    def fetch(self, target: int, source: int, size: int) -> None:
-        """Copies from the card to pinned memory of the computer."""
-
-    @abstractmethod
-    def copy(self, target: int, source: int, size: int) -> None:
-        """Copies on the card."""
-
-    @abstractmethod
-    def mark(self) -> Any:
-        """A mark after all that was asked for."""
-
-    @abstractmethod
-    def wait(self, mark: Any) -> None:
-        """Waits until all before a mark is done, with Python's lock free."""
-
-    @abstractmethod
-    def forget(self, mark: Any) -> None:
-        """Frees a mark."""
+_LINE = re.compile(r"weft\.cu[(:](\d+)\S*:? (?:fatal )?error: (.*)")
 
 
 class CardMemory:
@@ -96,22 +42,86 @@ class CardMemory:
             self._driver.free(self.address)
 
 
-class StreamMark:
-    """A mark in the work of a card."""
+class _Marks:
+    """Events of a card. Making one takes as long as a launch, so they are used again."""
 
     def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._mark: Any = None
-        self._mark = driver.mark()
+        self.driver = driver
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self.driver.event()
+
+    def give_back(self, event: int) -> None:
+        if event:
+            self._free.append(event)
+
+
+class StreamMark:
+    """A mark in the work of a card, after all that was asked for."""
+
+    __slots__ = ("_event", "_is_passed", "_marks")
+
+    def __init__(self, marks: _Marks) -> None:
+        self._marks = marks
+        self._is_passed = False
+        self._event = 0
+        self._event = marks.take()
+        marks.driver.record(self._event)
 
     def wait(self) -> None:
-        self._driver.enter()
-        self._driver.wait(self._mark)
+        if not self._is_passed:
+            self._marks.driver.wait(self._event)
+            self._is_passed = True
 
     def __del__(self) -> None:
-        if self._mark is not None:
+        self._marks.give_back(self._event)
+
+
+class _CardProgram:
+    """A program in a card's own form. It is freed with the last kernel."""
+
+    def __init__(self, driver: Driver, code: bytes, entry: str) -> None:
+        self._driver = driver
+        self._program = driver.load(code)
+        self.kernel = driver.kernel(self._program, entry)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # it was not loaded, or its card is lost
             self._driver.enter()
-            self._driver.forget(self._mark)
+            self._driver.unload(self._program)
+
+
+class _LaunchRecord:
+    """A kernel with the record of its launches: the addresses of its arguments. The first are the numbers, which are
+    passed by value, and the others buffers, whose addresses are."""
+
+    def __init__(self, program: _CardProgram) -> None:
+        self._program = program
+        self.function = program.kernel
+        self.lock = threading.Lock()
+        self._numbers: npt.NDArray[np.uint32] | None = None
+        self._given: Any = ()
+        self._places: Any = ()
+        self.arguments = 0
+        """The address of the record."""
+
+    def give(self, numbers: npt.NDArray[np.uint32], buffers: Sequence[CardMemory]) -> None:
+        """Fills the record in. The lock is held until the launch."""
+        if len(self._given) != len(buffers) or self._numbers is None:
+            self._given = (c_uint64 * len(buffers))()
+            first = addressof(self._given)
+            self._places = (c_uint64 * (1 + len(buffers)))(0, *range(first, first + 8 * len(buffers), 8))
+            self.arguments = addressof(self._places)
+        if numbers is not self._numbers:
+            self._numbers = numbers
+            self._places[0] = numbers.ctypes.data
+        given = self._given
+        for at, buffer in enumerate(buffers):
+            given[at] = buffer.address
 
 
 class _PinnedMemory:
@@ -154,17 +164,19 @@ class _ArrivingBytes:
         self._pinned.give_back(self._memory)
 
 
-class CudaDevice(RemoteDevice):
+class CardDevice(RemoteDevice):
     """A card by a driver."""
 
-    library: ClassVar[str] = "CUDA"
-    option: ClassVar[str] = "--dump-cuda"
+    maker: ClassVar[Maker]
     late: ClassVar[bool] = False
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        driver.enter()
-        self._pinned = _PinnedMemory(driver)
+    def __init__(self, index: int) -> None:
+        """Raises ComputeError."""
+        self._driver = Driver(self.maker, index)
+        self._pinned = _PinnedMemory(self._driver)
+        self._marks = _Marks(self._driver)
+        self._lock = threading.Lock()
+        self._programs: RecentlyUsed[tuple[str, str], _CardProgram] = RecentlyUsed(_PROGRAMS)
 
     def allocate(self, size: int) -> CardMemory:
         self._driver.enter()
@@ -188,36 +200,56 @@ class CudaDevice(RemoteDevice):
         self._driver.enter()
         self._driver.copy(target.address + to, source.address + start, size)
 
-    def compile(self, text: str, entry: str) -> Any:
-        self._driver.enter()
+    def compile(self, text: str, entry: str) -> _LaunchRecord:
+        key = text, entry
+        with self._lock:
+            known = self._programs.find(key)
+        if known is None:
+            self._driver.enter()
+            known = self._kept(text, entry) or self._compiled(text, entry)
+            with self._lock:
+                self._programs.keep(key, known)
+        return _LaunchRecord(known)
+
+    def _kept(self, text: str, entry: str) -> _CardProgram | None:
+        """The program of a text, if it is on disk and the driver takes it."""
+        code = self._place(text).read()
+        if code is not None:
+            with suppress(RuntimeError):
+                return _CardProgram(self._driver, code, entry)
+        return None
+
+    def _compiled(self, text: str, entry: str) -> _CardProgram:
         code, words = self._driver.compile(text)
         if not code:
             found = _LINE.search(words)
             raise CompileError(found[2], int(found[1])) if found else CompileError(words.strip())
-        return self._driver.load(code, entry)
+        loaded = _CardProgram(self._driver, code, entry)
+        self._place(text).write(code)
+        return loaded
+
+    def _place(self, text: str) -> KeptProgram:
+        return KeptProgram(self._driver.about, [(self.option, text)])
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> npt.NDArray[np.uint32]:
-        # An argument by value: it is read as fast as what is in the text.
-        return words.copy() if words.size else np.zeros(1, np.uint32)
+        # An argument by value: it is read as fast as what is in the text, and copied by the launch.
+        return words if words.size else np.zeros(1, np.uint32)
 
-    def launch(self, kernel: Any, count: int, buffers: Sequence[CardMemory | npt.NDArray[np.uint32]]) -> Run:
-        numbers, *others = buffers
-        assert isinstance(numbers, np.ndarray)
-        addresses = np.array([each.address for each in others if isinstance(each, CardMemory)], np.uint64)
-        first = addresses.ctypes.data
-        places = [numbers.ctypes.data, *range(first, first + 8 * len(others), 8)]
-        arguments = np.array(places, np.uint64)
-        self._driver.enter()
-        self._driver.launch(kernel, -(-count // _BLOCK), _BLOCK, arguments.ctypes.data)
-        return StreamMark(self._driver)
+    def launch(self, kernel: _LaunchRecord, count: int, buffers: Sequence[Any]) -> Run:
+        driver = self._driver
+        with kernel.lock:
+            kernel.give(buffers[0], buffers[1:])
+            driver.enter()
+            driver.launch(kernel.function, -(-count // _BLOCK), _BLOCK, kernel.arguments)
+        return StreamMark(self._marks)
 
     def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
         wanted = buffer.size - start if size is None else size
         memory = self._pinned.take(wanted)
         self._driver.enter()
         self._driver.fetch(memory.ctypes.data, buffer.address + start, wanted)
-        return _ArrivingBytes(self._pinned, memory, wanted, StreamMark(self._driver))
+        return _ArrivingBytes(self._pinned, memory, wanted, StreamMark(self._marks))
 
     def wait(self) -> None:
         self._driver.enter()
-        StreamMark(self._driver).wait()
+        StreamMark(self._marks).wait()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import struct
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,9 +16,9 @@ import numpy as np
 from weft.backends.card import refused
 from weft.backends.executors import RecentlyUsed
 from weft.backends.gl.graphics import GL, DriverInfo, Graphics, plain
+from weft.backends.kept_programs import KeptProgram
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
-from weft.disk import cache_folder, keep, read_kept
 from weft.errors import WeftError, error
 
 Parts: TypeAlias = Sequence[tuple[Any, "bytes | str"]]
@@ -75,11 +72,12 @@ class ShaderProgram:
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
         parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else drawing(shader.ascii)
-        kept = KeptProgram.of(graphics.about, parts)
-        self.number: Any = kept.read()
+        kept = _place(graphics.about, parts)
+        self.number: Any = _taken_back(kept) if kept is not None else None
         if self.number is None:
-            self.number = linked(parts, functools.partial(_refused, shader), retrievable=kept.is_possible)
-            kept.write(self.number)
+            self.number = linked(parts, functools.partial(_refused, shader), retrievable=kept is not None)
+            if kept is not None and (program := _in_own_form(self.number)):
+                kept.write(program)
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
         sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
         self.units = {bound.name: at for at, bound in enumerate(sampled)}
@@ -126,69 +124,41 @@ class LinkedPrograms:
 
 # Programs on disk, in the driver's own form. It takes them back if nothing about it has changed.
 
-_KEPT = "program 1"
-
 # The number of the form comes before the program.
 _FORM = struct.Struct("<I")
 
-# The number of programs that are kept on disk. With more, the oldest half is removed.
-_MOST_KEPT = 512
 
-# Values in comments are for people.
-_REMARK = re.compile(rb"[ \t]*//[^\n]*")
-
-
-class KeptProgram:
-    """The place of a program on disk."""
-
-    def __init__(self, path: Path, is_possible: bool) -> None:
-        self._path = path
-        self.is_possible = is_possible
-        """Whether the driver can read and load programs in its own form."""
-
-    @classmethod
-    def of(cls, about: DriverInfo, parts: Parts) -> KeptProgram:
-        """The place for these shaders and this driver. In a context."""
-        key = hashlib.sha256(repr((about.renderer, about.vendor, about.version)).encode())
-        for kind, text in parts:
-            plain_text = text if isinstance(text, bytes) else text.encode()
-            key.update(repr((int(kind), _REMARK.sub(b"", plain_text))).encode())
-        forms = GL.glGetIntegerv(GL.GL_NUM_PROGRAM_BINARY_FORMATS) if about.number >= (4, 1) else 0
-        return cls(cache_folder() / "programs" / key.hexdigest()[:32], bool(np.any(forms)))
-
-    def read(self) -> Any:
-        """The program, if it exists and the driver accepts it; else None. In a context."""
-        if not self.is_possible:
-            return None
-        try:
-            found = read_kept(self._path, _KEPT)
-            (form,) = _FORM.unpack_from(found)
-        except (OSError, struct.error):
-            return None
-        program, binary = GL.glCreateProgram(), found[_FORM.size :]
-        GL.glProgramBinary(program, form, binary, len(binary))
-        while GL.glGetError() != GL.GL_NO_ERROR:  # the form is no longer known to it
-            pass
-        if GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
-            return program
-        GL.glDeleteProgram(program)
+def _place(about: DriverInfo, parts: Parts) -> KeptProgram | None:
+    """The place of these shaders for this driver; None if it cannot read and load programs in its own form. In a
+    context."""
+    forms = GL.glGetIntegerv(GL.GL_NUM_PROGRAM_BINARY_FORMATS) if about.number >= (4, 1) else 0
+    if not np.any(forms):
         return None
-
-    def write(self, program: Any) -> None:
-        """Keeps a program that was linked as retrievable. In a context."""
-        length = int(GL.glGetProgramiv(program, GL.GL_PROGRAM_BINARY_LENGTH)) if self.is_possible else 0
-        if length <= 0:
-            return
-        binary, written, form = np.empty(length, np.uint8), GL.GLsizei(), GL.GLenum()
-        GL.glGetProgramBinary(program, length, written, form, binary)
-        with suppress(OSError):
-            keep(self._path, _KEPT, _FORM.pack(form.value) + binary[: written.value].tobytes())
-            _remove_old(self._path.parent)
+    texts = ((int(kind), text.decode() if isinstance(text, bytes) else text) for kind, text in parts)
+    return KeptProgram((about.renderer, about.vendor, about.version), texts)
 
 
-def _remove_old(folder: Path) -> None:
-    """Removes the programs that were kept first if there are too many. Raises OSError."""
-    files = list(folder.iterdir())
-    if len(files) > _MOST_KEPT:
-        for file in sorted(files, key=lambda each: each.stat().st_mtime)[: len(files) // 2]:
-            file.unlink(missing_ok=True)
+def _taken_back(kept: KeptProgram) -> Any:
+    """The program, if it exists and the driver accepts it; else None. In a context."""
+    found = kept.read()
+    if found is None or len(found) < _FORM.size:
+        return None
+    (form,) = _FORM.unpack_from(found)
+    program, binary = GL.glCreateProgram(), found[_FORM.size :]
+    GL.glProgramBinary(program, form, binary, len(binary))
+    while GL.glGetError() != GL.GL_NO_ERROR:  # the form is no longer known to it
+        pass
+    if GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
+        return program
+    GL.glDeleteProgram(program)
+    return None
+
+
+def _in_own_form(program: Any) -> bytes:
+    """A program that was linked as retrievable, or nothing if the driver does not give it. In a context."""
+    length = int(GL.glGetProgramiv(program, GL.GL_PROGRAM_BINARY_LENGTH))
+    if length <= 0:
+        return b""
+    binary, written, form = np.empty(length, np.uint8), GL.GLsizei(), GL.GLenum()
+    GL.glGetProgramBinary(program, length, written, form, binary)
+    return _FORM.pack(form.value) + binary[: written.value].tobytes()
