@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from ctypes import c_float, c_uint32
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
-from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, Uniform
+from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -71,6 +72,7 @@ class PrologueMachine:
         extents = (Word.WIDTH, Word.HEIGHT, Word.STOPPED)
         self._width, self._height, self._stopped = map(block.place, extents)
         self._frame = self._functions.function(FRAME, block)
+        self._wholes = self._scalars.view(np.uint32)
         scalars = [(at, scalar) for at, scalar in enumerate(layout.scalars) if isinstance(scalar, Scalar)]
         placed = [(at, int(scalar.key), scalar.kind) for at, scalar in scalars]
         self._reals = [(at, number) for at, number, kind in placed if kind == "float"]
@@ -90,18 +92,18 @@ class PrologueMachine:
         block.words[self._stopped] = 0
         self._frame()
         found = [0.0] * len(self._kernel.locals)
-        reals, wholes = self._scalars.tolist(), self._scalars.view(np.uint32)
+        reals = self._scalars.tolist()
         for at, number in self._reals:
             found[number] = reals[at]
-        for at, number in self._others:
-            found[number] = float(wholes[at])
+        if self._others:
+            wholes = self._wholes.tolist()
+            for at, number in self._others:
+                found[number] = float(wholes[at])
         coords = {name: float(launch.coords[name]) for name in self._coords}
         return Machine(launch, memory, found, coords, loop_stopped=bool(block.words[self._stopped]))
 
 
 # The prologue of a program on a card, and its block of numbers.
-
-_TYPES = {"float": np.float32, "int": np.int32, "u32": np.uint32, "bool": np.uint32}
 
 # Drivers may require a block's size to be a multiple of four numbers.
 _FOUR = 4
@@ -142,27 +144,34 @@ class PrologueBlock:
 
     def __init__(self, shader: Shader) -> None:
         self._words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
-        self._groups: list[tuple[npt.NDArray[np.generic], list[int], list[_Number]]] = []
-        changing = list[tuple[int, Uniform]]()
+        # Numbers too large for single precision become infinite in these, without a warning, and whole ones stay.
+        self._reals = (c_float * len(self._words)).from_buffer(self._words.data)
+        self._wholes = (c_uint32 * len(self._words)).from_buffer(self._words.data)
+        self._locals: list[tuple[int, int]] = []
+        self._whole_locals: list[tuple[int, int]] = []
+        self._others: list[tuple[int, bool, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
             match uniform.source:
                 case Scalar("const", int(place)):
                     self._words.view(np.float32)[at] = shader.numbers[place]
-                case _:
-                    changing.append((at, uniform))
-        for kind, dtype in _TYPES.items():
-            placed = [(at, uniform) for at, uniform in changing if uniform.kind == kind]
-            if placed:
-                numbers = [_reader(uniform.source) for _, uniform in placed]
-                self._groups.append((self._words.view(dtype), [at for at, _ in placed], numbers))
+                case Scalar("local", key):
+                    (self._locals if uniform.kind == "float" else self._whole_locals).append((at, int(key)))
+                case source:
+                    self._others.append((at, uniform.kind == "float", _reader(source)))
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
         """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
         the next one is packed."""
-        with np.errstate(all="ignore"):
-            for words, places, numbers in self._groups:
-                values = [number(machine, finished) for number in numbers]
-                words[places] = values if words.dtype == np.float32 else [int(value) for value in values]
+        reals, wholes, found = self._reals, self._wholes, machine.locals
+        for at, number in self._locals:
+            reals[at] = found[number]
+        for at, number in self._whole_locals:
+            wholes[at] = int(found[number])
+        for at, is_real, value in self._others:
+            if is_real:
+                reals[at] = value(machine, finished)
+            else:
+                wholes[at] = int(value(machine, finished))
         return self._words
 
     def empty(self) -> npt.NDArray[np.uint32]:

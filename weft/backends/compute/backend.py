@@ -68,8 +68,8 @@ class ComputeBackend(CardBackend):
         return self.guarded(self.own(compiled).memory.finished)
 
     def sync(self, scope: Scope = "device") -> None:
-        for compiled in tuple(self._compiled):
-            self.guarded(compiled.memory.wait)
+        for memory in [compiled.memory for compiled in self._compiled if compiled.memory.running is not None]:
+            self.guarded(memory.wait)
 
     def barrier(self) -> None:
         self.sync()

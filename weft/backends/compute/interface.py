@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -32,16 +31,26 @@ class CompileError(InternalError):
         self.line = line
 
 
-@contextmanager
-def failing(what: str) -> Iterator[None]:
-    """Makes any exception of a device's library a ComputeError that begins with `what`. The types of these exceptions
-    belong to the library, which need not be there."""
-    try:
-        yield
-    except (WeftError, ComputeError, CompileError):
-        raise
-    except Exception as failure:
-        raise ComputeError(f"{what} ({failure})") from failure
+class _Failing:
+    """See `failing`. A generator would take longer, and a frame has several."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        if isinstance(failure, Exception) and not isinstance(failure, (WeftError, ComputeError, CompileError)):
+            raise ComputeError(f"{self._what} ({failure})") from failure
+
+
+def failing(what: str) -> _Failing:
+    """Makes any exception of a device's library in a `with` block a ComputeError that begins with `what`. The types of
+    these exceptions belong to the library, which need not be there."""
+    return _Failing(what)
 
 
 class Run(Protocol):

@@ -44,14 +44,18 @@ class Work:
         """`limit` brings the number that says whether a loop reached its limit; `stopped` is whether one of the
         prologue did."""
         self.run = run
+        self._is_done = False
         self._kept: object = kept
         self._limit = limit
         self._stopped = stopped
 
     def wait(self) -> None:
         """Waits until it is done. Raises ComputeError."""
+        if self._is_done:
+            return
         with failing("a launch fails"):
             self.run.wait()
+        self._is_done = True
         self._kept = None
 
     def stopped(self) -> bool:
