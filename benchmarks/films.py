@@ -19,7 +19,7 @@ from weft.backends.base import Env
 from weft.errors import Source, WeftError
 from weft.media.films import FilmPicture
 from weft.media.sampled import header_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import LoadedProgram, Setup
 
 FPS = 60
@@ -81,7 +81,7 @@ def main() -> None:
                 continue
             for way, read in WAYS.items():
                 settings = {"width": float(width), "height": float(height), "fps": float(FPS)}
-                made = build(Source(name, PATCH.format(read)), contexts, settings, probe=header_of)
+                made = build(Request(Source(name, PATCH.format(read)), contexts, settings, probe=header_of))
                 loaded = loader.prepare(loader.translate(made.compiled), (width, height))
                 took, right = play(loaded, options.seconds)
                 half, most = np.percentile(took, [50, 95])

@@ -18,7 +18,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 SIZE = (1280, 720)
 OPERATIONS = 300
@@ -44,7 +44,7 @@ def milliseconds(text: str) -> Iterator[float]:
     """What each step takes."""
     width, height = SIZE
     executor = NativeExecutor()
-    made = build(Source("measured.weft", text), ContextTable(), {"width": width, "height": height})
+    made = build(Request(Source("measured.weft", text), ContextTable(), {"width": width, "height": height}))
     yield from (made.parse_ms, made.graph_ms, made.compile_ms)
     (kernel,) = (unit.kernel for unit in made.units)
     started = time.perf_counter()

@@ -21,7 +21,7 @@ from weft.backends.launch import StateMemory
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.measure import given_inputs
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
 
@@ -34,7 +34,8 @@ TURNS, TICKS, LAUNCHES = 15, 300, 64
 def frames(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     """A tick of a small picture, and its launch in the executor."""
     width, height = SIZE
-    made = build(Source(name, (PATCHES / name).read_text("utf-8")), ContextTable(), {"width": width, "height": height})
+    text = (PATCHES / name).read_text("utf-8")
+    made = build(Request(Source(name, text), ContextTable(), {"width": width, "height": height}))
     (unit,) = made.units
     inputs = given_inputs(made)
     return _ticks(CpuVisual("native"), unit, lambda n: Env(*SIZE, n, n / 60, 1 / 60, inputs))
@@ -42,7 +43,7 @@ def frames(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
 
 def blocks(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     """A tick of a short block of sound, and its launch in the executor."""
-    (unit,) = build(Source(name, (PATCHES / name).read_text("utf-8")), ContextTable()).units
+    (unit,) = build(Request(Source(name, (PATCHES / name).read_text("utf-8")), ContextTable())).units
     return _ticks(
         CpuAudio("native"), unit,
         lambda n: Env(*SIZE, n, dt=1 / RATE, block=SampleBlock(n * SAMPLES, SAMPLES, RATE)),

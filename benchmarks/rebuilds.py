@@ -24,7 +24,8 @@ from benchmarks.generated import GeneratedPatch, percentile
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.sampled import header_of
-from weft.runtime.compiling.stages import KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Request, build
 
 _PATCHES = [f"patches/{name}.weft" for name in ("bench/fifty", "bench/twohundred", "drums", "plasma", "choir")]
 _NUMBER = re.compile(r'(?<![\w.#"<])\d+\.\d+')
@@ -93,7 +94,7 @@ def _build(patch: Path, text: str, kept: KeptBuild, has_mistake: bool = False) -
     """Raises WeftError if the text has a mistake, unless it is known to have one."""
     started = time.process_time()
     with suppress(WeftError) if has_mistake else nullcontext():
-        build(Source(str(patch), text), ContextTable(), probe=header_of, kept=kept)
+        build(Request(Source(str(patch), text), ContextTable(), probe=header_of), kept=kept)
     return (time.process_time() - started) * 1e3
 
 

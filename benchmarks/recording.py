@@ -23,7 +23,7 @@ import numpy as np
 
 from weft.backends.base import Env
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.hands.clock import Clock
 from weft.runtime.live.events import EventLog, Reporter
 from weft.runtime.live.record import Recorder
@@ -51,7 +51,8 @@ def record(text: str, size: tuple[int, int], backend: str, seconds: float, folde
     setup = Setup(str(folder / "patch.weft"), backend)
     contexts, loader = setup.open()
     settings = {"width": float(size[0]), "height": float(size[1]), "fps": float(FPS)}
-    loaded = loader.prepare(loader.translate(build(Source("patch.weft", text), contexts, settings).compiled), size)
+    made = build(Request(Source("patch.weft", text), contexts, settings))
+    loaded = loader.prepare(loader.translate(made.compiled), size)
     said = list[str]()
     sound = Sound(setup, SoundOptions(is_silent=True))
     recorder, clock = Recorder(Reporter(EventLog(None), echo=said.append), sound, folder, "film"), Clock()

@@ -22,7 +22,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.media.sampled import header_of, read
 from weft.media.sounds import load_sound
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 RATE = 48_000
 PAIRS = ((44_100, 48_000), (48_000, 44_100), (96_000, 48_000), (22_050, 48_000))
@@ -59,7 +59,7 @@ def fitted(samples: Tone, frequency: float, rate: int) -> tuple[float, float]:
 def played(path: Path, seconds: float) -> Tone:
     """A sound, played at `RATIO` times its speed."""
     text = f'load("{path}")::k<l, r>\naudio(k@l(me@time ~ me@time * {RATIO}))'
-    (unit,) = build(Source(str(path.with_name("patch.weft")), text), ContextTable(), probe=header_of).units
+    (unit,) = build(Request(Source(str(path.with_name("patch.weft")), text), ContextTable(), probe=header_of)).units
     pictures = {name: read(name) for name in unit.kernel.pictures}
     env = Env(1, 1, pictures=pictures)
     count = round(seconds * RATE)

@@ -27,7 +27,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ops import noise
 from weft.ops.noise import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 F = np.float32
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -205,7 +205,7 @@ def blend(a: Floats, b: Floats, t: Floats) -> None:
 
 def by_machine(patch: str, width: int, height: int) -> Draw:
     path = PATCHES / f"{patch}.weft"
-    made = build(Source(path.name, path.read_text()), ContextTable(), {"width": width, "height": height})
+    made = build(Request(Source(path.name, path.read_text()), ContextTable(), {"width": width, "height": height}))
     kernel = made.units[0].kernel
     executable = VectorExecutor().load(kernel)
     memory = StateMemory(kernel.slots, (height, width))

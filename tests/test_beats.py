@@ -17,7 +17,7 @@ from weft.beats import BPM, INPUTS, Beats, reads_beats
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["graphics"]
 
@@ -58,7 +58,7 @@ def test_a_steady_tempo_is_what_a_render_has() -> None:
 
 
 def kernel(text: str) -> Kernel:
-    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     return unit.kernel
 
 

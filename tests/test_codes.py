@@ -28,7 +28,7 @@ from weft.codes.text import TEXT
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source, WeftError
 from weft.media.sampled import header_if_whole
-from weft.runtime.compiling.stages import analyse
+from weft.runtime.compiling.stages import Request, analyse
 from weft.runtime.inspect.forecast import check
 
 ROOT = Path(weft.__file__).parent
@@ -63,7 +63,7 @@ def told(text: str, folder: Path, is_program: bool) -> Sequence[Diagnostic]:
     if is_program:
         return check(source, contexts, header_if_whole)
     try:
-        return analyse(source, contexts, probe=header_if_whole).warnings
+        return analyse(Request(source, contexts, probe=header_if_whole)).warnings
     except WeftError as failure:
         return failure.diagnostics
 

@@ -12,7 +12,7 @@ from tests.support.sound import steps
 from tests.test_patches import FASTEST, SIZE, pictures, sound
 from weft.backends.registry import load_registry
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.forecast import check
 
 TEXT = (Path(__file__).parents[1] / "docs" / "coming-from.md").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_it_takes_no_more_lines_here(there: str, here: str) -> None:
 
 @pytest.mark.parametrize("text", PICTURES, ids=range(len(PICTURES)))
 def test_a_picture_shows_something_that_moves(text: str) -> None:
-    made = build(Source("here.weft", text), load_registry().contexts, {**SIZE, "fps": 5.0})
+    made = build(Request(Source("here.weft", text), load_registry().contexts, {**SIZE, "fps": 5.0}))
     before, after = pictures(made, FASTEST, 0.2, 1.0)
     assert after[..., :3].std() > 10
     assert np.abs(after - before).max() > 20
@@ -82,7 +82,7 @@ def test_a_picture_shows_something_that_moves(text: str) -> None:
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
 @pytest.mark.parametrize("text", SOUNDS, ids=range(len(SOUNDS)))
 def test_a_sound_is_heard_and_does_not_click(text: str) -> None:
-    made = build(Source("here.weft", text), load_registry().contexts, SIZE)
+    made = build(Request(Source("here.weft", text), load_registry().contexts, SIZE))
     heard = sound(made, FASTEST, 1.1)
     assert steps(heard, made.patch.settings["rate"]) == []
     assert 0.1 < np.abs(heard).max() < 0.95

@@ -9,12 +9,13 @@ from benchmarks.generated import SIZES, STYLES, edits, patch, patches
 from tests.cli.conftest import Weft
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Request, build
 
 
 def mistakes(text: str, kept: KeptBuild) -> list[str]:
     try:
-        build(Source("a.weft", text), ContextTable(), kept=kept)
+        build(Request(Source("a.weft", text), ContextTable()), kept=kept)
     except WeftError as failure:
         return [each.render() for each in failure.diagnostics]
     return []

@@ -31,7 +31,8 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.draw import to_dot, to_json as graph_json, to_mermaid, to_text
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.inspect.strands import Evaluation, compile_alone, read_patch
 
@@ -39,7 +40,7 @@ __all__ = ["device", "graphics", "opencl", "wgpu"]
 
 
 def built(text: str) -> Build:
-    return build(Source("patch.weft", text), ContextTable())
+    return build(Request(Source("patch.weft", text), ContextTable()))
 
 
 def unit_of(text: str) -> Unit:
@@ -200,7 +201,7 @@ def test_a_level_that_is_tuned_is_built_again() -> None:
     kept = KeptBuild()
     for number in (1, 2, 0, 1):
         source = Source("p.weft", f"a<v> = me@x * me@y\ndisplay(image(a@v, {number})(me@x ~ me@y))\n")
-        found, fresh = (build(source, ContextTable(), kept=each).units[0] for each in (kept, None))
+        found, fresh = (build(Request(source, ContextTable()), kept=each).units[0] for each in (kept, None))
         assert (found.hash, found.kernel.slots[0].level) == (fresh.hash, number)
 
 

@@ -35,7 +35,7 @@ from weft.media.sampled import header_of, read
 from weft.media.shown import rgba
 from weft.media.source import PictureError
 from weft.names import SoundFile
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.sources import FILM, PICTURE, SOUND, ends_as
 
 __all__ = ["cache_folder"]
@@ -178,7 +178,7 @@ def outcome(path: Path) -> str:
     """What happens to a file: it is `read`, or refused `by its header` or `later`."""
     text = _text(path.name)
     try:
-        made = build(Source(str(path.with_suffix(".weft")), text), ContextTable(), probe=header_of)
+        made = build(Request(Source(str(path.with_suffix(".weft")), text), ContextTable(), probe=header_of))
     except WeftError as failure:
         (diagnostic,) = failure.diagnostics
         assert diagnostic.code == "unreadable-source", diagnostic

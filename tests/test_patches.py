@@ -24,7 +24,7 @@ from weft.backends.select import executor_problem
 from weft.cli.examples import headline, shipped
 from weft.codegen.wasm.sweep import emit
 from weft.errors import Source
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.program import ProgramLoader
 from weft.syntax.docs import opening_line
@@ -171,7 +171,7 @@ def test_a_shipped_sound_is_comfortable(path: Path) -> None:
     made, recording = built(path), recorded(path)
     if any(unit.feeds is not None for unit in made.units):
         # Pictures that come more seldom make larger steps of what a sound reads of them, and take less time.
-        made = build(Source(str(path), path.read_text()), load_registry().contexts, {**SIZE, "fps": 20.0})
+        made = build(Request(Source(str(path), path.read_text()), load_registry().contexts, {**SIZE, "fps": 20.0}))
         recording = Recording(made)
     settings = made.patch.settings
     assert settings["sweep"] < SECONDS
@@ -190,7 +190,7 @@ def test_a_shipped_sound_is_comfortable(path: Path) -> None:
 
 def test_a_wave_that_jumps_where_its_sweep_begins_anew_is_found() -> None:
     text = SHOWN["strand"].read_text().replace("me<sweep> = 16", "me<sweep> = 8").replace("(me@y ~ down_and_up)", "")
-    made = build(Source("strand.weft", text), load_registry().contexts, {**SIZE, "rate": 22050.0})
+    made = build(Request(Source("strand.weft", text), load_registry().contexts, {**SIZE, "rate": 22050.0}))
     found = steps(sound(made, FASTEST, 8.5), 22050)
     assert [(round(step.time, 2), round(step.height, 1)) for step in found] == [(8.0, 0.3)] * 2
 
@@ -221,7 +221,7 @@ def sounds_of_the_documentation() -> list[str]:
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
 @pytest.mark.parametrize("text", all_but(3, sounds_of_the_documentation()))
 def test_a_sound_of_the_documentation_does_not_click(text: str) -> None:
-    made = build(Source(str(FOLDER / "page.weft"), text), load_registry().contexts, SIZE)
+    made = build(Request(Source(str(FOLDER / "page.weft"), text), load_registry().contexts, SIZE))
     settings = made.patch.settings
     assert steps(sound(made, FASTEST, settings["sweep"] + 0.5), settings["rate"]) == []
 

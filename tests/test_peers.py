@@ -18,7 +18,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 WIDTH, HEIGHT = 48, 20
 TIME = 100.3
@@ -36,7 +36,7 @@ COMPILED = ("gcc", "gcc-turned", "clang", "clang-turned", "faust-single-g++", "f
 @pytest.mark.parametrize("kernel", reference.KERNELS)
 def test_the_reference_is_what_the_patch_means(kernel):
     text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
-    made = build(Source(kernel, text), ContextTable(), {"width": WIDTH, "height": HEIGHT})
+    made = build(Request(Source(kernel, text), ContextTable(), {"width": WIDTH, "height": HEIGHT}))
     (unit,) = made.units
     launch = Launch((HEIGHT, WIDTH), picture_coords(WIDTH, HEIGHT, TIME))
     out = np.empty((HEIGHT, WIDTH, 4), np.uint8)
@@ -86,7 +86,7 @@ def test_halide_writes_no_instructions_that_the_processor_hides(hidden, left):
 @pytest.mark.parametrize("kernel", sounds.KERNELS)
 def test_the_reference_of_sounds_is_what_the_patch_means(kernel, first):
     text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
-    (unit,) = build(Source(kernel, text), ContextTable()).units
+    (unit,) = build(Request(Source(kernel, text), ContextTable())).units
     executable, memory = ReferenceExecutor().load(unit.kernel), StateMemory(unit.kernel.slots)
     # As long as a2 remembers anything.
     lead, count = (400 if kernel == "a2" and first else 0), 40

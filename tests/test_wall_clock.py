@@ -13,7 +13,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import CLOCK_DAY, CLOCK_START, sent_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.inputs import WallClock
 from weft.runtime.program.program import ProgramLoader
@@ -25,7 +25,7 @@ NAMES = [sent_of(CLOCK_START), sent_of(CLOCK_DAY)]
 
 def computed(text: str, seconds: float, inputs: dict[str, float], executor: str = "native") -> list[float]:
     registry = load_registry()
-    compiled = build(Source("patch.weft", f"compute({text})"), registry.contexts).compiled
+    compiled = build(Request(Source("patch.weft", f"compute({text})"), registry.contexts)).compiled
     runner = ProgramLoader(choose(registry, ["compute"], executor)).prepare(compiled, (8, 8)).runner
     found: list[float] = runner.run(Env(8, 8, abstime=seconds, inputs=inputs))[0].array.reshape(-1).tolist()
     return found
@@ -34,7 +34,7 @@ def computed(text: str, seconds: float, inputs: dict[str, float], executor: str 
 @pytest.mark.parametrize("executor", ["native", "vector", "vm"])
 def test_dates_are_those_of_the_calendar(executor: str) -> None:
     registry = load_registry()
-    compiled = build(Source("patch.weft", f"compute({FIELDS})"), registry.contexts).compiled
+    compiled = build(Request(Source("patch.weft", f"compute({FIELDS})"), registry.contexts)).compiled
     runner = ProgramLoader(choose(registry, ["compute"], executor)).prepare(compiled, (8, 8)).runner
     for days in (*range(-40_000, 80_000, 1997), -1, 0, 59, 60, 365, 366, 36_523, 36_524, 36_525, 36_583, 36_584):
         day = FIRST + timedelta(days)
@@ -66,7 +66,7 @@ def test_a_map_of_the_time_moves_the_time_of_day() -> None:
 ])  # fmt: skip
 def test_other_names_lead_there(text: str, hint: str) -> None:
     with pytest.raises(WeftError) as failure:
-        build(Source("patch.weft", f"compute({text})"), load_registry().contexts)
+        build(Request(Source("patch.weft", f"compute({text})"), load_registry().contexts))
     assert hint in (failure.value.diagnostics[0].hint or "")
 
 

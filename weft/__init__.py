@@ -23,9 +23,9 @@ def compile(text: str, name: str = "(text)") -> Build:
     """A compiled patch. Paths in it are relative to the file `name`. Raises `weft.errors.WeftError`."""
     from weft.backends.registry import load_registry
     from weft.errors import Source
-    from weft.runtime.compiling.stages import build
+    from weft.runtime.compiling.stages import Request, build
 
-    return build(Source(name, text), load_registry().contexts)
+    return build(Request(Source(name, text), load_registry().contexts))
 
 
 def devices() -> dict[str, list[DeviceInfo]]:

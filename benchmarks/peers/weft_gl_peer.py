@@ -18,7 +18,7 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.gl.backend import GlVisual
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import ProgramRunner
 
 
@@ -39,7 +39,7 @@ class WeftGlPeer:
         os.environ |= {"LP_NUM_THREADS": str(threads), "MESA_SHADER_CACHE_DISABLE": "true"}
         text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
         contexts = ContextTable()
-        made = build(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height})
+        made = build(Request(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height}))
         (unit,) = made.units
         # OpenGL may be missing.
         from weft.backends.gl.graphics import offscreen

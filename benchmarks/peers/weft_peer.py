@@ -11,7 +11,7 @@ from weft.backends.cpu import executor_problem
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.measure import ExecutorConfig
 
 
@@ -31,7 +31,7 @@ class WeftPeer:
 
     def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
         text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
-        made = build(Source(f"{kernel}.weft", text), ContextTable(), {"width": width, "height": height})
+        made = build(Request(Source(f"{kernel}.weft", text), ContextTable(), {"width": width, "height": height}))
         (unit,) = made.units
         executor = self.way.loader()
         executable = executor.load(unit.kernel, {True: executor.translate(unit.kernel, True, self.way.tier)})

@@ -13,7 +13,7 @@ from weft.backends.cpu import executor_problem
 from weft.backends.launch import Launch, StateMemory
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.measure import ExecutorConfig
 
 
@@ -38,7 +38,7 @@ class WeftPeer:
 
     def prepare(self, kernel: str) -> Prepared:
         text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
-        (unit,) = build(Source(f"{kernel}.weft", text), ContextTable()).units
+        (unit,) = build(Request(Source(f"{kernel}.weft", text), ContextTable())).units
         executor = self.way.loader()
         executable = executor.load(unit.kernel, {False: executor.translate(unit.kernel, False, self.way.tier)})
         memory = StateMemory(unit.kernel.slots)

@@ -37,7 +37,7 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
 from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.findings import NOT_A_NUMBER
@@ -79,7 +79,7 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
 
 @cache
 def unit_of(text: str, contexts: ContextTable = BLOCKS) -> Unit:
-    (unit,) = build(Source("test.weft", f"{text}\n"), contexts).units
+    (unit,) = build(Request(Source("test.weft", f"{text}\n"), contexts)).units
     return unit
 
 
@@ -185,7 +185,7 @@ def test_what_is_given_to_each_channel_by_itself_is_heard_there(card: type[CardA
 
 def test_a_picture_that_changes_where_it_lies_is_seen_as_it_is(card: type[CardAudio]) -> None:
     text = "s<v> = prev(s@v) + me@x\ndisplay(s@v)\naudio(s@v(me@x ~ 0.25, me@y ~ me@x))"
-    units = build(Source("test.weft", f"{text}\n"), BLOCKS).units
+    units = build(Request(Source("test.weft", f"{text}\n"), BLOCKS)).units
     (unit,) = (unit for unit in units if unit.subgraph.context == "audio")
     player = Player(card(), unit)
     (path,) = unit.kernel.pictures
@@ -349,7 +349,7 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
 def made_of(seed: int) -> Build | None:
     """A generated sound; None if there is an error in it."""
     try:
-        return build(Source("test.weft", f"{sound(seed)}\n"), BLOCKS)
+        return build(Request(Source("test.weft", f"{sound(seed)}\n"), BLOCKS))
     except WeftError:
         return None
 

@@ -16,7 +16,7 @@ from weft.backends.launch import StateMemory
 from weft.backends.registry import load_registry
 from weft.codegen.kernel import Unit
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import ProgramRunner
 
 RATE = 48000.0
@@ -25,7 +25,7 @@ EXECUTORS = pytest.mark.parametrize("executor", ["vm", "vector", "native", "wasm
 
 
 def unit_of(text: str) -> Unit:
-    (unit,) = build(Source("sound.weft", text), CONTEXTS).units
+    (unit,) = build(Request(Source("sound.weft", text), CONTEXTS)).units
     return unit
 
 

@@ -13,7 +13,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import Need, check_room, choose, needs_of, pictures_of, size_text, total
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.program import HERE, ProgramLoader
 
@@ -22,7 +22,7 @@ REMEMBERING = "a = prev(a) + me@x\nb = delay(me@y, 3, 4)\ncache(a, 5)::h<v>\ndis
 
 
 def built(text: str, folder: Path = Path()) -> CompiledProgram:
-    return build(Source(str(folder / "patch.weft"), text), load_registry().contexts).compiled
+    return build(Request(Source(str(folder / "patch.weft"), text), load_registry().contexts)).compiled
 
 
 def test_it_is_what_is_taken() -> None:

@@ -31,7 +31,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.cli import main
 from weft.errors import Diagnostic, Source, fitting
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
@@ -42,7 +42,7 @@ TIMES = (0.0, 1 / 60, 0.033, 0.0330004, 0.0332, 0.05, 0.05, 0.4999999, 0.6, 1.55
 
 
 def built(text: str) -> CompiledProgram:
-    return build(Source("patch.weft", text), load_registry().contexts).compiled
+    return build(Request(Source("patch.weft", text), load_registry().contexts)).compiled
 
 
 @dataclass

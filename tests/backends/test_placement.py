@@ -16,7 +16,7 @@ from weft.codegen.kernel import Unit
 from weft.disk import keep
 from weft.errors import Source
 from weft.ir.rates import Rate
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.assignment import BackendAssignment
 
 HD = (720, 1280)
@@ -25,7 +25,7 @@ READ = "{}@v(me@x ~ 0.5)"
 
 def drawn(text: str) -> Unit:
     """The unit of the picture."""
-    units = build(Source("patch.weft", text), load_registry().contexts).compiled.units
+    units = build(Request(Source("patch.weft", text), load_registry().contexts)).compiled.units
     return next(unit for unit in units if unit.subgraph.context == "visual")
 
 

@@ -23,7 +23,7 @@ from weft.backends.select import choose
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.program import ProgramLoader
 
@@ -44,7 +44,7 @@ def all_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def built(text: str) -> CompiledProgram:
-    return build(Source("patch.weft", text), ContextTable()).compiled
+    return build(Request(Source("patch.weft", text), ContextTable())).compiled
 
 
 def kernel_of(text: str) -> Kernel:

@@ -33,7 +33,7 @@ from weft.codegen.kernel import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader
@@ -90,7 +90,7 @@ def card(request: pytest.FixtureRequest, device: Any, monkeypatch: pytest.Monkey
 
 
 def built(text: str) -> Build:
-    return build(Source("p.weft", text), load_registry().contexts, SIZE)
+    return build(Request(Source("p.weft", text), load_registry().contexts, SIZE))
 
 
 def pictures_of(text: str) -> Iterator[Unit]:
@@ -228,7 +228,7 @@ def test_numbers_of_a_card_are_read_by_a_picture_on_it(card: type[CardBackend]) 
     # Numbers that are remembered belong to compute here, as those of a patch with sound belong to audio.
     contexts = ContextTable([VISUAL, AUDIO, replace(COMPUTE, state_rank=-1)])
     text = "a = prev(a) + 0.1\nb = prev(b) + 0.2\ncompute(a, b)\ndisplay(a * me@x, b * me@y, 0)\n"
-    made = build(Source("p.weft", text), contexts, SIZE)
+    made = build(Request(Source("p.weft", text), contexts, SIZE))
     shown = []
     for asked in ("vm", card.name.removesuffix("_visual")):
         loader = ProgramLoader(choose(load_registry(), ["visual", "compute"], asked))

@@ -17,7 +17,7 @@ from weft.codegen.wasm.abi import CHUNK
 from weft.codegen.wasm.stream_parts import stream_parts
 from weft.codegen.wasm.sweep import emit
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import ProgramRunner
 
 CONTEXTS = load_registry().contexts
@@ -25,7 +25,8 @@ BLOCKS = (1, CHUNK, 3, CHUNK - 1, 2 * CHUNK + 5, 2)
 
 
 def unit_of(text: str) -> Unit:
-    return next(unit for unit in build(Source("sound.weft", text), CONTEXTS).units if unit.subgraph.context == "audio")
+    units = build(Request(Source("sound.weft", text), CONTEXTS)).units
+    return next(unit for unit in units if unit.subgraph.context == "audio")
 
 
 def played(text: str, executor: str) -> np.ndarray:

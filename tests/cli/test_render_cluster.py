@@ -23,7 +23,7 @@ from weft.backends.native import llvm
 from weft.backends.registry import load_registry
 from weft.codegen.native.target import ISAS
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.films.workers import RenderJob, WorkerError
 
@@ -211,7 +211,7 @@ def test_a_scheduler_that_falls_silent_ends_the_film_and_what_is_complete_is_kep
 @pytest.mark.long
 def test_a_connection_that_dask_has_given_up_is_told(cluster):
     """In place of an error, Dask says then that there is nothing."""
-    made = build(Source("a.weft", "display(me@x)\n"), load_registry().contexts)
+    made = build(Request(Source("a.weft", "display(me@x)\n"), load_registry().contexts))
     backend = "vector"
     job = RenderJob(made, backend, None, 1, "", 1, Offline(made, on_processor(backend)).fingerprint)
     from weft.runtime.films.cluster import ClusterPool

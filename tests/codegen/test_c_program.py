@@ -34,7 +34,7 @@ from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Unit
 from weft.contexts import OWN_CONTEXTS, ContextTable, channel_of, is_smoothed
 from weft.errors import Source
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import initial_inputs
 
 # Functions of C's library and of Python's may differ in the last digit, and programs add some dozens of them.
@@ -161,7 +161,7 @@ audio(left: sin(me@time * 440 * tau) * phasor(3), right: lowpass(noise(me@time *
 
 @pytest.fixture(scope="module")
 def whole() -> Build:
-    return build(Source("whole.weft", WHOLE), ContextTable())
+    return build(Request(Source("whole.weft", WHOLE), ContextTable()))
 
 
 @pytest.mark.parametrize("context", ["visual", "audio"])
@@ -173,7 +173,7 @@ def test_a_program_writes_what_the_reference_computes(whole: Build, context: str
 
 
 def test_what_a_program_says(whole: Build, tmp_path: Path) -> None:
-    made = build(Source("p.weft", "me<width> = 5; me<height> = 3\ndisplay(me@x, me@y, 0.5)"), ContextTable())
+    made = build(Request(Source("p.weft", "me<width> = 5; me<height> = 3\ndisplay(me@x, me@y, 0.5)"), ContextTable()))
     program = compiled(c_program_of(made, made.units[0]), tmp_path / "program")
 
     def run(*args: str) -> tuple[int, str]:
@@ -203,14 +203,14 @@ def test_strands_may_have_the_names_of_c(tmp_path: Path) -> None:
              for at, name in enumerate(TAKEN)]  # fmt: skip
     total = " + ".join(f"{name}@v * {name}@v" for name in TAKEN)
     for sink in ("display", "audio"):
-        made = build(Source("p.weft", "\n".join([*lines, f"{sink}({total})"])), ContextTable())
+        made = build(Request(Source("p.weft", "\n".join([*lines, f"{sink}({total})"])), ContextTable()))
         text = c_program_of(made, made.units[0], frozenset({"KERNEL"}))
         compiled(f"#define KERNEL 1\n{text}", tmp_path / "program", "-fsyntax-only")
 
 
 def test_a_loop_that_is_stopped_is_told(tmp_path: Path) -> None:
     text = "me<width> = 2; me<height> = 1\nspindle f(n) :: v { v = 0; for i in (1 to n) { v = v + 1 } }\n"
-    made = build(Source("p.weft", f"{text}display(f(me@x * 99999) / 8192)"), ContextTable())
+    made = build(Request(Source("p.weft", f"{text}display(f(me@x * 99999) / 8192)"), ContextTable()))
     program = compiled(c_program_of(made, made.units[0]), tmp_path / "program")
     done = subprocess.run([program, tmp_path / "p.ppm"], capture_output=True, text=True, check=True)
     assert "a loop was stopped" in done.stderr
@@ -230,7 +230,7 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
 def test_what_a_program_cannot_have_is_refused(text: str, reason: str) -> None:
     contexts = ContextTable([replace(spec, in_one_memory=spec.sweeps_plane) for spec in OWN_CONTEXTS])
-    made = build(Source("p.weft", text), contexts)
+    made = build(Request(Source("p.weft", text), contexts))
     with pytest.raises(UnsuitableError, match=reason):
         _ = [c_program_of(made, unit) for unit in made.units]
 

@@ -24,7 +24,7 @@ from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ir.rates import Rate
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 
 __all__ = ["graphics"]
 
@@ -32,7 +32,7 @@ PROGRAMS, CHUNK = 200, 25
 
 
 def text_built(text: str) -> Build:
-    return build(Source("p.weft", text), ContextTable())
+    return build(Request(Source("p.weft", text), ContextTable()))
 
 
 def kernel_of(text: str) -> Kernel:

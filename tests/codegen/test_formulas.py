@@ -7,7 +7,7 @@ import pytest
 from weft.codegen.formulas import formula
 from weft.contexts import context_table
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 TEXT = """#slider level<v> = 0, 1, 0.5
 spindle lag(x) :: v { v = prev(v) * 0.5 + x }
@@ -27,7 +27,7 @@ SLOTS = ("count", "lagged", "trail", "tone")
 
 def formulas(text: str) -> dict[str, set[str]]:
     """The formulas of the slots of each statement."""
-    units = build(Source("p.weft", text), context_table()).units
+    units = build(Request(Source("p.weft", text), context_table())).units
     found: dict[str, set[str]] = {name: set() for name in SLOTS}
     for unit in units:
         for slot in unit.kernel.slots:
@@ -54,4 +54,4 @@ def test_a_formula_is_all_that_a_slot_is_made_of(old: str, new: str, changed: li
 
 
 def test_a_slot_that_is_not_there_has_no_formula() -> None:
-    assert formula(build(Source("p.weft", TEXT), context_table()).units, "visual/other@val/prev/0") == ""
+    assert formula(build(Request(Source("p.weft", TEXT), context_table())).units, "visual/other@val/prev/0") == ""

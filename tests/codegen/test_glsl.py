@@ -15,11 +15,11 @@ from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
 from weft.codegen.native.target import single
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 
 def shader_of(text: str, packed: bool = True, optimise: bool = True) -> Shader:
-    made = build(Source("p.weft", text), ContextTable(), optimise=optimise)
+    made = build(Request(Source("p.weft", text), ContextTable()), optimise=optimise)
     (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
     return glsl.fragment(unit.kernel, packed)
 
@@ -179,11 +179,11 @@ def test_planes_come_four_to_a_target() -> None:
 
 
 def test_what_no_shader_can_do_is_told() -> None:
-    made = build(Source("p.weft", "play(prev(me@time))\n"), ContextTable())
+    made = build(Request(Source("p.weft", "play(prev(me@time))\n"), ContextTable()))
     with pytest.raises(UnsuitableError, match="each of its values needs the one before"):
         glsl.fragment(made.units[0].kernel, packed=False)
     with pytest.raises(ValueError, match="a picture has 1, 3 or 4 outputs, not 2"):
-        glsl.fragment(build(Source("p.weft", "compute(1, 2)\n"), ContextTable()).units[0].kernel)
+        glsl.fragment(build(Request(Source("p.weft", "compute(1, 2)\n"), ContextTable())).units[0].kernel)
 
 
 def test_names_of_the_language_are_left_alone() -> None:

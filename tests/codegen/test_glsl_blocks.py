@@ -14,7 +14,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["graphics"]
 
@@ -33,7 +33,7 @@ SOUNDS = {
 
 
 def kernel_of(text: str, contexts: ContextTable) -> Kernel:
-    made = build(Source("sound.weft", f"{text}\n"), contexts)
+    made = build(Request(Source("sound.weft", f"{text}\n"), contexts))
     return made.units[0].kernel
 
 

@@ -12,11 +12,11 @@ from weft.codegen.kernel import Unit
 from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 
 def units_of(text: str, optimise: bool = True) -> list[Unit]:
-    return list(build(Source("p.weft", text), ContextTable(), optimise=optimise).units)
+    return list(build(Request(Source("p.weft", text), ContextTable()), optimise=optimise).units)
 
 
 def shader_of(text: str, packed: bool = True, optimise: bool = True) -> Shader:

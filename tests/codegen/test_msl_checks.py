@@ -24,7 +24,7 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 
 PROGRAMS, CHUNK = 200, 50
 
@@ -39,7 +39,7 @@ display(trail@v, sin(img@g * 9) % (me@y + 0.5), f(me@y) / 99 + heard(me@time ~ m
 
 
 def text_built(text: str) -> Build:
-    return build(Source("p.weft", text), load_registry().contexts)
+    return build(Request(Source("p.weft", text), load_registry().contexts))
 
 
 def shaders_of(made: Build, language: type[KernelLanguage] = Msl) -> Iterator[Shader]:
@@ -152,7 +152,7 @@ def test_the_device_refuses_what_it_cannot_run() -> None:
 def test_a_kernel_that_needs_too_many_buffers_is_refused() -> None:
     lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(Msl.most_buffers)]
     text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(Msl.most_buffers))}) / 99)\n"])
-    (unit,) = build(Source("p.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("p.weft", text), ContextTable())).units
     with pytest.raises(UnsuitableError, match="it needs 33 buffers, and 31 is the limit"):
         Msl.pixels(unit.kernel)
 

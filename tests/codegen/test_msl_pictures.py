@@ -23,7 +23,7 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["device"]
 
@@ -91,7 +91,8 @@ def test_a_loop_that_is_stopped_says_so(body: str, steps: int, device: Any) -> N
 
 @pytest.mark.parametrize("text", POINTS.values(), ids=POINTS.keys())
 def test_points(text: str, device: Any) -> None:
-    made = build(Source("test.weft", f"{text}display(a)\ncompute(a(me@x ~ 0.25, me@y ~ 0.75))\n"), ContextTable())
+    text = f"{text}display(a)\ncompute(a(me@x ~ 0.25, me@y ~ 0.75))\n"
+    made = build(Request(Source("test.weft", text), ContextTable()))
     (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
     kernel = unit.points.get(StrandRef("a", "val"))
     if kernel is None:

@@ -19,14 +19,15 @@ from weft.ir.lower import lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext
 from weft.media.sampled import header_of
-from weft.runtime.compiling.stages import Build, KeptBuild, analyse, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, analyse, build
 
 _NUMBER = re.compile(r'(?<![\w.#"])\d+\.\d+(?![\w.])')
 
 
 def built(text: str, kept: KeptBuild | None = None, path: Path = Path("p.weft")) -> Build:
     """The build of a text, from scratch or from what is kept."""
-    return build(Source(str(path), text), ContextTable(), probe=header_of, kept=kept or KeptBuild())
+    return build(Request(Source(str(path), text), ContextTable(), probe=header_of), kept=kept or KeptBuild())
 
 
 def sections(made: Build) -> list[Section]:
@@ -157,7 +158,7 @@ def test_only_constants_may_differ() -> None:
         pool, contexts = Pool(names=False), ContextTable()
 
         def lowered(value: str) -> Lowered:
-            found = analyse(Source("p.weft", f"display({value})"), contexts)
+            found = analyse(Request(Source("p.weft", f"display({value})"), contexts))
             (subgraph,) = found.graph.subgraphs
             context = PassContext(pool, contexts[subgraph.context], found.patch.media)
             return run_passes(lower(found.patch, found.graph, subgraph, contexts, pool), context)

@@ -13,7 +13,7 @@ from tests.test_long_texts import calls_of
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import MOST_STEPS
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.inspect.forecast import check
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ FEW_STEPS = MOST_STEPS // 8
 
 
 def made(text: str, most_steps: int = MOST_STEPS) -> Build:
-    return build(Source("t", text), ContextTable(), most_steps=most_steps)
+    return build(Request(Source("t", text), ContextTable(), most_steps=most_steps))
 
 
 def loops(count: int, body: str, ends: str = "1 to 16", inner: str = "") -> str:

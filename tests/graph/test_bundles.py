@@ -8,7 +8,7 @@ from weft.errors import Report, Source
 from weft.graph.bindings import collect
 from weft.graph.patch import Patch
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.syntax.parser import parse
 
 HEADS = """
@@ -41,7 +41,7 @@ PAIRS = {
 
 def hashes(text: str) -> list[str]:
     """The content hashes of the kernels of a patch, which are over their values."""
-    return [unit.hash for unit in build(Source("test.weft", HEADS + text), ContextTable()).units]
+    return [unit.hash for unit in build(Request(Source("test.weft", HEADS + text), ContextTable())).units]
 
 
 @pytest.mark.parametrize("name", PAIRS)

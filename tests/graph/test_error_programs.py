@@ -7,7 +7,7 @@ import pytest
 from tests.support.programs import expected_errors, rendered
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 FOLDER = Path(__file__).parent.parent / "programs" / "errors" / "semantic"
 PROGRAMS = sorted(FOLDER.glob("*.weft"))
@@ -15,7 +15,7 @@ PROGRAMS = sorted(FOLDER.glob("*.weft"))
 
 def diagnostics(source: Source) -> tuple[Diagnostic, ...]:
     try:
-        return build(source, ContextTable()).warnings
+        return build(Request(source, ContextTable())).warnings
     except WeftError as failure:
         return failure.diagnostics
 

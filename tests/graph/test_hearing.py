@@ -6,11 +6,11 @@ import pytest
 
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 
 
 def built(text: str) -> Build:
-    return build(Source("patch.weft", text), ContextTable())
+    return build(Request(Source("patch.weft", text), ContextTable()))
 
 
 def refused(text: str) -> tuple[str, str]:

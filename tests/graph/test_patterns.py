@@ -30,7 +30,7 @@ from weft.codegen.wgsl import Wgsl
 from weft.contexts import ContextTable
 from weft.errors import Source, Span, WeftError
 from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.syntax.ast import Text
 
 __all__ = ["device", "graphics", "opencl", "wgpu"]
@@ -88,7 +88,7 @@ def kernel_of(model: Model, per: str, voice: int) -> Kernel | None:
     names = [f"p@{name}{voice + 1 if voice else ''}" for name in OUTPUTS]
     source = f'me<bpm> = {BPM}\np<{", ".join(n[2:] for n in names)}> = pattern("{whole(model)}", per: {per})\n'
     try:
-        (unit,) = build(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable()).units
+        (unit,) = build(Request(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable())).units
     except WeftError as failure:
         if {d.code for d in failure.diagnostics} != {"pattern-too-large"}:
             raise
@@ -242,7 +242,7 @@ def sampled(text: str, outputs: str, times: Floats, machine: str = "vector", arg
     """Outputs of a pattern of which a cycle takes a second, at these times."""
     names = [f"p@{name}" for name in outputs.split()]
     source = f'me<bpm> = 60\npattern("{text}", per: 1{argument})::p<{", ".join(outputs.split())}>\n'
-    (unit,) = build(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", f"{source}audio({', '.join(names)})"), ContextTable())).units
     return values(unit.kernel, machine, list(times), bpm=60)
 
 
@@ -398,7 +398,7 @@ def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, reques
 )  # fmt: skip
 def test_what_is_too_large_is_refused_soon(text: str) -> None:
     with pytest.raises(WeftError) as refused:
-        build(Source("test.weft", f'display(pattern("{text}")@value)'), ContextTable())
+        build(Request(Source("test.weft", f'display(pattern("{text}")@value)'), ContextTable()))
     (diagnostic,) = refused.value.diagnostics
     assert diagnostic.code == "pattern-too-large"
     assert diagnostic.span is not None
@@ -409,7 +409,7 @@ def test_what_is_too_large_is_refused_soon(text: str) -> None:
 def test_many_large_patterns_spend_the_budget() -> None:
     lines = "".join(f'a{n} = pattern("[[x*64]*64]*{n + 1}")@value\n' for n in range(400))
     with pytest.raises(WeftError) as refused:
-        build(Source("test.weft", f"{lines}compute({', '.join(f'a{n}' for n in range(400))})"), ContextTable())
+        build(Request(Source("test.weft", f"{lines}compute({', '.join(f'a{n}' for n in range(400))})"), ContextTable()))
     codes = [diagnostic.code for diagnostic in refused.value.diagnostics]
     assert codes[-1] == "program-too-large"
     assert len(codes) < 50

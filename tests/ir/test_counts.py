@@ -19,12 +19,12 @@ from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
 from weft.ir.rates import Rate, rates
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.syntax.parser import parse
 
 
 def made(text: str, optimise: bool = True) -> Build:
-    return build(Source("test.weft", text), ContextTable(), optimise=optimise)
+    return build(Request(Source("test.weft", text), ContextTable()), optimise=optimise)
 
 
 def only(text: str, optimise: bool = True) -> Lowered:

@@ -15,7 +15,7 @@ from weft.ir import passes
 from weft.ir.dump import to_text
 from weft.ir.expr import Lowered, MalformedError, Output
 from weft.names import StrandRef, is_view, view_of, viewed
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 
 TRAIL = "trail<v> = prev(trail@v) * 0.9 + me@x\ndisplay(trail@v)\n"
 THERE_AND_BACK = """\
@@ -31,7 +31,7 @@ BLOCKS = ContextTable([VISUAL, AUDIO.by_blocks(), COMPUTE])
 
 
 def built(text: str, contexts: ContextTable | None = None) -> Build:
-    return build(Source("test.weft", text), contexts or ContextTable())
+    return build(Request(Source("test.weft", text), contexts or ContextTable()))
 
 
 def sound(text: str, contexts: ContextTable | None = None) -> tuple[Unit, Lowered]:
@@ -91,7 +91,8 @@ def test_one_place_is_read_once() -> None:
 def test_a_number_of_compute_is_fed() -> None:
     # As if sound did not take all numbers that are remembered.
     contexts = ContextTable([VISUAL, AUDIO, replace(COMPUTE, state_rank=-1)])
-    made = build(Source("test.weft", "n<v> = prev(n@v) + 1\ncompute(n@v)\naudio(sin(me@time * n@v))\n"), contexts)
+    text = "n<v> = prev(n@v) + 1\ncompute(n@v)\naudio(sin(me@time * n@v))\n"
+    made = build(Request(Source("test.weft", text), contexts))
     (unit,) = (unit for unit in made.units if unit.feeds is not None)
     assert unit.subgraph.context == "audio"
     assert unit.feeds is not None

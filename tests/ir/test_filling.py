@@ -11,11 +11,12 @@ from weft.errors import Source
 from weft.ir.expr import Lowered
 from weft.ir.rates import Rate
 from weft.ir.tunable import Tunable, current
-from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build
 
 
 def built(text: str, kept: KeptBuild | None = None) -> Build:
-    return build(Source("p.weft", text), ContextTable(), kept=kept)
+    return build(Request(Source("p.weft", text), ContextTable()), kept=kept)
 
 
 def tunable(lowered: Lowered) -> list[float]:

@@ -23,7 +23,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.sampled import header_of, memory_of, read
 from weft.names import is_levels, levels_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.sources import PictureLevels
 
 __all__ = ["graphics"]
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kernel_of(folder: Path, maps: str, before: str = "") -> Kernel:
     text = f'{before}\nload("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
-    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable(), probe=header_of).units
+    (unit,) = build(Request(Source(str(folder / "a.weft"), text), ContextTable(), probe=header_of)).units
     return unit.kernel
 
 
@@ -118,7 +118,8 @@ def _linear(level: Values, places: Values) -> Values:
 def test_what_is_not_shrunk_is_read_as_it_is(folder: Path, maps: str) -> None:
     """To the bit."""
     text = f'load("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
-    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable()).units  # without sizes nothing is filtered
+    # Without sizes nothing is filtered.
+    (unit,) = build(Request(Source(str(folder / "a.weft"), text), ContextTable())).units
     assert not any(map(is_levels, unit.kernel.pictures))
     kernel = kernel_of(folder, maps)
     assert any(map(is_levels, kernel.pictures))
@@ -151,7 +152,7 @@ def test_remaps_shimmer_less(
     expected = _covered(folder, place, size)
     found = shown(kernel, size)
     text = f'{before}\nload("noise.png")::img<r, g, b>\ndisplay(img{maps})\n'
-    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable()).units
+    (unit,) = build(Request(Source(str(folder / "a.weft"), text), ContextTable())).units
     plain = shown(unit.kernel, size)
     assert np.abs(found - expected).mean() < 0.4 * np.abs(plain - expected).mean()
 
@@ -209,7 +210,7 @@ WITH_SAMPLES = {
 
 
 def picture(text: str, samples: int, before: str = "") -> Kernel:
-    (unit,) = build(Source("a.weft", f"{before}me<samples> = {samples}\n{text}\n"), ContextTable()).units
+    (unit,) = build(Request(Source("a.weft", f"{before}me<samples> = {samples}\n{text}\n"), ContextTable())).units
     return unit.kernel
 
 
@@ -258,7 +259,7 @@ def test_what_is_remembered_is_that_of_the_middle() -> None:
 @pytest.mark.parametrize("name", WITH_SAMPLES)
 def test_one_sample_is_no_loop(name: str) -> None:
     text = WITH_SAMPLES[name]
-    (unit,) = build(Source("a.weft", text + "\n"), ContextTable()).units
+    (unit,) = build(Request(Source("a.weft", text + "\n"), ContextTable())).units
     assert content_hash(picture(text, 1)) == content_hash(unit.kernel)
     if name not in ("nothing that varies", "an image"):
         assert content_hash(picture(text, 2)) != content_hash(unit.kernel)
@@ -286,7 +287,7 @@ def test_a_shrunk_picture_has_the_level_of_its_samples(folder: Path) -> None:
     expected = means(red(folder), 16)
     errors = []
     for probe in (header_of, None):  # without sizes, there are no levels
-        (unit,) = build(source, ContextTable(), probe=probe).units
+        (unit,) = build(Request(source, ContextTable(), probe=probe)).units
         errors.append(np.abs(shown(unit.kernel, SIZE // 16) - expected).mean())
     assert errors[0] < 0.7 * errors[1]
 
@@ -294,6 +295,6 @@ def test_a_shrunk_picture_has_the_level_of_its_samples(folder: Path) -> None:
 @pytest.mark.parametrize("count", ["0", "9", "1.5"])
 def test_other_numbers_are_told(count: str) -> None:
     with pytest.raises(WeftError) as failure:
-        build(Source("a.weft", f"me<samples> = {count}\ndisplay(me@x)\n"), ContextTable())
+        build(Request(Source("a.weft", f"me<samples> = {count}\ndisplay(me@x)\n"), ContextTable()))
     assert failure.value.diagnostics[0].code == "setting-out-of-range"
     assert failure.value.diagnostics[0].span.text == count

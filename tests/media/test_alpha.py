@@ -24,7 +24,7 @@ from weft.media.films import Films
 from weft.media.frames import floats
 from weft.media.sampled import header_of, read
 from weft.names import is_levels
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["graphics"]
 
@@ -42,7 +42,7 @@ def saved(folder: Path, pixels: NDArray[np.uint8]) -> Values:
 def shown(folder: Path, size: int, machine: Executor) -> Values:
     """Red, green, blue and alpha of the picture, [size, size, 4]."""
     text = 'load("p.png")::p<r, g, b, a>\ndisplay(p)\n'
-    (unit,) = build(Source(str(folder / "a.weft"), text), ContextTable(), probe=header_of).units
+    (unit,) = build(Request(Source(str(folder / "a.weft"), text), ContextTable(), probe=header_of)).units
     assert any(map(is_levels, unit.kernel.pictures))
     launch = Launch(
         (size, size), picture_coords(size, size, 0.0), {name: float(size) for name in unit.kernel.uniforms},
@@ -118,7 +118,7 @@ def test_a_picture_without_alpha_costs_no_division(tmp_path: Path) -> None:
         Image.new(mode, (SIZE, SIZE)).save(tmp_path / "p.png")
         assert header_of(str(tmp_path / "p.png")).has_alpha == (mode == "RGBA")  # type: ignore[union-attr]
         text = 'load("p.png")::p<r, g, b>\ndisplay(p)\n'
-        (unit,) = build(Source(str(tmp_path / "a.weft"), text), ContextTable(), probe=header_of).units
+        (unit,) = build(Request(Source(str(tmp_path / "a.weft"), text), ContextTable(), probe=header_of)).units
         texts[mode] = json.dumps(to_json(unit.kernel))
     assert texts["RGBA"].count('"div"') > texts["RGB"].count('"div"')
 

@@ -24,7 +24,7 @@ from weft.media.letters import MAX_LETTERS, MAX_LINES
 from weft.media.sampled import header_of, read
 from weft.media.source import PictureError
 from weft.names import LETTERS_EM, LETTERS_REACH, Letters, file_of, letters_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 FONT = files("weft.media").joinpath("fonts", "DejaVuSansMono.ttf")
 
@@ -36,7 +36,8 @@ def font(size: int = LETTERS_EM) -> ImageFont.FreeTypeFont:
 def shown(text: str, width: int, height: int, machine: type = ReferenceExecutor) -> Floats:
     """What a patch displays in a picture of this size: [outputs, height, width]."""
     settings = {"width": float(width), "height": float(height)}
-    (unit,) = build(Source("patch.weft", text), ContextTable(), settings, probe=header_of, permissions=ANYWHERE).units
+    source = Source("patch.weft", text)
+    (unit,) = build(Request(source, ContextTable(), settings, header_of, ANYWHERE)).units
     launch = Launch(
         (height, width), {**picture_coords(width, height)}, {"width": width, "height": height},
         pictures={name: read(name) for name in unit.kernel.pictures},
@@ -155,7 +156,7 @@ def test_what_cannot_be_drawn_is_told_at_its_place(tmp_path: Path, call: str, co
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     (tmp_path / "folder.ttf").mkdir()
     with pytest.raises(WeftError) as failed:
-        build(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=header_of)
+        build(Request(Source(str(tmp_path / "p.weft"), f"a = {call}@v\ndisplay(a)"), ContextTable(), probe=header_of))
     (found,) = failed.value.diagnostics
     assert found.code == code
     assert words in f"{found.message} {found.hint}"

@@ -19,7 +19,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.media.pictures import MAX_PIXELS, PictureInfo, load_picture, probe_picture
 from weft.media.source import PictureError
-from weft.runtime.compiling.stages import analyse
+from weft.runtime.compiling.stages import Request, analyse
 from weft.sources import HIDDEN
 
 Pixels = NDArray[np.uint8]
@@ -209,5 +209,5 @@ def test_damage_of_any_kind_gives_a_picture_or_a_reason(tmp_path: Path, ending: 
 
 def test_what_nobody_has_looked_at_has_some_size_and_is_known_by_its_file() -> None:
     text = 'load("a.png")::i<r, g, b>\nload("b.mp4")::f<r, g, b, l, r2>\ndisplay(i@width, f@seconds, i@r)\naudio(f@l)'
-    found = analyse(Source("patch.weft", text), ContextTable())
+    found = analyse(Request(Source("patch.weft", text), ContextTable()))
     assert found.media == ("a.png", "b.mp4")

@@ -41,7 +41,7 @@ from weft.media.sampled import decoded_files, header_of, read, read_decoded
 from weft.media.sounds import SoundInfo, load_sound, probe_sound
 from weft.media.source import PictureError
 from weft.names import SoundFile, file_of, is_sound, sound_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import ProgramLoader
 
 __all__ = ["cache", "device", "graphics", "opencl", "wgpu"]
@@ -247,7 +247,7 @@ def test_what_cannot_be_read_says_why(kind: str, tmp_path: Path, cache: Path) ->
     if kind not in ("no samples", "broken off"):  # that is not in the header
         text = f'load("{path}")::k<l, r>\nplay(k@l)'
         with pytest.raises(WeftError, match=BROKEN[kind]) as raised:
-            build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE)
+            build(Request(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE))
         (problem,) = raised.value.diagnostics
         assert problem.span is not None
         assert problem.span.text == f'"{path}"'
@@ -264,7 +264,7 @@ def test_a_header_is_enough_to_check(tmp_path: Path, cache: Path) -> None:
     write_wav(tmp_path / "a.wav", NOISE)
     assert probe_sound(tmp_path / "a.wav") == SoundInfo(2, 700 / RATE, "wav")
     text = f'load("{tmp_path}/a.wav")::k<l, r>\nplay(k@l)'
-    build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE)
+    build(Request(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE))
     assert not cache.exists()
 
 
@@ -302,7 +302,7 @@ def machine(request: pytest.FixtureRequest) -> Executor:
 
 
 def compiled(text: str) -> Kernel:
-    (unit,) = build(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE).units
+    (unit,) = build(Request(Source("patch.weft", text), ContextTable(), probe=header_of, permissions=ANYWHERE)).units
     verify(unit.kernel)
     return unit.kernel
 
@@ -448,7 +448,7 @@ def test_between_samples_a_sine_is_nearly_one(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_mistakes(text: str, code: str) -> None:
     with pytest.raises(WeftError) as raised:
-        build(Source("patch.weft", text), ContextTable())
+        build(Request(Source("patch.weft", text), ContextTable()))
     assert code in {problem.code for problem in raised.value.diagnostics}
 
 
@@ -492,7 +492,7 @@ def test_a_sound_that_a_card_cannot_hold_is_shown_by_the_processor(
     registry = load_registry()
     loader = ProgramLoader(choose(registry, ["visual"], "visual=gl"))
     text = f"{noise[0]}::k<l, r>\ndisplay(k@l(me@time ~ me@x))"
-    made = build(Source("patch.weft", text), registry.contexts, probe=header_of, permissions=ANYWHERE)
+    made = build(Request(Source("patch.weft", text), registry.contexts, probe=header_of, permissions=ANYWHERE))
     loaded = loader.prepare(made.compiled, (8, 4))
     assert [part.backend.name for part in loaded.runner.parts] == ["cpu_visual"]
     (change,) = loader.assignment.changes()

@@ -25,7 +25,7 @@ from weft.contexts import VISUAL
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
 PACKAGE = Path(__file__).parent / "remote"
@@ -188,7 +188,8 @@ class Player:
         self._tick = 0
 
     def prepare(self, text: str, before: LoadedProgram | None = None) -> LoadedProgram:
-        program = build(Source("patch.weft", text), self._registry.contexts, {"width": SIZE[0], "height": SIZE[1]})
+        settings = {"width": SIZE[0], "height": SIZE[1]}
+        program = build(Request(Source("patch.weft", text), self._registry.contexts, settings))
         return self.loader.prepare(program.compiled, SIZE, before)
 
     @property

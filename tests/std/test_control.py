@@ -16,7 +16,7 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 # Steps of time that are exact, so that a number is drawn at the same tick in every order of summation.
 RATE, FPS = 8192, 64
@@ -38,7 +38,7 @@ def played(
     outputs: str, machine: str, trigger: Values, signal: Values, start: float = 0.0, tier: int = 2
 ) -> Values:
     """Outputs of a sound, sample by sample: [outputs, samples]."""
-    (unit,) = build(Source("test.weft", f"{USES}me<rate> = {RATE}\naudio({outputs})"), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", f"{USES}me<rate> = {RATE}\naudio({outputs})"), ContextTable())).units
     executor = MACHINES[machine]()
     codes = {False: executor.translate(unit.kernel, False, tier)} if isinstance(executor, NativeExecutor) else {}
     times = start + np.arange(len(trigger)) / RATE
@@ -50,7 +50,7 @@ def played(
 def shown(outputs: str, machine: str, trigger: Values, signal: Values, times: Values) -> Values:
     """Outputs of a picture of one pixel, frame by frame."""
     sinks = "".join(f'display({each}, to: "{n}")\n' for n, each in enumerate(outputs.split("; ")))
-    units = build(Source("test.weft", USES + sinks), ContextTable()).units
+    units = build(Request(Source("test.weft", USES + sinks), ContextTable())).units
     executor = MACHINES[machine]()
     rows = {}
     for kernel in (unit.kernel for unit in units):
@@ -282,7 +282,7 @@ def test_a_count_is_a_trigger_of_which_no_event_is_lost(machine: str) -> None:
         else f"{word}({count})" for word in words
     ]  # fmt: skip
     text = f"{USES}me<rate> = {RATE}\naudio({', '.join(calls)})"
-    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     executor = MACHINES[machine]()
     (name,) = [name for name, _ in unit.kernel.coords if name.endswith("@count")]
     coords = {"x": 0.5, "y": 0.5, "channel": 0.0, "abstime": np.arange(10) / RATE, name: counts}
@@ -295,13 +295,13 @@ def test_a_count_is_a_trigger_of_which_no_event_is_lost(machine: str) -> None:
 def test_a_sum_of_counts_is_one_and_what_else_is_computed_of_one_is_told() -> None:
     two = 'key@a@count + midi_note()@count'
     for text in (f"rise({two})", f"k<v> = {two}\ndisplay(tally(k))", "rise(pad@a@count % 2 == 0)"):
-        assert build(Source("test.weft", f"{USES}display({text})" if "display" not in text else USES + text),
-                     ContextTable()).units  # fmt: skip
+        shown = text if "display" in text else f"display({text})"
+        assert build(Request(Source("test.weft", USES + shown), ContextTable())).units
     for text in (
         "rise(key@a@count * me@x)", "perc(max(key@a@count - 3, 0))", "tally(if mouse@left then 0 else key@a@count)",
     ):  # fmt: skip
         with pytest.raises(WeftError) as failure:
-            build(Source("test.weft", f"{USES}display({text})"), ContextTable())
+            build(Request(Source("test.weft", f"{USES}display({text})"), ContextTable()))
         (found,) = failure.value.diagnostics
         assert found.code == "count-as-level"
         assert found.span is not None

@@ -8,7 +8,7 @@ import pytest
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import Rendering
 
@@ -19,7 +19,7 @@ DRUMS = ("kick", "snare", "hat", "clap", "tom")
 
 def played(text: str, seconds: float) -> np.ndarray:
     registry = load_registry()
-    compiled = build(Source("test.weft", f"#use std.drums\naudio({text})"), registry.contexts).compiled
+    compiled = build(Request(Source("test.weft", f"#use std.drums\naudio({text})"), registry.contexts)).compiled
     rendering = Rendering(ProgramLoader(choose(registry, ["audio"], "native")), compiled, {}, 0, clips=False)
     return np.concatenate(list(rendering.until(int(RATE * seconds))))[:, 0].astype(np.float64)
 

@@ -19,7 +19,7 @@ from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS, STATE
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.sources import SOURCES
 from weft.syntax.docs import SpindleDoc, opening_line
@@ -32,7 +32,7 @@ USE_ALL = "".join(f"#use {library}\n" for library in LIBRARIES)
 
 
 def built(text: str) -> Build:
-    return build(Source("test.weft", text), ContextTable())
+    return build(Request(Source("test.weft", text), ContextTable()))
 
 
 def code(made: Build) -> list[str]:
@@ -126,7 +126,7 @@ def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(librar
         registry = load_registry()
         choices = choose(registry, [spec.name for spec in registry.contexts], "native")
         text = f"#use {library}\nme<width> = 16\nme<height> = 8\n{example}\n"
-        program = Offline(build(Source("test.weft", text), registry.contexts), choices)
+        program = Offline(build(Request(Source("test.weft", text), registry.contexts)), choices)
         seen = np.stack([program.at(time)[..., :3].copy() for time in (3.08, 3.45)])
         assert np.ptp(seen) > 0.3 * 255
         return

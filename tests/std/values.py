@@ -22,7 +22,7 @@ from weft.graph.bindings import collect
 from weft.graph.build import build_graph
 from weft.media.sampled import read
 from weft.permissions import DEFAULT_PERMISSIONS
-from weft.runtime.compiling.stages import check_media
+from weft.runtime.compiling.opened import check_media
 from weft.syntax.ast import Program
 from weft.syntax.includes import libraries, load
 from weft.syntax.parser import parse

@@ -45,7 +45,7 @@ from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
 from weft.graph.patch import Patch
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 
 _MARK = "//!"
 _FIRST_LINE = "//! expect-error"
@@ -129,7 +129,7 @@ def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
     """A program of the tests, with the expected strand as its only output."""
     source = Source(str(path), path.read_text(encoding="utf-8"))
     shown = f"{expected.statement}({expected.strand})"
-    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown, permissions=ANYWHERE))
+    return _verified(build(Request(source, ContextTable(), consume=shown, permissions=ANYWHERE), optimise=optimise))
 
 
 def _verified(made: Build) -> Build:
@@ -146,7 +146,7 @@ def built_together(text: str, expected: Sequence[Expectation], optimise: bool) -
     strands = (f"({each.strand})({_moved(each)})" for each in expected)
     shown = f"display(<{', '.join(strands)}>[me@x * {len(expected)}])"
     source = Source("together.weft", text)
-    return _verified(build(source, ContextTable(), optimise=optimise, consume=shown, permissions=ANYWHERE))
+    return _verified(build(Request(source, ContextTable(), consume=shown, permissions=ANYWHERE), optimise=optimise))
 
 
 def _moved(expected: Expectation) -> str:

@@ -15,7 +15,7 @@ from weft.codegen.native.plan import KernelDomain, domain_of
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import is_sound
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 RATE = 48_000
 
@@ -113,7 +113,7 @@ def looping(step: str, bounds: str) -> str:
 
 @cache
 def kernel_of(text: str) -> Kernel:
-    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     assert domain_of(unit.kernel) is KernelDomain.SOUND
     return unit.kernel
 

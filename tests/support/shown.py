@@ -15,7 +15,7 @@ from tests.support.choices import on_processor
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice
 from weft.errors import Source
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 
 Pixels: TypeAlias = npt.NDArray[np.int_]
@@ -48,7 +48,7 @@ def frames(made: Build, choices: Mapping[str, Choice], numbers: Sequence[int] = 
 @cache
 def built(path: Path) -> Build:
     """A patch, built once in a process."""
-    return build(Source(str(path), path.read_text()), load_registry().contexts)
+    return build(Request(Source(str(path), path.read_text()), load_registry().contexts))
 
 
 def sized(made: Build, size: Mapping[str, float]) -> Build:

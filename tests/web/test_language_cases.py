@@ -8,7 +8,7 @@ from tests.support.programs import expectations
 from tests.test_programs import PROGRAMS
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.web.page import page_of
 from weft.web.reference import reference
 
@@ -42,7 +42,7 @@ def texts(path):
 def compiled(text, path):
     """The program of a text; None if it has errors, such as a picture that is not there."""
     try:
-        return build(Source(str(path), text), ContextTable(), _SMALL, permissions=ANYWHERE)
+        return build(Request(Source(str(path), text), ContextTable(), _SMALL, permissions=ANYWHERE))
     except WeftError:
         return None
 

@@ -18,7 +18,7 @@ from weft.errors import visible
 from weft.graph.domain import SETTINGS
 from weft.media.sampled import header_of
 from weft.permissions import DEFAULT_PERMISSIONS, NETWORK, Permissions, real_path
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.syntax.includes import open_source
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def compile_file(
 ) -> Build:  # fmt: skip
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
     contexts = contexts or context_table()
-    return build(open_source(file), contexts, settings, optimise, header_of, permissions=permissions)
+    return build(Request(open_source(file), contexts, settings, probe=header_of, permissions=permissions), optimise)
 
 
 def check_windows(names: Iterable[str], known: Sequence[str]) -> None:

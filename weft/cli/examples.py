@@ -96,10 +96,10 @@ def _play(ctx: click.Context, path: Path) -> int:
 def _copy(path: Path, target: Path) -> None:
     """Copies a patch and the files that it reads, which keep their places relative to it. Raises Missing if that would
     overwrite a file."""
-    from weft.runtime.compiling.stages import analyse  # the compiler, which a list does not need
+    from weft.runtime.compiling.stages import Request, analyse  # the compiler, which a list does not need
 
     contents = {target: path.read_bytes()}
-    found = analyse(open_source(str(path)), context_table())
+    found = analyse(Request(open_source(str(path)), context_table()))
     for file in (*found.files[1:], *found.media):
         place = target.parent / Path(file).relative_to(path.parent)
         data = Path(file).read_bytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -13,11 +13,10 @@ from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.calls import text_as_number
 from weft.graph.components import components, reachable
-from weft.graph.domain import OWN, PLANE, Coordinates, Environment, Shape, ShapeDomain, SlotKey
-from weft.graph.elaborate import Elaborator
+from weft.graph.domain import OWN, PLANE, SlotKey
 from weft.graph.evaluation import Owner
+from weft.graph.kept_shapes import GraphBasis, GraphCut, KeptShapes
 from weft.graph.nodes import Edge, GraphNode, Image, RenderGraph, Sink, Strand, Subgraph
-from weft.graph.numbers import Numbers
 from weft.graph.partition import Fact, partition, tag
 from weft.graph.patch import Broadcast, FromCache, FromParameter, FromSource, Instance, Patch, SinkStatement
 from weft.graph.resolve import Resolver
@@ -251,143 +250,6 @@ def _layouts(spec: ContextSpec) -> str:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _Basis:
-    """Everything that determines a graph, except places in the text: the outputs of instances, with their kinds; output
-    statements; what strands, slots and output statements refer to; and the slots that vary over the picture."""
-
-    outputs: Sequence[tuple[str, str, Sequence[str]]]
-    sinks: object
-    references: Mapping[Owner, object]
-    planar: Collection[SlotKey]
-    heard: object
-    images: object
-
-    def of(self, used: Container[Owner]) -> _Basis:
-        """The part that concerns what is used."""
-        outputs = [
-            (instance, kind, own) for instance, kind, names in self.outputs
-            if (own := [name for name in names if StrandRef(instance, name) in used])
-        ]  # fmt: skip
-        references = {owner: each for owner, each in self.references.items() if owner in used}
-        return replace(self, outputs=outputs, references=references)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A graph with what determines it: all of that, and the part that concerns what is used."""
-
-    basis: _Basis
-    used: _Basis
-    graph: RenderGraph
-
-
-@dataclass
-class KeptShapes:
-    """What the graph of a patch was built from, kept for the next patch. `checked` are the spindles without errors,
-    whether or not they are called. `cut` is the graph with what determines it; None after errors."""
-
-    elaborator: Elaborator[Shape]
-    domain: ShapeDomain
-    checked: set[SpindleDefinition]
-    cut: _Cut | None = None
-    is_same: bool = False
-    """Whether the patch is the one of the graph, apart from places in the text."""
-
-    @classmethod
-    def of(cls, patch: Patch, budget: Budget, numbers: Numbers | None = None) -> KeptShapes:
-        """What is known at the first patch, which is nothing. `numbers` are the open numbers of all patches."""
-        domain = ShapeDomain(numbers=numbers or Numbers())
-        env = Environment(domain, patch.settings, ("absframe",), OWN)
-        return cls(Elaborator(patch, domain, env, budget), domain, set())
-
-    def retain(
-        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
-        mentioned_by: Mapping[str, Collection[str]],
-    ) -> None:  # fmt: skip
-        """Continues with another patch; see `Elaborator.retain`. The definitions of `changed` names differ, those of
-        `unchanged` names do not. Of the latter, those that are not `resolved` may refer to other strands.
-
-        Most edits change no shape. So the effect of an edit spreads from a name to those that mention it, but stops at
-        a name whose strands have the same shapes as before at all coordinates that were asked for.
-        """
-        elaborator = self.elaborator
-        self.is_same = self.cut is not None and not changed and _is_same(elaborator.patch, patch)
-        if self.is_same:
-            return
-        try:
-            stale = self._stale(patch, budget, changed, unchanged, resolved, mentioned_by)
-        except WeftError:
-            stale = None  # perhaps a strand was evaluated before another one was found to be affected
-        if stale is None:
-            stale = reachable(changed, mentioned_by)
-            self._go_on(patch, budget, unchanged - stale, resolved)
-        self.checked = {spindle for spindle in self.checked if spindle.name.name in unchanged - stale}
-
-    def _stale(
-        self, patch: Patch, budget: Budget, changed: Set[str], unchanged: Set[str], resolved: Set[str],
-        mentioned_by: Mapping[str, Collection[str]],
-    ) -> Set[str] | None:  # fmt: skip
-        """Continues with another patch, and returns the names of which nothing was kept; None if finding them takes too
-        many rounds. Raises WeftError for mistakes, and also for some that are none: a strand may be evaluated before it
-        is known to be affected."""
-        elaborator = self.elaborator
-        outputs = {name: tuple(instance.outputs) for name, instance in elaborator.patch.instances.items()}
-        before: dict[str, Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]] = {}
-        stale = {*changed, *(unchanged - resolved)}
-        again = set(stale)
-        for _ in range(_MOST_ROUNDS):
-            before |= {name: elaborator.known(name) for name in again}
-            self._go_on(patch, budget, unchanged - stale, resolved)
-            differing = (
-                name for name in stale
-                if name not in patch.instances or outputs.get(name) != tuple(patch.instances[name].outputs)
-                or not self._has(before[name])
-            )  # fmt: skip
-            again = {each for name in differing for each in mentioned_by.get(name, ())} - stale
-            if not again:
-                return stale
-            stale |= again
-        return None
-
-    def _go_on(self, patch: Patch, budget: Budget, kept: Set[str], resolved: Set[str]) -> None:
-        """Continues with another patch. A dropped slot is no longer known to be planar: it may not be any more."""
-        self.elaborator.retain(patch, budget, kept, resolved)
-        self.domain.planar &= self.elaborator.slots.keys()
-
-    def _has(self, shapes: Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]) -> bool:
-        """Whether strands still have these shapes. The answer is no for strands that remember something, since their
-        shapes are final only when all state is known. It is also no for strands that read themselves through memory, if
-        some memory varies over the picture: they may have their shapes only from that memory."""
-        elaborator, references = self.elaborator, self.elaborator.references
-        for (ref, at), shape in shapes.items():
-            if ref.output not in elaborator.patch.instances[ref.instance].outputs:
-                return False
-            try:
-                if elaborator.strand(ref, at) != shape:
-                    return False
-            except PoisonedError:
-                return False
-            found = references.get(ref)
-            if found is not None and (found.slots or found.images or found.heard):
-                return False
-        if self.domain.planar:
-            needs = {owner: each.needs for owner, each in references.items()}
-            if any(ref in reachable(needs.get(ref, ()), needs) for ref, _ in shapes):
-                return False
-        return bool(shapes)
-
-
-def _is_same(one: Patch, other: Patch) -> bool:
-    """Whether two patches whose names mean the same are the same."""
-    sinks = [[(sink.label, sink.target, sink.statement.args) for sink in patch.sinks] for patch in (one, other)]
-    return list(one.instances) == list(other.instances) and sinks[0] == sinks[1]
-
-
-# The rounds in which the names that an edit affects are looked for. After that, all names that may be affected count.
-_MOST_ROUNDS = 4
-
-
 def build_graph(
     patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None, known: KeptShapes | None = None
 ) -> RenderGraph:
@@ -408,7 +270,7 @@ def build_graph(
     return _placed(cut.graph, patch)
 
 
-def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: _Cut | None) -> _Cut:
+def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: GraphCut | None) -> GraphCut:
     """The graph that was found. It has the subgraphs of the `last` one if what determines them is the same."""
     basis = builder.basis()
     if last is not None and last.basis == basis:
@@ -416,8 +278,8 @@ def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: _Cut | None
     used = builder.used()
     follows = basis.of(used)
     if last is not None and last.used == follows:
-        return _Cut(basis, follows, builder.with_unused(last.graph, used))
-    return _Cut(basis, follows, _cut(builder, contexts))
+        return GraphCut(basis, follows, builder.with_unused(last.graph, used))
+    return GraphCut(basis, follows, _cut(builder, contexts))
 
 
 def _placed(graph: RenderGraph, patch: Patch) -> RenderGraph:
@@ -636,11 +498,11 @@ class _GraphBuilder:
 
     # --- what was found -------------------------------------------------------------------------------------------
 
-    def basis(self) -> _Basis:
+    def basis(self) -> GraphBasis:
         elaborator = self.elaborator
         instances = self.patch.instances.values()
         references = {owner: found.all for owner, found in elaborator.references.items() if not _is_check(owner)}
-        return _Basis(
+        return GraphBasis(
             [(instance.name, _kind(instance), list(instance.outputs)) for instance in instances],
             [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks],
             references,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic
-from weft.graph.mentions import words_of
+from weft.graph.affected import words_of
 from weft.ops import BUILTINS, WORDS
 from weft.syntax.ast import (
     Access, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, For, If, Name, Parameter, Program,

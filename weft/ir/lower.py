@@ -8,13 +8,13 @@ from itertools import chain
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
 from weft.errors import Span, error
+from weft.graph.affected import Edit, words_of
 from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_path, source_text
 from weft.graph.domain import Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.evaluation import Owner
-from weft.graph.mentions import words_of
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
 from weft.graph.patch import Patch
@@ -113,13 +113,10 @@ class KeptLowering:
     def __post_init__(self) -> None:
         self.literals = LiteralAssignment(self.pool, self.numbers)
 
-    def retain(
-        self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, kept: Set[str],
-        resolved: Set[str],
-    ) -> None:  # fmt: skip
+    def retain(self, patch: Patch, graph: RenderGraph, subgraph: Subgraph, budget: Budget, edit: Edit) -> None:
         """Continues with another patch; see `Elaborator.retain`."""
-        self._resolved = resolved if self._kept is None else self._resolved & resolved
-        self._kept = kept if self._kept is None else self._kept & kept
+        self._resolved = edit.resolved if self._kept is None else self._resolved & edit.resolved
+        self._kept = edit.kept if self._kept is None else self._kept & edit.kept
         self.pool.reopen(budget)
         strands = graph.strands() if subgraph.reads else {}
         owners = {ref: strands[ref].tied for ref in subgraph.reads}

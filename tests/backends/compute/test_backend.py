@@ -31,7 +31,7 @@ from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.fallback import recover
@@ -66,7 +66,7 @@ SHOWN = f"{TRAIL}display(trail@v)\n"
 
 
 def built(text: str) -> Build:
-    return build(Source("p.weft", text), ContextTable(), SIZE)
+    return build(Request(Source("p.weft", text), ContextTable(), SIZE))
 
 
 def unit_of(text: str, context: str = "visual") -> Unit:

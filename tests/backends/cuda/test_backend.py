@@ -23,7 +23,7 @@ from weft.backends.cuda.nvidia import Nvidia
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 
@@ -40,7 +40,7 @@ TEXTS = {
 
 
 def built(text: str) -> Build:
-    return build(Source("p.weft", text), ContextTable(), SIZE)
+    return build(Request(Source("p.weft", text), ContextTable(), SIZE))
 
 
 class Here(CudaVisual):

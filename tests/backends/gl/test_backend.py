@@ -33,7 +33,7 @@ from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Setup
@@ -55,7 +55,7 @@ def loader_of(asked: str) -> ProgramLoader:
 
 
 def built(text: str) -> CompiledProgram:
-    return build(Source("test.weft", text), load_registry().contexts, permissions=ANYWHERE).compiled
+    return build(Request(Source("test.weft", text), load_registry().contexts, permissions=ANYWHERE)).compiled
 
 
 def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:

@@ -14,7 +14,7 @@ from weft.backends.gl.backend import GlVisual
 from weft.codegen.kernel import Unit
 from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import ProgramRunner
 
 __all__ = ["graphics"]
@@ -41,7 +41,7 @@ class Linker:
 
 
 def _unit(text: str, contexts: ContextTable) -> Unit:
-    (unit,) = build(Source("p.weft", text), contexts).units
+    (unit,) = build(Request(Source("p.weft", text), contexts)).units
     return unit
 
 

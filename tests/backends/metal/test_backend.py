@@ -36,7 +36,7 @@ from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.inspect.measure import find_cards, measure_card
 from weft.runtime.program.coordinator import ProgramRunner
@@ -53,7 +53,7 @@ def _by_either(either: Any) -> None:
 
 
 def built(text: str, size: dict[str, float] = SIZE) -> Build:
-    return build(Source("p.weft", text), ContextTable(), size)
+    return build(Request(Source("p.weft", text), ContextTable(), size))
 
 
 def unit_of(text: str, context: str = "visual") -> Unit:
@@ -131,7 +131,7 @@ def test_what_it_costs_is_measured() -> None:
     cards = {card.context: card for card in find_cards(registry)[0] if card.backend.name.startswith("metal_")}
     assert set(cards) == {"visual", "audio", "compute"}
     for card in cards.values():
-        program = build(Source("p.weft", text), contexts_of(registry, {card.context: card}), SIZE)
+        program = build(Request(Source("p.weft", text), contexts_of(registry, {card.context: card}), SIZE))
         cost = measure_card(program, card, 0.01)
         assert cost is not None
         assert cost.timing.p50 > 0

@@ -35,13 +35,13 @@ from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import Lowered
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 
 
 def kernel_of(text: str) -> Kernel:
-    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     return unit.kernel
 
 

@@ -36,7 +36,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 
@@ -66,7 +66,7 @@ def test_sounds_are_those_of_the_reference(text):
 
 @pytest.mark.parametrize("text", all_but(9, [*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())]))
 def test_what_nobody_has_optimised_is_right_as_well(text, executor):
-    (unit,) = build(Source("test.weft", text), ContextTable(), optimise=False).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable()), optimise=False).units
     sizes = (70, 300)
     expected = played(ReferenceExecutor(), unit.kernel, sizes)
     assert domain_of(unit.kernel) is KernelDomain.SOUND

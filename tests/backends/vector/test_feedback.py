@@ -28,7 +28,7 @@ from weft.errors import Source
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 # Around a block, and several.
 SIZES = (100, 1, 2, 511, 512, 513, 1500, 31)
@@ -55,14 +55,14 @@ def as_series(made: Kernel) -> VectorSeries:
 @pytest.mark.parametrize("optimise", [True, False], ids=["", "as it stands"])
 @pytest.mark.parametrize("text", all_but(9, PROGRAMS.values()), ids=PROGRAMS)
 def test_sounds_are_those_of_the_reference(text, optimise):
-    (unit,) = build(Source("test.weft", text), ContextTable(), optimise=optimise).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable()), optimise=optimise).units
     assert not unit.kernel.slots or series_of(unit.kernel)
     assert_same(played(VectorExecutor(), unit.kernel), played(ReferenceExecutor(), unit.kernel))
 
 
 @pytest.mark.parametrize("loop", all_but(5, [(loop,) for loop in LOOPS.values()]), ids=LOOPS)
 def test_loops(loop):
-    (unit,) = build(Source("test.weft", looping(*loop)), ContextTable(), optimise=False).units
+    (unit,) = build(Request(Source("test.weft", looping(*loop)), ContextTable()), optimise=False).units
     sizes = (70, 3, 600)
     assert_same(played(VectorExecutor(), unit.kernel, sizes), played(ReferenceExecutor(), unit.kernel, sizes))
 
@@ -174,7 +174,7 @@ def test_only_feedback_is(text, loops):
 
 @pytest.mark.parametrize("name", ["over state", "of state, bounds too"])
 def test_what_does_not_suit_is_computed_as_by_the_reference(name):
-    (unit,) = build(Source("test.weft", looping(*LOOPS[name])), ContextTable(), optimise=False).units
+    (unit,) = build(Request(Source("test.weft", looping(*LOOPS[name])), ContextTable()), optimise=False).units
     assert isinstance(VectorExecutor().load(unit.kernel), ReferenceExecutable)
 
 

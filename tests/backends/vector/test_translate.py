@@ -31,7 +31,7 @@ from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.syntax.includes import open_source
 
 BENCH = Path(__file__).parents[3] / "patches" / "bench"
@@ -109,7 +109,7 @@ def test_programs(path, elsewhere):
 
 @pytest.mark.parametrize("path", sorted(BENCH.glob("*.weft")), ids=lambda path: path.stem)
 def test_a_patch_that_was_translated_elsewhere(path, elsewhere):
-    for unit in build(open_source(str(path)), context_table()).units:
+    for unit in build(Request(open_source(str(path)), context_table())).units:
         assert drawn(unit.kernel, elsewhere.submit(translated, unit.kernel).result()) == drawn(unit.kernel)
 
 
@@ -179,7 +179,7 @@ def test_a_picture_may_be_called_as_a_slot(elsewhere):
 
 def test_a_kernel_that_is_kept_ready_keeps_no_picture_and_no_memory() -> None:
     text = "me<width> = 64\nme<height> = 32\ntrail<v> = prev(trail@v) + me@x\ndisplay(trail@v)\n"
-    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     executable = VectorExecutor().load(unit.kernel)
     memory = StateMemory(unit.kernel.slots, (32, 64))
     launch = Launch((32, 64), picture_coords(64, 32), {"absframe": 0.0}, threads=2)

@@ -13,7 +13,7 @@ from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import Glsl
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 TEXT = """\
 trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
@@ -61,7 +61,7 @@ C = re.compile(r"\b(?:float|int|uint|bool|vec[24])\b[ (]\w|[?]|\bfor\b|\b\d+u\b"
 
 
 def test_statements_have_nothing_of_c_unless_the_language_says_so() -> None:
-    made = build(Source("p.weft", TEXT), ContextTable())
+    made = build(Request(Source("p.weft", TEXT), ContextTable()))
     language = Spelled(modern=True)
     emit(made.units[0].kernel, language)
     (parts,) = language.seen

@@ -22,13 +22,14 @@ from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.media.sampled import header_of
-from weft.runtime.compiling.stages import KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Request, build
 
 PATCHES = programs("patches")
 
 
 def unit_of(text: str) -> Unit:
-    made = build(Source("p.weft", text), ContextTable(OWN_CONTEXTS), probe=header_of, kept=KeptBuild())
+    made = build(Request(Source("p.weft", text), ContextTable(OWN_CONTEXTS), probe=header_of), kept=KeptBuild())
     (unit,) = made.units
     return unit
 

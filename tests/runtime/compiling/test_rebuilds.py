@@ -20,7 +20,8 @@ from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.media.sampled import header_of
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.stages import Build, KeptBuild, UnplacedError, build
+from weft.runtime.compiling.kept import KeptBuild, UnplacedError
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.program.program import Setup
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
@@ -37,9 +38,16 @@ def _without_garbage() -> Iterator[None]:
         gc.collect()
 
 
+def kept_by(made: Build | WeftError) -> frozenset[str]:
+    """The names that mean what they meant in the build before."""
+    assert isinstance(made, Build)
+    assert made.edit is not None
+    return made.edit.kept
+
+
 def built(path: Path, text: str, kept: KeptBuild) -> Build | WeftError:
     try:
-        return build(Source(str(path), text), ContextTable(), probe=header_of, kept=kept)
+        return build(Request(Source(str(path), text), ContextTable(), probe=header_of), kept=kept)
     except WeftError as failure:
         return failure
 
@@ -129,7 +137,7 @@ def test_what_varies_over_the_picture_and_what_pictures_borrow_is_found_anew() -
         else:
             del shown[statement]
         text = "\n".join([*(f"{name} = {value}" for name, value in lines.items()), *shown, ""])
-        again, alone = (build(Source("p.weft", text), contexts, kept=each) for each in (kept, KeptBuild()))
+        again, alone = (build(Request(Source("p.weft", text), contexts), kept=each) for each in (kept, KeptBuild()))
         assert not (words := unlike(alone, again)), f"{words}, step {step}:\n{text}"
         borrowing += any(unit.borrowed for unit in alone.units)
         if step % 12 == 11:
@@ -246,7 +254,7 @@ def test_places_are_those_of_the_text_of_now(seed: int) -> None:
 
         def found(known: KeptBuild, text: str = main, other: str = included) -> Build | WeftError:
             try:
-                return build(Source("p.weft", text), ContextTable(), read=lambda _: other, kept=known)
+                return build(Request(Source("p.weft", text), ContextTable(), read=lambda _: other), kept=known)
             except WeftError as failure:
                 return failure
 
@@ -260,8 +268,8 @@ def test_places_are_those_of_the_text_of_now(seed: int) -> None:
         assert isinstance(again, Build), f"{again}\n{where}"
         assert not (words := unlike(alone, again)), f"{words}\n{where}"
         compared, good = compared + 1, lines
-        warned += bool(alone.warnings) and bool(kept.kept)
-        looped += any(unit.loops for unit in alone.units) and bool(kept.kept)
+        warned += bool(alone.warnings) and bool(kept_by(again))
+        looped += any(unit.loops for unit in alone.units) and bool(kept_by(again))
     assert min(warned, looped) > 2, (warned, looped, compared)
 
 
@@ -291,11 +299,11 @@ compute(abs(far - 0.5), long(me@time))
 )
 def test_a_text_with_warnings_is_built_from_the_last_one(edit: tuple[tuple[str, str], set[str]]) -> None:
     (old, new), names = edit
-    compiler, path = Compiler.of(Setup("a.weft", "cpu")), Path("a.weft")
+    compiler, path, known = Compiler.of(Setup("a.weft", "cpu")), Path("a.weft"), KeptBuild()
     first = "// note\n" + TEXT + WARNED
     for text in (first, first.replace(old, new), first):
         made = compiler.compile(Saved(text.encode(), 0.0))
-        alone = built(path, text, KeptBuild())
+        again, alone = built(path, text, known), built(path, text, KeptBuild())
         assert isinstance(alone, Build)
         assert [d.code for d in made.diagnostics] == ["shadows-builtin", "start-out-of-range"]
         assert list(map(told, made.diagnostics)) == list(map(told, alone.warnings))
@@ -303,7 +311,7 @@ def test_a_text_with_warnings_is_built_from_the_last_one(edit: tuple[tuple[str, 
         loops = [[place(span) for unit in units for span in unit.loops] for units in (made.compiled.units, alone.units)]
         assert loops[0] == loops[1]
         assert len(loops[0]) == 1
-        assert text is first or (compiler._kept is not None and compiler._kept.kept == names)
+        assert text is first or kept_by(again) == names
 
 
 def test_equal_loops_have_the_place_that_was_made_first() -> None:
@@ -323,7 +331,7 @@ def test_a_definition_moves_to_another_file() -> None:
 
         def found(kept: KeptBuild, text: str = text, library: str = library) -> list[str]:
             try:
-                build(Source("a.weft", text), ContextTable(), read=lambda _: library, kept=kept)
+                build(Request(Source("a.weft", text), ContextTable(), read=lambda _: library), kept=kept)
             except WeftError as failure:
                 return [each.code for each in failure.diagnostics]
             return []
@@ -360,8 +368,7 @@ display(trail)
 def test_what_is_built_again(edit: tuple[str, str], kept: set[str]) -> None:
     known = KeptBuild()
     assert isinstance(built(Path("a.weft"), "// note\n" + TEXT, known), Build)
-    assert isinstance(built(Path("a.weft"), ("// note\n" + TEXT).replace(*edit), known), Build)
-    assert known.kept == kept
+    assert kept_by(built(Path("a.weft"), ("// note\n" + TEXT).replace(*edit), known)) == kept
 
 
 def test_a_loop_over_a_spindle_that_has_grown() -> None:
@@ -404,10 +411,10 @@ display(seen + round + other)
 def test_which_names_a_spindle_means(edit: tuple[str, str], built: set[str]) -> None:
     """Its own names hide those of the patch, except in the defaults of its parameters; a library sees none of them."""
     known = KeptBuild()
-    first = build(Source("a.weft", NAMES), ContextTable(), kept=known)
-    build(Source("a.weft", NAMES.replace(*edit)), ContextTable(), kept=known)
+    first = build(Request(Source("a.weft", NAMES), ContextTable()), kept=known)
+    again = build(Request(Source("a.weft", NAMES.replace(*edit)), ContextTable()), kept=known)
     names = {*first.patch.instances, *first.patch.spindles}
-    assert names - known.kept == built & names
+    assert names - kept_by(again) == built & names
 
 
 @pytest.mark.parametrize(
@@ -452,8 +459,7 @@ def test_a_fix_starts_from_the_last_good_build(mistake: str) -> None:
     known, path = KeptBuild(), Path("a.weft")
     built(path, TEXT, known)
     assert isinstance(built(path, TEXT.replace("me@y, 9", f"me@y, {mistake}"), known), WeftError)
-    assert isinstance(built(path, TEXT, known), Build)
-    assert known.kept == {"wave", "alone", "low"}
+    assert kept_by(built(path, TEXT, known)) == {"wave", "alone", "low"}
 
 
 MISTAKES = """\

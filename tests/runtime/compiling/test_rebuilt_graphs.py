@@ -12,7 +12,8 @@ import pytest
 from tests.support.edits import told, unlike
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
 """Tries this many sessions, different from the usual ones."""
@@ -20,7 +21,7 @@ ASKED = int(os.environ.get("WEFT_EDITS", "0"))
 
 def built(text: str, kept: KeptBuild) -> Build | WeftError:
     try:
-        return build(Source("p.weft", text), ContextTable(), kept=kept)
+        return build(Request(Source("p.weft", text), ContextTable()), kept=kept)
     except WeftError as failure:
         return failure
 

@@ -17,7 +17,7 @@ from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import ProgramLoader, Setup
 
@@ -114,7 +114,7 @@ def test_what_has_no_better_tier_goes_on_as_it_is(patch: Path) -> None:
 
 def test_a_stage_improves_what_runs() -> None:
     loader = ProgramLoader(choose(load_registry(), ["visual", "compute"], "native"))
-    made = build(Source("test.weft", WAVES.format(3)), ContextTable())
+    made = build(Request(Source("test.weft", WAVES.format(3)), ContextTable()))
     loaded = loader.prepare(loader.translate(made.compiled), made.compiled.size)
     pictures = []
     for tick in range(2):

@@ -11,7 +11,7 @@ from tests.support.program_texts import program_texts
 from tests.support.together import examples
 from weft.backends.registry import load_registry
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.films.offline import Offline
 
 HEAD = "#use std.picture\nme<width> = 12\nme<height> = 5\nme<fps> = 30\n"
@@ -39,7 +39,7 @@ PICTURES = {
 
 
 def offline(text: str, executor: str) -> Offline:
-    return Offline(build(Source("patch.weft", HEAD + text), load_registry().contexts), on_processor(executor))
+    return Offline(build(Request(Source("patch.weft", HEAD + text), load_registry().contexts)), on_processor(executor))
 
 
 def frames(program: Offline, first: int, last: int) -> dict[int, np.ndarray]:

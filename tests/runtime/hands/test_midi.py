@@ -24,7 +24,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Report, Source, WeftError
 from weft.names import SentName, sent_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.knobs import Knob, KnobBindings
 from weft.runtime.hands.midi import RATE, MidiController, MidiSender
@@ -115,7 +115,7 @@ def test_an_age_runs_on_with_the_time(executor: str) -> None:
     registry = load_registry()
     bound = "midi_note()::n<note, velocity, gate, age>\n"
     numbers, sound = (
-        build(Source("patch.weft", bound + statement), registry.contexts).compiled
+        build(Request(Source("patch.weft", bound + statement), registry.contexts)).compiled
         for statement in ("compute(n@age, n@age(me@time ~ 1))", "audio(n@age)")
     )
     loader = ProgramLoader(choose(registry, ["compute", "audio"], executor))
@@ -138,7 +138,7 @@ def test_the_index_of_a_comprehension_is_the_number_of_a_voice() -> None:
         "spindle knobs(first) :: v { v = 0\n for i in (0 to 1) { v += midi_cc(first + i) } }\n"
         "compute(sum(<voice(i) for i in (0 to 7)>), knobs(20), <midi_note(i)@count for i in (0 to 1)>[1])"
     )
-    compiled = build(Source("patch.weft", text), load_registry().contexts).compiled
+    compiled = build(Request(Source("patch.weft", text), load_registry().contexts)).compiled
     names = [sent_of(name) for name in compiled.sent]
     assert {name.args[0] for name in names if name.source == "midi_cc"} == {20, 21}
     assert sorted(name.args[0] for name in names if name.output == "note") == [*range(8)]
@@ -152,7 +152,7 @@ def test_the_index_of_a_comprehension_is_the_number_of_a_voice() -> None:
 ])  # fmt: skip
 def test_what_is_no_constant_is_told_at_its_place(text: str, code: str) -> None:
     with pytest.raises(WeftError) as failure:
-        build(Source("patch.weft", text), load_registry().contexts)
+        build(Request(Source("patch.weft", text), load_registry().contexts))
     assert failure.value.diagnostics[0].code == code
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_constant_is_told_at_its_place(text: str, code: str) -> None:
     ("audio(onset(noise(me@time * 9000)))", "value and age of onset as 2 channels"),
 ])  # fmt: skip
 def test_outputs_of_different_kinds_are_no_channels(text: str, names: str) -> None:
-    found = build(Source("patch.weft", text), load_registry().contexts).warnings
+    found = build(Request(Source("patch.weft", text), load_registry().contexts)).warnings
     told = [each.message for each in found if each.code == "outputs-as-channels"]
     assert told == ([f"this takes {names}"] if names else [])
 
@@ -543,7 +543,7 @@ def test_a_patch_says_what_it_sends() -> None:
         'midi(bend: 1, to: "synth")\n'
     )
     registry = load_registry()
-    compiled = build(Source("patch.weft", text), registry.contexts).compiled
+    compiled = build(Request(Source("patch.weft", text), registry.contexts)).compiled
     runner = ProgramLoader(choose(registry, ["midi"], None)).prepare(compiled, (8, 8)).runner
     results = runner.run(Env(8, 8, abstime=0.25))
     pairs = [zip(result.labels, result.array.reshape(-1).tolist(), strict=True) for result in results]
@@ -559,7 +559,7 @@ def test_a_patch_says_what_it_sends() -> None:
 ])  # fmt: skip
 def test_a_message_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(WeftError, match="note"):
-        build(Source("patch.weft", text), load_registry().contexts)
+        build(Request(Source("patch.weft", text), load_registry().contexts))
 
 
 def _computed(performance: Performance) -> list[list[float]]:

@@ -12,7 +12,7 @@ from tests.support.performance import Performance
 from weft.backends.select import choose
 from weft.contexts import context_table
 from weft.errors import Diagnostic, Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.forecast import check
 from weft.runtime.inspect.pace import too_slow
 from weft.runtime.program.findings import costliest
@@ -25,7 +25,7 @@ display(a * heavy)
 
 
 def test_the_costliest_statement_is_that_of_most_operations() -> None:
-    found = costliest(build(Source("p.weft", TEXT), context_table()).units, "p.weft")
+    found = costliest(build(Request(Source("p.weft", TEXT), context_table())).units, "p.weft")
     assert found is not None
     assert found[0] == "heavy"
     assert 0.8 < found[1] < 1
@@ -94,7 +94,7 @@ def test_check_says_nothing_about_it_where_nothing_draws(monkeypatch: pytest.Mon
 
 def test_where_a_card_draws_that_is_what_is_said() -> None:
     source = Source("p.weft", FAST + TEXT)
-    program = build(source, context_table())
+    program = build(Request(source, context_table()))
     on_card = ProgramLoader(choose(registry_with(card("metal_visual", [HARDWARE])), ["visual"]))
     on_cpu = ProgramLoader(choose(registry_with(), ["visual"]))
     (slower,) = too_slow(program, source, lambda size: 1e9, on_cpu)

@@ -12,7 +12,7 @@ from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
 
 TICKS = 3
@@ -44,7 +44,7 @@ class Edited:
         self.values = [float(v) for r in results if r.context == "compute" for v in r.values.reshape(-1)]
 
     def _prepared(self, text: str, size: tuple[int, int], before: LoadedProgram | None) -> LoadedProgram:
-        made = build(Source("patch.weft", text), load_registry().contexts)
+        made = build(Request(Source("patch.weft", text), load_registry().contexts))
         return self.loader.prepare(made.compiled, size, before)
 
     def _env(self, loaded: LoadedProgram, number: int) -> Env:

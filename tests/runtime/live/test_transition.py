@@ -17,7 +17,7 @@ from weft.backends.select import choose
 from weft.beats import Beats
 from weft.errors import Source
 from weft.runtime.compiling.compiler import Saved
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.inputs import Inputs
@@ -33,7 +33,7 @@ WIDTH, HEIGHT, FPS = 8, 4, 50
 
 def compiled(text: str, width: int = WIDTH) -> CompiledProgram:
     settings = {"width": float(width), "height": float(HEIGHT), "fps": float(FPS)}
-    return build(Source("patch.weft", text), load_registry().contexts, settings).compiled
+    return build(Request(Source("patch.weft", text), load_registry().contexts, settings)).compiled
 
 
 # --- beats ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from tests.support.edits import unlike
 from weft.codegen.values import Rows
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build
 
 ASKED = int(os.environ.get("WEFT_EDITS", "0"))
 """Tries this many patches, different from the usual ones."""
@@ -104,7 +105,7 @@ def rows(made: Build) -> list[Rows]:
 
 def built(text: str, kept: KeptBuild) -> Build | WeftError:
     try:
-        return build(Source("p.weft", text), ContextTable(), kept=kept)
+        return build(Request(Source("p.weft", text), ContextTable()), kept=kept)
     except WeftError as failure:
         return failure
 
@@ -161,8 +162,8 @@ def test_a_question_has_another_answer(question: str) -> None:
     value, before, after = QUESTIONS[question]
     text = f"shown = {value}\n{REST}"
     texts = [text.format(number) for number in (before, after, before, after)]
-    assert structures(build(Source("p.weft", texts[0]), ContextTable(), kept=KeptBuild())) != structures(
-        build(Source("p.weft", texts[1]), ContextTable(), kept=KeptBuild())
+    assert structures(build(Request(Source("p.weft", texts[0]), ContextTable()), kept=KeptBuild())) != structures(
+        build(Request(Source("p.weft", texts[1]), ContextTable()), kept=KeptBuild())
     )
     check(texts)
 
@@ -173,7 +174,7 @@ def test_all_questions_have_the_same_answers(question: str) -> None:
     value, before, _ = QUESTIONS[question]
     text, kept = f"shown = {value}\n{REST}", KeptBuild()
     numbers = [f"{float(before) + change}" for change in (0.0625, 0.03125, 0.0078125)]
-    made = [build(Source("p.weft", text.format(number)), ContextTable(), kept=kept) for number in numbers]
+    made = [build(Request(Source("p.weft", text.format(number)), ContextTable()), kept=kept) for number in numbers]
     asked_again = question in ("a small whole exponent", "a noise without a third coordinate", "a period")
     assert asked_again or all(lowered is made[0].lowered[0] for each in made for lowered in each.lowered)
     check(text.format(number) for number in numbers)
@@ -184,7 +185,7 @@ def test_numbers_of_equal_columns_are_tuned_alone() -> None:
     another one, or is no longer another one."""
     texts = [f"shown = sin(me@x * 4.75) + cos(me@x * {number})\n{REST}" for number in (3.25, 4.75, 5.25, 4.75)]
     kept = KeptBuild()
-    made = [build(Source("p.weft", text), ContextTable(), kept=kept) for text in texts]
+    made = [build(Request(Source("p.weft", text), ContextTable()), kept=kept) for text in texts]
     assert all(lowered is made[0].lowered[0] for each in made for lowered in each.lowered)
     check(texts)
 

@@ -16,7 +16,7 @@ from weft.backends.select import choose, parse_request
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
@@ -25,7 +25,7 @@ SIZE = (16, 8)
 
 
 def built(text: str, name: str = "patch.weft") -> CompiledProgram:
-    return build(Source(name, text), load_registry().contexts).compiled
+    return build(Request(Source(name, text), load_registry().contexts)).compiled
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_path_that_leaves_a_context_and_comes_back_runs_as_three_subgraphs(loa
         "compute(c, a)\n"
         "display(b@v)\n"
     )
-    made = build(Source("patch.weft", text), contexts)
+    made = build(Request(Source("patch.weft", text), contexts))
     assert [unit.subgraph.context for unit in made.units] == ["compute", "visual", "compute"]
     loaded = loader.prepare(made.compiled, SIZE)
     for number in range(1, 4):

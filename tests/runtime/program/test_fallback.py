@@ -17,7 +17,7 @@ from weft.backends.gl.egl import Context, Egl, GraphicsError
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.assignment import Change
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import TickResult
@@ -41,7 +41,7 @@ def staged(asked: str | None = "visual=card_visual:0") -> ProgramLoader:
 
 
 def built(text: str) -> CompiledProgram:
-    return build(Source("patch.weft", text), registry_with().contexts).compiled
+    return build(Request(Source("patch.weft", text), registry_with().contexts)).compiled
 
 
 def tick(

@@ -12,7 +12,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.errors import Source
 from weft.runtime.compiling.compiler import mistakes
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs
@@ -32,7 +32,7 @@ class Player:
         self._ticks = 0
 
     def enter(self, step: int) -> LoadedProgram:
-        made = build(Source("patch.weft", COUNTING.format(step=step)), load_registry().contexts)
+        made = build(Request(Source("patch.weft", COUNTING.format(step=step)), load_registry().contexts))
         loaded = self.loader.prepare(made.compiled, SIZE, self.programs.running)
         self.programs.enter(loaded)
         return loaded
@@ -112,7 +112,7 @@ def test_a_picture_may_have_a_size_of_its_own(backend: str, is_for_any: bool) ->
     choices = choose(registry, ["visual"], backend)
     loader = ProgramLoader(choices)
     contexts = registry.contexts if is_for_any else contexts_of(registry, choices)
-    made = build(Source("patch.weft", SIZED), contexts).compiled
+    made = build(Request(Source("patch.weft", SIZED), contexts)).compiled
     loaded = loader.prepare(replace(made, sizes=SIZES), made.size)
     for tick in range(5):
         results = loaded.runner.run(Env(*made.size, tick=tick))
@@ -129,7 +129,7 @@ def test_a_picture_may_have_a_size_of_its_own(backend: str, is_for_any: bool) ->
 
 def test_pictures_of_their_own_size_are_tried_out_as_small_as_others() -> None:
     loader = ProgramLoader(choose(load_registry(), ["visual"], "vector"))
-    made = build(Source("patch.weft", SIZED), load_registry().contexts).compiled
+    made = build(Request(Source("patch.weft", SIZED), load_registry().contexts)).compiled
     made = replace(made, sizes={"beamer": (4000, 1000)})
     assert not mistakes(made, loader, Moment(0, 0.0, 1 / 60, {}), {})
     small = loader.prepare(made, (6, 3))
@@ -162,7 +162,7 @@ def test_pictures_of_what_is_remembered_once_are_those_that_each_would_draw_alon
     alone = "\n".join([*texts[:-2], last.replace(', to: "wide"', "")])
     shown = []
     for text in (REMEMBERING, alone):
-        made = build(Source("patch.weft", text), contexts).compiled
+        made = build(Request(Source("patch.weft", text), contexts)).compiled
         assert sum(bool(unit.borrowed) for unit in made.units) == 2 * (text is REMEMBERING)
         loaded = ProgramLoader(choices).prepare(made, made.size)
         for tick in range(12):
@@ -192,7 +192,7 @@ class Stage(Player):
         self.tick = 0
 
     def save(self, text: str, fades: bool = False) -> None:
-        made = replace(build(Source("patch.weft", KEPT + text), self.contexts).compiled, sizes=self.sizes)
+        made = replace(build(Request(Source("patch.weft", KEPT + text), self.contexts)).compiled, sizes=self.sizes)
         loaded = self.loader.prepare(made, made.size, self.programs.running)
         self.programs.enter(loaded, fades)
 

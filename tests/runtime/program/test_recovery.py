@@ -15,7 +15,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.contexts import context_table
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.inspect.forecast import check
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.program.recovery import MemoryChange, MemoryWatch
@@ -46,7 +46,7 @@ class Stage:
         return self.programs.running
 
     def enter(self, text: str) -> None:
-        compiled = build(Source("patch.weft", text), self.contexts).compiled
+        compiled = build(Request(Source("patch.weft", text), self.contexts)).compiled
         self.programs.enter(self.programs.loader.prepare(compiled, SIZE, self.programs.running))
 
     def frames(self, count: int, apart: float = 1.0) -> None:

@@ -10,7 +10,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.keys import PAD_AXES, PAD_BUTTONS
 from weft.names import SentName, sent_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.screens.display import Display, Gamepads, pad_values
 from weft.sources import SOURCES
 
@@ -50,7 +50,7 @@ def test_each_button_has_its_name(name: str) -> None:
 
 def read(text: str) -> list[tuple[str, tuple[float, ...], str]]:
     """What a patch reads of gamepads."""
-    made = build(Source("test.weft", text), ContextTable())
+    made = build(Request(Source("test.weft", text), ContextTable()))
     return sorted((name.source, name.args, name.output) for name in map(sent_of, made.compiled.sent))
 
 

@@ -24,7 +24,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import LoadedProgram, ProgramLoader
 from weft.runtime.screens.screen import Overlay
@@ -78,7 +78,7 @@ def opened(loader: ProgramLoader) -> Iterator[Callable[..., Window]]:
 
 
 def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
-    return loader.prepare(build(Source("test.weft", text), ContextTable()).compiled, SIZE)
+    return loader.prepare(build(Request(Source("test.weft", text), ContextTable())).compiled, SIZE)
 
 
 def drawn(loaded: LoadedProgram, number: int) -> Any:

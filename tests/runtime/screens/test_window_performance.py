@@ -19,7 +19,7 @@ from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 WIDTH, HEIGHT = 160, 90
 AS_SMALL = ("--window", f"{WIDTH}x{HEIGHT}")
@@ -44,7 +44,7 @@ def corner(tmp_path: Path) -> np.ndarray:
 
 @cache
 def reference(text: str) -> np.ndarray:
-    made = build(Source("patch.weft", text), ContextTable())
+    made = build(Request(Source("patch.weft", text), ContextTable()))
     kernel = made.units[0].kernel
     out = np.empty((HEIGHT, WIDTH, 4), np.uint8)
     uniforms = {"width": WIDTH, "height": HEIGHT, "absframe": 0, "dt": 0, "key@a": 0.0}

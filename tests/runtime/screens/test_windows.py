@@ -15,7 +15,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import ProgramLoader
 from weft.runtime.screens.screen import Overlay, WindowOptions
@@ -293,7 +293,7 @@ def test_what_a_card_has_drawn_is_shown_in_all_windows(changes: Changes, command
     from weft.runtime.screens.display import Display
     from weft.runtime.screens.window import Windows
 
-    made = build(Source("test.weft", FEEDBACK), ContextTable()).compiled
+    made = build(Request(Source("test.weft", FEEDBACK), ContextTable())).compiled
     shown: dict[str, dict[str, Picture]] = {}
     for backend in ("vector", "gl"):
         shared = Display()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import Mixer, Recent, ScheduledProgram
@@ -24,7 +24,7 @@ Samples = NDArray[Any]
 
 
 def compiled(text: str) -> CompiledProgram:
-    return build(Source("sound.weft", text), load_registry().contexts).compiled
+    return build(Request(Source("sound.weft", text), load_registry().contexts)).compiled
 
 
 class Hall:

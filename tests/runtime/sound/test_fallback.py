@@ -21,7 +21,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import ProgramLoader
 from weft.runtime.sound.mixer import Mixer
 
@@ -65,7 +65,7 @@ class Stall:
         self.played = 0
 
     def enter(self, text: str, fade: float = 0.0) -> None:
-        made = build(Source("sound.weft", f"{text}\n"), CONTEXTS).compiled
+        made = build(Request(Source("sound.weft", f"{text}\n"), CONTEXTS)).compiled
         self.mixer.enter(self.mixer.prepare(self.loader, made, fade, None, {}, {}))
 
     def play(self, blocks: int) -> NDArray[np.float32]:

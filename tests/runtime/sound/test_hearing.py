@@ -13,7 +13,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media.analysis import ANALYSES, NEVER, Analyser, Spectrum
 from weft.names import hop_length
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.sound.mixer import BLOCK
 
 HOP = hop_length(RATE) / RATE
@@ -134,7 +134,7 @@ display(louder(tone, 2), prev(louder(tone, 0.5)), rms(tone))
 
 def test_analyses_of_one_strand_hear_the_same_samples() -> None:
     text = f"{STRUCK}f = fft(tone)\ndisplay(f@low, rms(tone), peak(tone))\n"
-    made = build(Source("patch.weft", text), ContextTable())
+    made = build(Request(Source("patch.weft", text), ContextTable()))
     (sound,) = made.compiled.streaming.units
     assert len(sound.subgraph.exposes) == 1
     assert len(made.compiled.heard) == 3

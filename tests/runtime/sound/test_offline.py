@@ -14,7 +14,7 @@ from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline, raw
 from weft.runtime.hands.inputs import InputState
 from weft.runtime.program.program import ProgramLoader
@@ -27,7 +27,7 @@ HEAD = f"me<width> = {SIZE[0]}\nme<height> = {SIZE[1]}\nme<fps> = {FPS}\nme<rate
 
 
 def built(text: str) -> Build:
-    return build(Source("patch.weft", HEAD + text), load_registry().contexts)
+    return build(Request(Source("patch.weft", HEAD + text), load_registry().contexts))
 
 
 def offline(text: str, executor: str = "vector", clips: bool = False) -> Offline:

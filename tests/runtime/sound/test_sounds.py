@@ -18,7 +18,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import SAMPLE_BYTES
 from weft.errors import Source, WeftError
 from weft.media.sampled import decoded_files, header_of, read
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.program import HERE, ProgramLoader
 from weft.runtime.sound.renderer import Play
@@ -31,7 +31,7 @@ NOISE = np.random.default_rng(5).uniform(-0.8, 0.8, (3000, 2))
 
 
 def made(folder: Path, text: str) -> Build:
-    return build(Source(str(folder / "patch.weft"), text), load_registry().contexts, probe=header_of)
+    return build(Request(Source(str(folder / "patch.weft"), text), load_registry().contexts, probe=header_of))
 
 
 @pytest.fixture

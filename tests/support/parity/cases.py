@@ -18,7 +18,7 @@ from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import is_sound
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 
 # Two rows, each of some vectors of 16 and a remainder.
 SHAPE = (2, 37)
@@ -84,7 +84,7 @@ class Case:
 def sound_case_of(text: str, moments: Sequence[tuple[float, int]] = SOUND_MOMENTS) -> Case:
     """The case of a sound, with all launches as one: [1, outputs, 1, samples]. Raises WeftError if there is an error
     in it."""
-    made = build(Source("test.weft", text), ContextTable())
+    made = build(Request(Source("test.weft", text), ContextTable()))
     (unit,) = made.units
     times = np.concatenate([start + np.arange(count) / RATE for start, count in moments])
     launch = _sound_launch(unit.kernel, made.patch.parameter_values(), times)
@@ -95,7 +95,7 @@ def case_of(
     text: str, moments: tuple[float, ...] = MOMENTS, shape: tuple[int, int] = SHAPE, packed: bool = True
 ) -> Case:
     """The case of a text. Raises WeftError if there is an error in it."""
-    made = build(Source("test.weft", text), ContextTable())
+    made = build(Request(Source("test.weft", text), ContextTable()))
     (unit,) = made.units
     given = made.patch.parameter_values()
     launches = tuple(_launch(unit.kernel, given, tick, time, shape) for tick, time in enumerate(moments))

@@ -32,7 +32,7 @@ from weft.backends.select import Choice
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline, raw
 
 RATE, FPS = 2000, 50
@@ -148,7 +148,7 @@ def made(seed: int, folder: Path) -> tuple[str, Build]:
 
 
 def built(text: str, folder: Path) -> Build:
-    return build(Source(str(folder / "patch.weft"), _HEAD + text), load_registry().contexts)
+    return build(Request(Source(str(folder / "patch.weft"), _HEAD + text), load_registry().contexts))
 
 
 def write_pictures(folder: Path) -> None:

@@ -28,7 +28,8 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.sampled import header_of
 from weft.names import StrandRef, file_of
-from weft.runtime.compiling.stages import Build, KeptBuild, build
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.files import FileState, read_text, stat_media
@@ -632,8 +633,6 @@ class Compiler:
         return made
 
     def _build(self, source: Source, room: tuple[int, int] | None, reader: _FileReader, kept: KeptBuild) -> Build:
-        settings, permissions = self.setup.settings, self.setup.permissions
-        return build(
-            source, self.contexts, settings, probe=reader.probe, read=reader.read, room=room, kept=kept,
-            permissions=permissions,
-        )  # fmt: skip
+        setup = self.setup
+        request = Request(source, self.contexts, setup.settings, reader.probe, setup.permissions, reader.read, room)
+        return build(request, kept=kept)

@@ -23,7 +23,8 @@ from weft.ir.expr import Expr, Lowered, Pool, topological
 from weft.ir.lower import lower
 from weft.ir.rates import PassContext, long_loops
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
-from weft.runtime.compiling.stages import Analysis, Build, Probe, analyse, build, each_subgraph, without_collection
+from weft.runtime.compiling.opened import Probe
+from weft.runtime.compiling.stages import Analysis, Build, Request, analyse, build, each_subgraph, without_collection
 from weft.runtime.hands.inputs import InputState
 from weft.runtime.inspect.elements import Allowance, AllowanceSpentError, Element
 from weft.runtime.inspect.precision import jerks
@@ -78,7 +79,7 @@ def check(
     pictures: list[Lowered] = []
     try:
         with without_collection():
-            found = analyse(source, contexts, probe=probe, permissions=permissions)
+            found = analyse(Request(source, contexts, probe=probe, permissions=permissions))
 
             def forecast(subgraph: Subgraph) -> list[Diagnostic]:
                 pool = Pool(found.budget)
@@ -102,7 +103,7 @@ def check(
     late: Sequence[Diagnostic] = ()
     if is_doubtful and measure is not None:
         with suppress(Exception):  # a patch that cannot be measured is reported when it plays
-            program = build(source, contexts, probe=probe, permissions=permissions)
+            program = build(Request(source, contexts, probe=probe, permissions=permissions))
             late = measure(program, source, lambda size: _additions(found, pictures, size))
     return (*warnings, *chain.from_iterable(forecasts), *late)
 

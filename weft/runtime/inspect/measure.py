@@ -30,7 +30,7 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_
 from weft.errors import Source
 from weft.media.sampled import read
 from weft.names import StrandRef, is_view
-from weft.runtime.compiling.stages import Build, build
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import initial_inputs
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.program.program import HERE
@@ -538,7 +538,7 @@ class _TransferRig:
         # State of numbers belongs to compute here, as in a patch with sound it belongs to audio.
         contexts = ContextTable((VISUAL, replace(COMPUTE, state_rank=-1)))
         settings = {"width": float(_SIZE[0]), "height": float(_SIZE[1])}
-        program = build(Source("(measured)", text), contexts, settings)
+        program = build(Request(Source("(measured)", text), contexts, settings))
         self._backend = backend
         self._runner = ProgramRunner(contexts)
         self._env = Env(*_SIZE, dt=1 / 60, pictures=pictures)
@@ -633,7 +633,7 @@ def _measured(card: Choice, routes: Sequence[Transfer], seconds: float) -> Costs
 def _drawn(size: tuple[int, int], cost: Callable[[Build], Cost | None]) -> tuple[int, float]:
     """The number of operations for a picture of this size, and the seconds that it takes to draw it."""
     settings = dict(zip(("width", "height"), map(float, size), strict=True))
-    program = build(Source("(measured)", _TEXT), ContextTable((VISUAL,)), settings)
+    program = build(Request(Source("(measured)", _TEXT), ContextTable((VISUAL,)), settings))
     (unit,), measured = program.units, cost(program)
     assert measured is not None, "the program has a picture"
     return operations(unit.kernel, size[::-1]), measured.timing.p50 * 1e-3

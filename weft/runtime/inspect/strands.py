@@ -27,7 +27,8 @@ from weft.media.sampled import opener, read
 from weft.media.source import LivePicture
 from weft.names import StrandRef, heard_of, hop_length, is_view, viewed
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
-from weft.runtime.compiling.stages import Build, Probe, build
+from weft.runtime.compiling.opened import Probe
+from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner
@@ -110,7 +111,7 @@ def compile_alone(
     assert context is not None
 
     def built_with(stay: Container[str]) -> Build:
-        return build(source, contexts, probe=probe, consume=text, permissions=permissions, stay=stay)
+        return build(Request(source, contexts, probe=probe, consume=text, permissions=permissions, stay=stay))
 
     try:
         built = built_with(frozenset())

@@ -21,7 +21,7 @@ from weft.backends.base import DeviceLostError, Values, as_array
 from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.media.sampled import header_of
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.program.assignment import Change
 from weft.runtime.program.compiled import CompiledProgram
@@ -469,7 +469,7 @@ class Reporter:
         """Finds what to report about frames that are late, for the next second."""
         costs = None
         with suppress(Exception):  # then the statement is not named
-            costs = costliest(build(text, loaded.compiled.contexts, probe=header_of).units, text.name)
+            costs = costliest(build(Request(text, loaded.compiled.contexts, probe=header_of)).units, text.name)
         place = None if costs is None else place_named(text, costs[0])
         line = {} if place is None else {"line": text.position(place.start)[0]}
         most = {} if costs is None else {"name": costs[0], "share": round(costs[1], 3)}

@@ -1,11 +1,15 @@
-"""Which names of a text may refer to which, by the words in their statements: what an edit may affect."""
+"""What an edit affects: which names of a text may refer to which, by the words in their statements, and how the effect
+of a change spreads from name to name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
+from weft.graph.components import reachable
 from weft.syntax.ast import (
     Assignment, Binding, CallBinding, Comprehension, For, Parameter, Program, SpindleDefinition, Statement,
     literal_number, walk, walk_statement
@@ -115,6 +119,65 @@ class Mentions(Mapping[str, Collection[str]]):
                     self._called_by.get(word, set()).discard(name)
         self._counting.discard(name)
 
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """What became of the names between the last good text and this one.
+
+    The definitions of `changed` names differ, those of `unchanged` names do not. Of these, `stale` ones may refer to
+    other strands than before; the changed ones are among them. `means` has what each name means now.
+    """
+
+    means: Mapping[str, Means]
+    mentioned_by: Mentions
+    changed: frozenset[str]
+    unchanged: frozenset[str]
+    stale: frozenset[str]
+
+    @classmethod
+    def between(cls, before: Mapping[str, Means], program: Program, mentions: Mentions) -> Edit:
+        """The edit that led to a program. All names that it may affect count as stale."""
+        means = mentions.update(program, before)
+        unchanged = frozenset([name for name, now in means.items() if before.get(name) == now])
+        changed: frozenset[str] = frozenset((before.keys() | means.keys()) - unchanged)
+        stale = reachable(changed, mentions)
+        return cls(means, mentions, changed, unchanged, frozenset(stale))
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The names that mean the same as before: all that they mention, directly or not, is unchanged."""
+        affected = reachable(self.changed, self.mentioned_by)
+        return self.unchanged - affected
+
+    @cached_property
+    def resolved(self) -> frozenset[str]:
+        """The unchanged names in which every mentioned name refers to the same strands as before. The values of those
+        strands may differ."""
+        return self.unchanged - self.stale
+
+    def reshaped(self) -> set[str]:
+        """The names that may refer to other strands even if everything else that they mention does not."""
+        return self.mentioned_by.reshaped(self.changed, self.unchanged - self.kept)
+
+    def spread(self, first: Iterable[str], differing: Callable[[Set[str], Set[str]], Iterable[str]]) -> set[str] | None:
+        """The names that are affected if the `first` ones are. The effect spreads from a name to those that mention it,
+        and stops at every name of which nothing differs.
+
+        `differing` evaluates all affected names, of which the second argument has the new ones, and returns those that
+        differ from what they were. None if this takes too many rounds: then every name that may be affected counts."""
+        affected = set(first)
+        new: Set[str] = set(affected)
+        for _ in range(_MOST_ROUNDS):
+            mentioning = {each for name in differing(affected, new) for each in self.mentioned_by.get(name, ())}
+            new = mentioning - affected
+            if not new:
+                return affected
+            affected |= new
+        return None
+
+
+# The rounds in which names that an edit affects are looked for.
+_MOST_ROUNDS = 4
 
 _NOTHING: frozenset[str] = frozenset()
 
