@@ -112,6 +112,11 @@ def test_the_shared_functions_have_nothing_of_c_left() -> None:
     assert not re.search(r"\?|\b(?:float|uint|int|uchar|pair)\b|if .*[^{};]$", code, re.MULTILINE)
 
 
+def test_a_number_differs_from_what_is_none(wgpu: WgpuDevice) -> None:
+    shown = case_of("none = sqrt(me@x - 0.5)\ndisplay(none != none, none != 1, 1 - (none == none))\n")
+    assert compare(shown, ComputeExecutor(wgpu, Wgsl)).unexplained == ()
+
+
 def test_a_strand_may_be_called_as_a_function_is_in_the_language(wgpu: WgpuDevice) -> None:
     text = "least = me@x * 3\nsin_pi = me@y - 0.2\nmost = min(least, 0.3) + max(0.1, sin(me@x * pi * 9 + sin_pi))\n"
     shown = case_of(f"{text}display(least, most, sin_pi * most)\n")
