@@ -76,3 +76,26 @@ def test_a_wrong_value_fails_a_check(weft, browser):
     page.write_text(_PROGRAM.sub(rf"\g<1>{packed(json.dumps(wrong).encode())}", page.read_text()))
     browser.open(page.as_uri() + "?check")
     assert re.fullmatch(r"check failed: \d+ of \d+: pixel .* instead of .*", browser.title("check "))
+
+
+FILM = HEAD + 'me<fps> = 10\nload("film.mp4")::f<r, g, b>\ndisplay(f@r, f@g, f@b)'
+
+
+def test_a_film_is_compared_frame_by_frame(checked, weft, browser):
+    # Each frame is a step brighter or darker, and its colours are far from grey.
+    weft.file("made.weft", HEAD + "me<fps> = 10\nl<v> = fract(me@frame * 0.37) * 0.4\n"
+              "display(0.3 + l@v * me@x, 0.2 + l@v, 0.8 - l@v)")  # fmt: skip
+    weft("render", "made.weft", "-o", "film.mp4", "--duration", "4")
+    assert checked(FILM).startswith("check ok: ")
+    page = weft.folder / "page.html"
+    program = program_in(page.read_text())
+    # The same film, as if it were a frame longer: most frames are shown too early.
+    program["films"][0]["seconds"] += 1.5 / 10
+    page.write_text(_PROGRAM.sub(rf"\g<1>{packed(json.dumps(program).encode())}", page.read_text()))
+    browser.open(page.as_uri() + "?check")
+    assert browser.title("check ").startswith("check failed: ")
+
+
+def test_a_camera_is_not_compared_and_the_page_says_so(checked):
+    title = checked(HEAD + "camera(0)::c<r>\ndisplay(c@r)")
+    assert title == "check failed: camera(0) is never the same twice"

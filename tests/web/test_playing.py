@@ -133,6 +133,7 @@ display(mix(at(1), at(3), step(0.5, me@x)))
 """
     text = HEAD + text
     page(text)
+    browser.until("window.weft.performance.player.pictures.films?.ready.then(() => true)")
     weft("render", "patch.weft", "-o", "rendered.png")
     with Image.open(weft.folder / "rendered.png") as image:
         wanted = image.convert("RGB").copy()

@@ -14,7 +14,6 @@ from weft.backends.select import choose, contexts_of
 from weft.cli.arguments import ALLOW, FILE, NumberRange, compile_file
 from weft.cli.console import output, say, show, write_file
 from weft.codes.rows import DONE, ERRORS
-from weft.names import is_live
 from weft.permissions import Permissions
 from weft.runtime.films.offline import Offline
 from weft.syntax.includes import open_source
@@ -22,7 +21,7 @@ from weft.web.embedded import LIMIT
 from weft.web.limits import nothing_plays
 from weft.web.page import page_of
 from weft.web.poster import Poster, poster_of
-from weft.web.reference import reference, small_size
+from weft.web.reference import moving_picture, reference, small_size
 
 
 def _published(context: click.Context, option: click.Parameter, value: str) -> str:
@@ -49,9 +48,7 @@ def command(file: str, out: Path, limit: int, unchecked: bool, moment: float | N
     """Write FILE as one page of HTML that plays it in a browser, offline, from a disk or a link."""
     build = compile_file(file, permissions=permissions)
     values = None
-    # What moves by itself is not the same in a browser.
-    moves = any(is_live(name) for unit in build.units for name in unit.pictures)
-    if not unchecked and not moves:
+    if not unchecked and moving_picture(build) is None:
         values = reference(compile_file(file, settings=small_size(build), permissions=permissions))
     poster = None if moment is None else _poster(file, moment, out.with_suffix(".png"), permissions)
     page = page_of(build, Path(file).stem, open_source(file).text, values, limit, poster, address)

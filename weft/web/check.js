@@ -2,14 +2,11 @@
 // by a seed. The title of the page becomes `check ok: N values`, or `check failed: …` with the first difference.
 
 import { mediaOf } from "./media.js";
-import { Offline, mixerOf } from "./offline.js";
+import { Offline, mixerOf, openFilms } from "./offline.js";
 
 // The rates of sound that every browser plays.
 const LOWEST_RATE = 8000;
 const HIGHEST_RATE = 96000;
-
-// By how much a channel of a pixel may differ, in steps of 1/255.
-const PIXEL = 1;
 
 export async function check(description) {
     try {
@@ -27,6 +24,9 @@ async function compare(description) {
     const { check } = description;
     const media = await mediaOf(description);
     const run = new Run(description, check, media, await mixerOf(description, media));
+    const problems = [], films = await openFilms(description, run.offline.player, (text) => problems.push(text));
+    await films.ready;
+    if (problems.length) throw new Error(problems[0]);
     run.play();
     if (check.samples.length > 0) await run.compareWorklet();
     return run;
@@ -68,7 +68,7 @@ class Run {
                 const { target } = picture.record, window = target ? ` of "${target}"` : "";
                 const at = 4 * (y * picture.width + x), place = `pixel ${x}, ${y}${window} at ${time.toFixed(3)} s`;
                 values.forEach((value, channel) => {
-                    this.say(place, "rgba"[channel], found[at + channel] / 255, value / 255, PIXEL / 255 + 1e-9);
+                    this.say(place, "rgba"[channel], found[at + channel] / 255, value / 255, check.steps / 255 + 1e-9);
                 });
             }
         }

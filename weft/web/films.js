@@ -1,6 +1,8 @@
 // The films of a page. All frames of a film are decoded once, into textures, since a patch may read it at several times
 // at once, backwards, or in jumps.
 
+import { bytesOf } from "./kernels.js";
+
 // The most bytes that the frames of a film take on the card. Of a longer one, some frames are left out.
 const MOST_BYTES = 256e6;
 
@@ -55,17 +57,18 @@ function happened(video, event) {
 }
 
 export class Films {
-    // Begins to decode the films of a description. `bytesOf` gives those of a text in base64.
-    constructor(description, card, bytesOf, say) {
+    // Begins to decode the films of a description. They are `ready` when all frames are there, or reported by `say`.
+    constructor(description, card, say) {
         this.card = card;
         this._black = card.texture("bytes", 1, 1);
         this._films = new Map();
         this._shown = new Map();
-        for (const record of description.films) {
+        this.ready = Promise.all(description.films.map((record) => {
             const film = new Film(record, card);
             for (const { name, loops } of record.names) this._films.set(name, { film, loops });
-            film.decode(bytesOf(record.data)).catch((problem) => say(`${record.title} cannot be shown: ${problem.message}.`));
-        }
+            return film.decode(bytesOf(record.data))
+                .catch((problem) => say(`${record.title} cannot be shown: ${problem.message}.`));
+        }));
     }
 
     // Chooses the frames of a subgraph before its tick: its kernel of films computes their times.

@@ -4,6 +4,7 @@ import { Card } from "./card.js";
 import { Inputs } from "./inputs.js";
 import { mediaOf } from "./media.js";
 import { unpacked } from "./packed.js";
+import { openFilms } from "./offline.js";
 import { Panel } from "./panel.js";
 import { Player, Tick } from "./player.js";
 import { Screen, Words } from "./screen.js";
@@ -129,11 +130,7 @@ class Performance {
     }
 
     async openFilms() {
-        if (description.films.length === 0 || !this.player?.card) return;
-        const { Films } = await import(window.weft.address("films.js"));
-        const { bytesOf } = await import(window.weft.address("kernels.js"));
-        const { card, pictures } = this.player;
-        pictures.films = new Films(description, card, bytesOf, (text) => words.say(text));
+        await openFilms(description, this.player, (text) => words.say(text));
     }
 
     // Connects the devices that the patch reads. Those that are missing or refused are reported; the rest plays.
@@ -291,7 +288,7 @@ function learn(knobs, { inputs }, forgets) {
 
 async function checked() {
     if (description.check === null) {
-        document.title = "check failed: the page was made without values to compare";
+        document.title = `check failed: ${description.unchecked}`;
         return;
     }
     const { check } = await import(window.weft.address("check.js"));

@@ -20,6 +20,16 @@ export async function mixerOf(description, media) {
     return new Mixer(description, { rate, modules: soundModules(description), sounds: media.sounds, recent });
 }
 
+// Lets a player show the films of a description, which `say` reports on; gives a promise that lasts until all frames are
+// there.
+export async function openFilms(description, player, say) {
+    if (description.films.length === 0 || !player?.card) return { ready: Promise.resolve() };
+    const { Films } = await import(window.weft.address("films.js"));
+    player.pictures.films = new Films(description, player.card, say);
+    // Not the promise itself, which whoever waits for this function would wait for.
+    return { ready: player.pictures.films.ready };
+}
+
 export class Offline {
     // `size` is that of the pictures, instead of the patch's; `canvas` shows them; `take` gets the samples that are
     // computed, as the number of the first one and a row for each channel.

@@ -21,7 +21,7 @@ from weft.web.embedded import LIMIT, embedded
 from weft.web.limits import told
 from weft.web.packed import packed
 from weft.web.poster import MOMENT, Poster
-from weft.web.reference import ReferenceValues
+from weft.web.reference import ReferenceValues, moving_picture
 
 Json: TypeAlias = Any
 
@@ -81,6 +81,10 @@ def page_of(
     program |= {"title": title, "about": about, "media": media.records, "notes": [each.message for each in refused]}
     program |= {"cameras": media.cameras, "films": media.films}
     program["moment"] = MOMENT if poster is None else poster.seconds
+    moving = moving_picture(build)
+    program["unchecked"] = (
+        "the page was made without values to compare" if moving is None else f"{moving} is never the same twice"
+    )
     program["check"] = None if check is None else check.to_json()
     program = without_folders(program, build.media)
     program["source"] = source

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,9 +21,12 @@ from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.values import Node, Section
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.ir.rates import Rate
+from weft.media.films import header as film_header
+from weft.names import is_live, live_of, shown as displayed
 from weft.runtime.compiling.stages import Build
 from weft.runtime.films.offline import Offline, Samples, raw
 from weft.runtime.sound.mixer import BLOCK
+from weft.sources import FILM
 from weft.web.description import reads_each_other
 
 Json: TypeAlias = Any
@@ -55,10 +59,15 @@ Pixel: TypeAlias = "tuple[int, str, int, int, list[int]]"
 """The frame, the target of its picture, x, y, and the levels of its channels."""
 
 # How far from a pixel the picture is looked at, in its width and height.
-_NEAR = (-1e-6, 1e-6)
+_NEAR = 1e-6
 
 # By how much single precision may differ from double at a pixel that is compared. Cards are less precise than a CPU.
 _SINGLE = 0.15 / 255
+
+# By how many steps of 1/255 a pixel may differ; and with a film, whose colours each browser turns into red, green and
+# blue in its own way: up to 3 were found in Chromium, and up to 8 in Firefox. They interpolate its colours between its
+# pixels in their own way, too, so places at which neighbours differ by more than half as much are left out.
+_STEPS, _FILM_STEPS = 1, 10
 
 # By how much a sample may differ: computed in double precision, or fed by pictures, which a card draws in single.
 _COMPUTED, _FED = 1e-6, 1e-3
@@ -75,11 +84,26 @@ class ReferenceValues(NamedTuple):
     end: int
     """The number of the sample after the last one."""
     pixels: list[Pixel]
+    steps: int
+    """By how many steps of 1/255 a channel of a pixel may differ."""
     samples: list[tuple[int, int, float]]
     allowed: float
 
     def to_json(self) -> Json:
         return self._asdict()
+
+
+def moving_picture(build: Build) -> str | None:
+    """A picture from outside, which is never the same twice, as a patch names it; None if there is none. A film is the
+    same."""
+    names = (name for unit in build.units for name in sorted(unit.pictures) if is_live(name))
+    return next((displayed(name) for name in names if live_of(name).source != FILM.name), None)
+
+
+def _films(build: Build) -> list[str]:
+    """The names of the films that pictures show."""
+    names = (name for unit in build.units for name in sorted(unit.pictures) if is_live(name))
+    return [name for name in names if live_of(name).source == FILM.name]
 
 
 def small_size(build: Build) -> dict[str, float]:
@@ -104,6 +128,9 @@ def reference(build: Build, seed: int = 1) -> ReferenceValues:
     drawn = [unit for unit in build.units if not build.contexts[unit.subgraph.context].streams]
     every = together or any(unit.kernel.remembers for unit in drawn)
     frames = _frames(build, every, together, chosen) if targets else []
+    films = [film_header(Path(str(live_of(name).args[0]))) for name in _films(build)]
+    near = max([_NEAR, *(1 / min(film.width, film.height) for film in films)])
+    steps = _FILM_STEPS if films else _STEPS
     heard: list[Samples] = []
     pixels: list[Pixel] = []
     for target in targets:
@@ -111,16 +138,18 @@ def reference(build: Build, seed: int = 1) -> ReferenceValues:
         record = (lambda block: heard.append(block.copy())) if together and target == targets[0] else None
         shown = _shown(Offline(build, exact, window=target), frames, together, record)
         others = [
-            _shown(Offline(build, _moved(_machines("vector"), by), window=target), frames, together) for by in _NEAR
+            _shown(Offline(build, _moved(_machines("vector"), by), window=target), frames, together)
+            for by in (-near, near)
         ]
-        pixels += _pixels(target, shown, others, VALUES // len(targets), chosen)
+        most = steps / 2 / 255 if films else _SINGLE
+        pixels += _pixels(target, shown, others, most, VALUES // len(targets), chosen)
     if not heard:
         heard += _heard(Offline(build, exact), build)
     end = sum(map(len, heard))
     pixels.sort(key=lambda each: each[0])
     fed = any(unit.feeds for unit in build.units)
     return ReferenceValues(
-        build.compiled.size, settings["fps"], frames, every, end, pixels, _samples(heard, chosen),
+        build.compiled.size, settings["fps"], frames, every, end, pixels, steps, _samples(heard, chosen),
         _FED if fed else _COMPUTED,
     )  # fmt: skip
 
@@ -162,15 +191,15 @@ def _shown(
 
 
 def _pixels(
-    target: str, shown: Mapping[int, Picture], others: Sequence[Mapping[int, Picture]], count: int,
+    target: str, shown: Mapping[int, Picture], others: Sequence[Mapping[int, Picture]], most: float, count: int,
     chosen: random.Random,
 ) -> list[Pixel]:
-    """Some pixels of a picture, of those at which single precision shows what double does, even a little next to them.
-    At an edge, or where a patch magnifies the last digit, the two differ, and both are right."""
+    """Some pixels of a picture, of those at which single precision shows what double does up to `most`, even a little
+    next to them. At an edge, or where a patch magnifies the last digit, the two differ, and both are right."""
     clear = {}
     for number, exact in shown.items():
         with np.errstate(invalid="ignore"):
-            far = [np.abs(np.clip(exact, 0, 1) - np.clip(each[number], 0, 1)) > _SINGLE for each in others]
+            far = [np.abs(np.clip(exact, 0, 1) - np.clip(each[number], 0, 1)) > most for each in others]
         clear[number] = np.argwhere(~np.any(far, axis=(0, 3)))
     numbers = [number for number, places in clear.items() if len(places)]
     found: list[Pixel] = []

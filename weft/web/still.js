@@ -1,6 +1,6 @@
 // A picture that does not move: a moment of the patch, with all that it remembers until then, and without sound.
 
-import { Offline, mixerOf } from "./offline.js";
+import { Offline, mixerOf, openFilms } from "./offline.js";
 
 // How long the page may be busy at once, in milliseconds.
 const BUSY = 30;
@@ -14,6 +14,8 @@ export async function drawStill(description, media, screen, time, isWanted) {
     const offline = new Offline(description, media, mixer, { fps, canvas: screen.canvas });
     const { player } = offline;
     if (player === null || player.shown.length === 0) return;
+    const films = await openFilms(description, player, (text) => console.warn(text));
+    await films.ready;
     let begun = performance.now();
     for (let number = remembers ? 0 : last; number <= last; number++) {
         if (performance.now() - begun > BUSY) {
