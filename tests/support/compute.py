@@ -17,7 +17,6 @@ from weft.backends.compute.subgraph import ComputeProgram, PictureBuffers
 from weft.backends.executors import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.opencl.queue import ClDevice
-from weft.backends.wgpu.adapters import OLDEST_PYTHON
 from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.kernel import Kernel
@@ -37,7 +36,7 @@ def opencl() -> ClDevice:
 @pytest.fixture(scope="session")
 def wgpu() -> WgpuDevice:
     """The first device of WebGPU. Where there is none, the test is skipped, but in CI on Linux it fails."""
-    if sys.version_info < OLDEST_PYTHON:
+    if sys.version_info < (3, 11):
         pytest.skip("wgpu needs a newer Python")
     if sys.platform == "darwin":
         pytest.skip("its compiler of Metal, which may assume that there is no NaN, is not what this is held to yet")

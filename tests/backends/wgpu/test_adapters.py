@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.backends.compute.test_backend import built, env_of
 from tests.support.compute import wgpu
 from weft.backends.base import DeviceLostError
+from weft.backends.compute.interface import CompileError
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
 from weft.backends.wgpu.backend import WgpuVisual
 from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.wgsl import GROUP, Wgsl
+from weft.runtime.program.fallback import recover
+from weft.runtime.program.program import ProgramLoader
 
 __all__ = ["wgpu"]
 
 pytestmark = pytest.mark.usefixtures("wgpu")
+
+GIVEN = "@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) groups: vec3u"
 
 
 def test_a_device_on_the_processor_has_the_computers_memory() -> None:
@@ -29,16 +38,10 @@ def test_without_wgpu_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "wgpu", None)
     (found,) = WgpuVisual.probe()
     assert (found.available, found.reason) == (False, "wgpu is not installed")
+    assert "Python 3.11" in (found.remedy or "")
     assert not WgpuVisual.may_have_hardware()
     with pytest.raises(DeviceLostError, match="visual cannot continue: wgpu cannot be imported"):
         WgpuVisual().open()
-
-
-def test_with_an_older_python_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "wgpu", None)
-    monkeypatch.setattr(sys, "version_info", (3, 10))
-    (found,) = WgpuVisual.probe()
-    assert found.reason == "wgpu needs Python 3.11"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable of the environment hides the drivers")
@@ -64,8 +67,7 @@ def test_a_buffer_that_is_too_large_is_refused_in_words(wgpu: WgpuDevice) -> Non
 
 
 def test_more_threads_than_a_row_of_groups_has(wgpu: WgpuDevice) -> None:
-    given = "@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) groups: vec3u"
-    head = f"@compute @workgroup_size({GROUP})\nfn count({given})"
+    head = f"@compute @workgroup_size({GROUP})\nfn count({GIVEN})"
     (start,) = Wgsl().start()
     body = f"{start.text}\nif (id < arrayLength(&values)) {{ values[id] = id; }}"
     text = f"@group(0) @binding(0) var<storage, read_write> values: array<u32>;\n{head} {{\n{body}\n}}\n"
@@ -88,9 +90,38 @@ def test_bytes_that_are_no_whole_words_are_sent_and_read(wgpu: WgpuDevice) -> No
     assert wgpu.send(given[::-1], buffer) is buffer
 
 
-def test_a_lost_device_fails_in_words() -> None:
+def test_a_lost_device_says_so_whatever_it_is_asked_for() -> None:
     lost = WgpuDevice(0)
-    buffer = lost.allocate(64)
+    buffer, (start,) = lost.allocate(64), Wgsl().start()
+    text = f"@compute @workgroup_size(1)\nfn nothing({GIVEN}) {{ {start.text} }}\n"
+    kernel = lost.compile(text, "nothing")
     lost._device.destroy()
-    with pytest.raises(Exception, match=r"(?i)lost|destroyed|invalid"):
-        lost.read(buffer)()
+    asked: list[Callable[[], Any]] = [
+        lost.wait, lambda: lost.allocate(4), lambda: lost.write(buffer, np.ones(4)), lambda: lost.read(buffer),
+        lambda: lost.copy(buffer, 0, buffer, 8, 8), lambda: lost.compile(text, "nothing"),
+        lambda: lost.launch(kernel, 1, []),
+    ]  # fmt: skip
+    for call in asked:
+        with pytest.raises(RuntimeError, match=r"^Parent device is lost$"):
+            call()
+
+
+def test_the_show_goes_on_when_a_device_is_lost() -> None:
+    loader = ProgramLoader(choose(load_registry(), ["visual"], "wgpu"))
+    loaded = loader.prepare(built("n<v> = prev(n@v) + me@x / 8\ndisplay(n@v)\n").compiled, (31, 17))
+    loaded.runner.run(env_of(0))
+    compiled: Any = loaded.runner.parts[0].compiled
+    compiled.device._device.destroy()
+    words = r"visual cannot continue: a launch fails \(Parent device is lost\)"
+    with pytest.raises(DeviceLostError, match=words) as failure:
+        loaded.runner.run(env_of(1))
+    assert recover(loader, loaded, failure.value, env_of(1), {})
+    (shown,) = loaded.runner.run(env_of(1))
+    assert shown.array.any()
+
+
+def test_a_program_that_takes_more_than_the_device_has_is_refused(wgpu: WgpuDevice) -> None:
+    most = wgpu._device.limits["max-storage-buffers-per-shader-stage"]
+    given = "".join(f"@group(0) @binding({at}) var<storage, read> b{at}: array<f32>;\n" for at in range(most + 1))
+    with pytest.raises(CompileError, match=r"(?i)storage"):
+        wgpu.compile(f"{given}@compute @workgroup_size(1)\nfn nothing() {{ }}\n", "nothing")
