@@ -24,10 +24,21 @@ class PowerOfTwo {
         for (let at = 0; at < count; at++) {
             const other = order[at];
             if (other <= at) continue;
-            [real[at], real[other]] = [real[other], real[at]];
-            [imaginary[at], imaginary[other]] = [imaginary[other], imaginary[at]];
+            const x = real[at], y = imaginary[at];
+            real[at] = real[other];
+            imaginary[at] = imaginary[other];
+            real[other] = x;
+            imaginary[other] = y;
         }
-        for (let half = 1; half < count; half *= 2) {
+        // Pairs first, which are not turned.
+        for (let at = 0; at + 1 < count; at += 2) {
+            const x = real[at + 1], y = imaginary[at + 1];
+            real[at + 1] = real[at] - x;
+            imaginary[at + 1] = imaginary[at] - y;
+            real[at] += x;
+            imaginary[at] += y;
+        }
+        for (let half = 2; half < count; half *= 2) {
             const step = count / (2 * half);
             for (let start = 0; start < count; start += 2 * half) {
                 for (let k = 0; k < half; k++) {
@@ -100,9 +111,35 @@ export class Fourier {
 
     // The powers of the bins up to the middle, of real numbers.
     powers(values) {
+        if (this.count % 2 === 0) return this._evenPowers(values);
         const [re, im] = this.of(values);
         const found = new Float64Array(Math.floor(this.count / 2) + 1);
         for (let k = 0; k < found.length; k++) found[k] = re[k] * re[k] + im[k] * im[k];
+        return found;
+    }
+
+    // The same by a transform of half the length: of complex numbers, each made of two neighbours.
+    _evenPowers(values) {
+        const middle = this.count / 2, found = new Float64Array(middle + 1);
+        this._half ??= new Fourier(middle);
+        this._turns ??= Float64Array.from({ length: 2 * (middle + 1) }, (_, at) => {
+            const angle = (2 * Math.PI * (at >> 1)) / this.count;
+            return at & 1 ? Math.sin(angle) : Math.cos(angle);
+        });
+        const even = new Float64Array(middle), odd = new Float64Array(middle);
+        for (let k = 0; k < middle; k++) {
+            even[k] = values[2 * k];
+            odd[k] = values[2 * k + 1];
+        }
+        const [re, im] = this._half.of(even, odd);
+        for (let k = 0; k <= middle; k++) {
+            const at = k === middle ? 0 : k, other = k === 0 ? 0 : middle - k, c = this._turns[2 * k], s = this._turns[2 * k + 1];
+            // The transforms of the even and of the odd numbers.
+            const evenRe = (re[at] + re[other]) / 2, evenIm = (im[at] - im[other]) / 2;
+            const oddRe = (im[at] + im[other]) / 2, oddIm = (re[other] - re[at]) / 2;
+            const x = evenRe + c * oddRe + s * oddIm, y = evenIm + c * oddIm - s * oddRe;
+            found[k] = x * x + y * y;
+        }
         return found;
     }
 

@@ -217,12 +217,17 @@ export class Kernel {
     _fill(place, count, values) {
         let held = this._lines.get(place.name);
         if (held === undefined || held.room < count) {
-            held = { address: this.arena.take(8 * (count + 8)), room: count };
+            held = { address: this.arena.take(8 * (count + 8)), room: count, all: null };
             this._lines.set(place.name, held);
         }
-        const room = this.arena.doubles(held.address, count);
-        if (typeof values === "number") room.fill(values);
-        else room.set(values.length === count ? values : values.subarray(0, count));
+        // A line whose numbers are all the same usually stays as it is.
+        if (typeof values === "number") {
+            if (!Object.is(held.all, values)) this.arena.doubles(held.address, held.room).fill(values);
+            held.all = values;
+        } else {
+            this.arena.doubles(held.address, count).set(values.length === count ? values : values.subarray(0, count));
+            held.all = null;
+        }
         this.arena.view.setUint32(this.block + place.offset, held.address, true);
     }
 }

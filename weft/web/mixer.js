@@ -15,14 +15,13 @@ class Ramp {
 
     // Writes the next values.
     advance(out) {
-        if (this.left === 0) return out.fill(this.now);
-        const step = (this.target - this.now) / this.left, from = this.now;
+        const from = this.now;
         for (let at = 0; at < out.length; at++) {
             out[at] = at + 1 >= this.left ? this.target : from + (this.target - from) * ((at + 1) / this.left);
         }
         this.left = Math.max(0, this.left - out.length);
         this.now = out[out.length - 1];
-        return step;
+        return out;
     }
 }
 
@@ -72,7 +71,7 @@ class Voice {
             kernel.at(first, mixer.rate);
             const found = kernel.elements(count, (name) => {
                 const rows = controls.get(name);
-                return rows === undefined ? new Float64Array(count) : rows[Math.min(channel, rows.length - 1)];
+                return rows === undefined ? 0 : rows[Math.min(channel, rows.length - 1)];
             });
             state.ticks += count;
             return Array.from({ length: outputs }, (_, at) => found.slice(at * count, (at + 1) * count));
@@ -216,9 +215,9 @@ export class Mixer {
         return total;
     }
 
+    // The next values of a control: one number if they are all the same.
     _control(name, first, count, left) {
-        const out = new Float64Array(count);
-        if (name.startsWith("mic:")) return this.microphone?.(name, first, out) ?? out;
+        if (name.startsWith("mic:")) return this.microphone?.(name, first, new Float64Array(count)) ?? 0;
         const target = this.inputs.get(name) ?? 0;
         let ramp = this._ramps.get(name);
         if (ramp === undefined || this._raw.has(name) || !Number.isFinite(target - ramp.now)) {
@@ -228,8 +227,7 @@ export class Mixer {
             ramp.target = target;
             ramp.left = Math.max(left, Math.ceil(LED * this.rate));
         }
-        ramp.advance(out);
-        return out;
+        return ramp.left === 0 ? ramp.now : ramp.advance(new Float64Array(count));
     }
 }
 
