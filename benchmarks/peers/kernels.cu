@@ -1,7 +1,7 @@
 /* The kernels in CUDA C++, compiled with the figures of figures.py and with fast mathematics: a thread for each pixel. What
    varies with the time alone is an argument. */
 
-struct Pixel {
+struct alignas(4) Pixel {
     unsigned char r, g, b, a;
 };
 

@@ -27,11 +27,11 @@ class WeftGlPeer:
     name: str = "weft-gl"
 
     def available(self) -> str | None:
-        (device,) = GlVisual.probe()
+        device = GlVisual.probe()[0]
         return None if device.available else f"{device.reason}: {device.remedy}"
 
     def version(self) -> str:
-        (device,) = GlVisual.probe()
+        device = GlVisual.probe()[0]
         return f"weft {weft.__version__}, {device.name}"
 
     def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:

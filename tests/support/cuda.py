@@ -36,6 +36,7 @@ struct Place { unsigned x; };
 static thread_local Place blockIdx, blockDim, threadIdx;
 static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits, &x, 4); return bits; }
 static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
+#define __fdividef(x, y) ((x) / (y))
 #define rintf __builtin_rintf
 #define fmaf __builtin_fmaf
 #define __sinf __builtin_sinf
@@ -98,6 +99,8 @@ class StandIn:
         self.programs: dict[int, Any] = {}
         self.calls: dict[str, int] = {}
         self.most = 1 << 40
+        self.broken: set[str] = set()
+        """The functions that fail."""
         self.library = SimpleNamespace()
         self._texts: dict[int, tuple[str, bytes, str]] = {}
         self._names = iter(range(1, 1 << 30))
@@ -110,7 +113,7 @@ class StandIn:
     def _entry(self, name: str, types: tuple[Any, ...], act: Callable[..., Any]) -> Any:
         def called(*given: Any) -> int:
             self.calls[name] = self.calls.get(name, 0) + 1
-            return act(*given) or 0
+            return INVALID if name in self.broken else act(*given) or 0
 
         return ctypes.CFUNCTYPE(c_void_p if name == "hipGetErrorString" else c_int, *types)(called)
 

@@ -235,6 +235,10 @@ class Stillness:
         if self._may_stand_still:
             self._given = asked[1] if asked is not None and asked[0] is launch else self._inputs(launch)
 
+    def forget(self) -> None:
+        """Something else has drawn since."""
+        self._given = None
+
     def _inputs(self, launch: Launch) -> list[Any]:
         inputs: list[Any] = [launch.shape]
         inputs += map(launch.coords.__getitem__, self._coords)

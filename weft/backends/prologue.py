@@ -32,7 +32,7 @@ from weft.ops.spec import ValueType
 # interpreted at first and as machine code once that has been compiled, and packs them into a block for a program.
 
 # Interpreting fewer values than this takes less time than passing a block of arguments to machine code.
-_WORTH_CODE = 42
+_WORTH_CODE = 4
 
 _LEVEL = TIERS[max(TIERS)].level
 
@@ -64,43 +64,56 @@ class PrologueMachine:
         self._kernel = kernel
         self._functions = Functions(code)
         layout = code.layout
-        self._block = block = ArgumentBlock(layout)
+        self.block = block = ArgumentBlock(layout)
         # Between ticks, the values stored last are already one tick old.
         finished = 1 if kernel.sweep == "points" else 0
-        self._scalars = np.zeros(len(layout.scalars))
-        block.set_array(block.place(Word.SCALARS), self._scalars, np.float64, len(self._scalars), writes=True)
+        self.scalars = np.zeros(len(layout.scalars))
+        block.set_array(block.place(Word.SCALARS), self.scalars, np.float64, len(self.scalars), writes=True)
         extents = (Word.WIDTH, Word.HEIGHT, Word.STOPPED)
         self._width, self._height, self._stopped = map(block.place, extents)
         self._frame = self._functions.function(FRAME, block)
-        self._wholes = self._scalars.view(np.uint32)
+        self._words = self.scalars.view(np.uint32)
         scalars = [(at, scalar) for at, scalar in enumerate(layout.scalars) if isinstance(scalar, Scalar)]
         placed = [(at, int(scalar.key), scalar.kind) for at, scalar in scalars]
-        self._reals = [(at, number) for at, number, kind in placed if kind == "float"]
-        self._others = [(2 * at, number) for at, number, kind in placed if kind != "float"]
+        self.reals = [(at, number) for at, number, kind in placed if kind == "float"]
+        """The places of locals among the scalars, and those of whole numbers, counted in halves of a scalar."""
+        self.wholes = [(2 * at, number) for at, number, kind in placed if kind != "float"]
         self._coords = [name for name, rate in kernel.coords if rate <= Rate.FRAME]
         given = (field for field in layout.fields if not isinstance(field, Word))
-        self._fillers = [block.filler(field, kernel, finished) for field in given]
+        self.fillers = [block.filler(field, kernel, finished) for field in given]
+        """What fills in the words that belong to the memory or to pictures."""
+        self.address = self._functions.address(FRAME)
+        """That of the function, which takes the block's."""
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine with the values of the prologue that are read later. Writes the next values of number slots to the
         memory."""
-        block = self._block
-        block.give_numbers(launch)
-        for fill in self._fillers:
+        self.block.give_numbers(launch)
+        for fill in self.fillers:
             fill(memory, launch)
-        block.words[self._height], block.words[self._width] = launch.shape
-        block.words[self._stopped] = 0
+        self.begin_shape(launch.shape)
         self._frame()
         found = [0.0] * len(self._kernel.locals)
-        reals = self._scalars.tolist()
-        for at, number in self._reals:
+        reals = self.scalars.tolist()
+        for at, number in self.reals:
             found[number] = reals[at]
-        if self._others:
-            wholes = self._wholes.tolist()
-            for at, number in self._others:
+        if self.wholes:
+            wholes = self._words.tolist()
+            for at, number in self.wholes:
                 found[number] = float(wholes[at])
         coords = {name: float(launch.coords[name]) for name in self._coords}
-        return Machine(launch, memory, found, coords, loop_stopped=bool(block.words[self._stopped]))
+        return Machine(launch, memory, found, coords, loop_stopped=self.stopped)
+
+    def begin_shape(self, shape: tuple[int, int]) -> None:
+        """Prepares a launch over a shape."""
+        words = self.block.words
+        words[self._height], words[self._width] = shape
+        words[self._stopped] = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a loop of the last launch has reached its limit."""
+        return bool(self.block.words[self._stopped])
 
 
 # The prologue of a program on a card, and its block of numbers.
@@ -118,6 +131,11 @@ class LaunchPrologue:
         self.kernel = kernel
         self._interpreter = Interpreter.of_prologue(kernel)
         self._machine: PrologueMachine | None = None
+
+    @property
+    def machine(self) -> PrologueMachine | None:
+        """What runs it as machine code, once there is some."""
+        return self._machine
 
     @property
     def tier(self) -> int | None:
@@ -143,40 +161,66 @@ class PrologueBlock:
     """Packs the block of one program. The constants stay in the block from launch to launch."""
 
     def __init__(self, shader: Shader) -> None:
-        self._words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
+        self.words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
         # Numbers too large for single precision become infinite in these, without a warning, and whole ones stay.
-        self._reals = (c_float * len(self._words)).from_buffer(self._words.data)
-        self._wholes = (c_uint32 * len(self._words)).from_buffer(self._words.data)
-        self._locals: list[tuple[int, int]] = []
-        self._whole_locals: list[tuple[int, int]] = []
+        self._reals = (c_float * len(self.words)).from_buffer(self.words.data)
+        self._wholes = (c_uint32 * len(self.words)).from_buffer(self.words.data)
+        self.locals: list[tuple[int, int]] = []
+        """The places of locals, with their numbers, and those of whole ones."""
+        self.whole_locals: list[tuple[int, int]] = []
+        self.uniforms: list[tuple[int, bool, str]] = []
+        """The places of uniforms, whether they are real, and their names."""
+        self.heads: list[tuple[int, str]] = []
+        """The places of the cells that a tick writes, with their slots."""
+        self._extents: list[tuple[int, LaunchExtent]] = []
         self._others: list[tuple[int, bool, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
             match uniform.source:
                 case Scalar("const", int(place)):
-                    self._words.view(np.float32)[at] = shader.numbers[place]
+                    self.words.view(np.float32)[at] = shader.numbers[place]
                 case Scalar("local", key):
-                    (self._locals if uniform.kind == "float" else self._whole_locals).append((at, int(key)))
+                    (self.locals if uniform.kind == "float" else self.whole_locals).append((at, int(key)))
                 case source:
+                    match source:
+                        case Scalar("uniform", key):
+                            self.uniforms.append((at, uniform.kind == "float", str(key)))
+                        case Head(slot):
+                            self.heads.append((at, slot))
+                        case LaunchExtent():
+                            self._extents.append((at, source))
                     self._others.append((at, uniform.kind == "float", _reader(source)))
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
         """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
         the next one is packed."""
         reals, wholes, found = self._reals, self._wholes, machine.locals
-        for at, number in self._locals:
+        for at, number in self.locals:
             reals[at] = found[number]
-        for at, number in self._whole_locals:
+        for at, number in self.whole_locals:
             wholes[at] = int(found[number])
         for at, is_real, value in self._others:
-            if is_real:
-                reals[at] = value(machine, finished)
-            else:
-                wholes[at] = int(value(machine, finished))
-        return self._words
+            self.put(at, is_real, value(machine, finished))
+        return self.words
+
+    def put(self, at: int, is_real: bool, value: float) -> None:
+        """Writes a number."""
+        if is_real:
+            self._reals[at] = value
+        else:
+            self._wholes[at] = int(value)
+
+    def is_simple(self, shape: tuple[int, int]) -> bool:
+        """Whether there is nothing but locals, uniforms, heads and the extents of a picture of this shape (height,
+        width), which it writes."""
+        for at, extent in self._extents:
+            self._wholes[at] = shape[1 if extent == LaunchExtent.COLUMNS else 0]
+        extents = {extent for _, extent in self._extents}
+        known = len(self.uniforms) + len(self.heads) + len(self._extents)
+        return len(self._others) == known and LaunchExtent.POINTS not in extents
 
     def empty(self) -> npt.NDArray[np.uint32]:
         """A block of zeros."""
-        return np.zeros_like(self._words)
+        return np.zeros_like(self.words)
 
 
 def line(given: Any, count: int) -> npt.NDArray[np.float32]:

@@ -22,20 +22,20 @@ _TOP = """\
 typedef unsigned int uint;
 typedef unsigned char uchar;
 
-// Two and four reals, with the operations that a sample and a colour need.
-struct pair {
+// Two and four reals, with the operations that a sample and a colour need. Each item is one access to memory.
+struct alignas(8) pair {
     float x, y;
     __device__ pair(float x, float y) : x(x), y(y) {}
 };
 
-struct colour {
+struct alignas(16) colour {
     float r, g, b, a;
     __device__ colour operator+(const colour &o) const { return {r + o.r, g + o.g, b + o.b, a + o.a}; }
     __device__ colour operator-(const colour &o) const { return {r - o.r, g - o.g, b - o.b, a - o.a}; }
     __device__ colour operator*(float by) const { return {r * by, g * by, b * by, a * by}; }
 };
 
-struct pixel {
+struct alignas(4) pixel {
     uchar r, g, b, a;
 };"""
 
@@ -69,6 +69,20 @@ pair fetched(const pair *sound, uint samples, float number) {
     float given = number_or(number, -1.0);
     bool is_there = given >= 0.0 && given < float(samples);
     return is_there ? sound[uint(given)] : pair(0.0, 0.0);
+}"""
+
+_TO_BYTE = """\
+// A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0, as the maximum of it and 0 is.
+uchar to_byte(float x) {
+    return uchar(min(max(x, 0.0), 1.0) * 255.0 + 0.5);
+}"""
+
+# Nearly all numbers are small, and none that is not a number is.
+_BITS = """\
+// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
+uint bits_of(float x) {
+    if (abs(x) < 2147483648.0) return uint(int(x));
+    return is_finite(x) ? uint(x - floor(x / 4294967296.0) * 4294967296.0) : 0u;
 }"""
 
 _RESERVED = frozenset(
@@ -107,8 +121,10 @@ class Cuda(KernelLanguage):
     # The fast ones are, within a turn around 0.
     exact_waves: ClassVar[bool] = False
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED})
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED, **functions_in(_BITS)})
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {**functions_in(_FUNCTIONS), **ENDS, **functions_in(_TO_BYTE)}
+    )
     # Quotients are not always rounded to nearest: exact ones take several times as long.
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -144,6 +160,9 @@ class Cuda(KernelLanguage):
 
     def start(self) -> list[CodeLine]:
         return [CodeLine("uint id = blockIdx.x * blockDim.x + threadIdx.x;")]
+
+    def centre(self, number: str, count: str) -> str:
+        return f"__fdividef(float({number}) + 0.5f, float({count}))"
 
     def stopped(self) -> str:
         return "*met_limit = 1u;"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -60,6 +60,21 @@ class Run(Protocol):
         """Waits until it is done. May be called again."""
 
 
+class LaunchAddresses(ABC):
+    """The functions of a driver that launch a kernel, and what they are given. `words` has them by the names in
+    `weft.backends.compute.records`."""
+
+    words: Mapping[str, int]
+
+    @abstractmethod
+    def begin(self, *buffers: Any) -> int:
+        """Gives the next launch its buffers. Returns the event that will mark its end."""
+
+    @abstractmethod
+    def end(self, event: int, error: int) -> Run:
+        """The launch that machine code has made, with the error of the driver. Raises what the device raises."""
+
+
 class ComputeDevice(ABC):
     """A device. Its buffers are objects of its library.
 
@@ -74,6 +89,8 @@ class ComputeDevice(ABC):
     """The option of `weft compile` that shows its programs."""
     ahead: ClassVar[int] = 1
     """The number of earlier ticks that may be under way when a tick begins."""
+    by_record: ClassVar[bool] = False
+    """Whether `addresses` gives what machine code needs."""
     late: ClassVar[bool] = True
     """Whether it may finish a program only at its first launch, so that weft launches it once beforehand."""
 
@@ -99,6 +116,13 @@ class ComputeDevice(ABC):
     def read(self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
         """Begins to read bytes from `start` on, all of them without a `size`, when the run `after`, which was launched
         last, is done. Does not wait."""
+
+    def addresses(
+        self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int
+    ) -> LaunchAddresses | None:  # fmt: skip
+        """What machine code needs to launch `count` threads itself, over the numbers `words` and so many `buffers`;
+        None if it cannot."""
+        return None
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> Any:
         """What a launch gets for the numbers of `Shader.uniforms`; see `send`."""

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.base import Env
 from weft.backends.card import (
     CardCompiled, CardPicture, CardPictures, Dialect, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 )
 from weft.backends.compute.arrays import ComputeMemory, memory_on
 from weft.backends.compute.interface import Arrival, CompileError, ComputeDevice, Run, SharedDevice, as_bytes, failing
+from weft.backends.compute.records import FrameRecord, Inputs, prepared
 from weft.backends.executors import Stillness
 from weft.backends.launch import Array, Floats, Launch, StateMemory
-from weft.backends.prologue import Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
+from weft.backends.prologue import Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, line
 from weft.backends.vm import Machine
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.shader import BufferUse, Shader
@@ -142,6 +144,10 @@ class ComputeProgram:
         # Values on the device that other launches compute are kept with what computes them.
         return Work(run, (given, answers), limit, machine.loop_stopped)
 
+    def record(self, machine: PrologueMachine, shape: tuple[int, int]) -> FrameRecord | None:
+        """The record of its launches over a shape; None if it cannot have one."""
+        return FrameRecord.of(self.prologue.kernel, self.shader, machine, shape, self._device, self._kernel)
+
     def rehearse(self, device: ComputeDevice, shape: tuple[int, int]) -> None:
         """Launches the threads of a shape, of which one computes something, since a driver may finish a program only at
         its first use. Raises ComputeError."""
@@ -210,6 +216,12 @@ class ComputeCompiled(CardCompiled):
         self._exposed: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
         self._ticks: deque[list[Work]] = deque()
         """The launches of ticks that may be under way."""
+        self._record: FrameRecord | None = None
+        # What machine code needs is made here, where no frame waits for it.
+        self._may_record = device.by_record and code.grid.drawn.packed and prepared() is not None
+        self._may_stand_still = not unit.kernel.remembers
+        self._recorded: Inputs | None = None
+        """What the record has drawn last from, unless a launch has drawn since."""
         self.stillness = Stillness(unit.kernel)
         self.drawn = None
         self.memory = memory_on(device, unit.kernel.slots, shape)
@@ -220,12 +232,40 @@ class ComputeCompiled(CardCompiled):
                 program.rehearse(device, shape)
 
     def draw(self, launch: Launch) -> ComputePicture | None:
+        self._recorded = None
         buffer = self._buffers[0]
         work = self._start(self.grid, launch, buffer)
         self._buffers.rotate(1)
         if not self.unit.kernel.outputs:
             return None
         return ComputePicture(self._device, buffer, work, launch.shape)
+
+    def by_record(self, env: Env, shape: tuple[int, int]) -> ComputePicture | None:
+        record = self._record or self._new_record()
+        if record is None or shape != self._shape:
+            return None
+        inputs = record.inputs(env)
+        if self._may_stand_still and inputs == self._recorded and isinstance(self.drawn, ComputePicture):
+            return self.drawn
+        self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
+        buffer = self._buffers[0]
+        with failing("a launch fails"):
+            run, stopped = record.launch(inputs, buffer, self.memory)
+        work = Work(run, (buffer, *self.memory.buffers.values()), None, stopped)
+        self._buffers.rotate(1)
+        self._follow([work])
+        self.stillness.forget()
+        self._recorded = inputs
+        self.drawn = shown = ComputePicture(self._device, buffer, work, shape)
+        return shown
+
+    def _new_record(self) -> FrameRecord | None:
+        """The record, once the prologue is machine code."""
+        machine = self.grid.prologue.machine
+        if machine is not None and self._may_record:
+            self._record = self.grid.record(machine, self._shape)
+            self._may_record = self._record is not None
+        return self._record
 
     def planes(self, launch: Launch) -> Floats:
         kernel = self.unit.kernel
@@ -253,19 +293,27 @@ class ComputeCompiled(CardCompiled):
 
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> Work:
         """Launches a tick once few enough of the earlier ones are under way. Returns the work of the program."""
-        while len(self._ticks) > self._device.ahead:
-            for work in self._ticks.popleft():
-                work.wait()
-                if work.stopped():
-                    launch.loop_stopped()
+        self._make_room(launch.loop_stopped)
         works: list[Work] = []
         for each in (*self._stages, program):
             part = launch.at_level(each.prologue.kernel.level)
             works.append(each.start(self.memory, part, self._sources, out))
+        self._follow(works)
+        return works[-1]
+
+    def _make_room(self, loop_stopped: Callable[[], None]) -> None:
+        """Waits until few enough ticks are under way."""
+        while len(self._ticks) > self._device.ahead:
+            for work in self._ticks.popleft():
+                work.wait()
+                if work.stopped():
+                    loop_stopped()
+
+    def _follow(self, works: list[Work]) -> None:
+        """Notes the works of a tick, and ends it."""
         self._ticks.append(works)
         self.memory.running = works[-1]
         self.memory.advance()
-        return works[-1]
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
         """Requests a strand as `CardCompiled.ask` does. The CPU computes small numbers of points."""

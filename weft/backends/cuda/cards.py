@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.compute.interface import Arrival, Bytes, CompileError, RemoteDevice, Run, as_bytes
+from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchAddresses, RemoteDevice, Run, as_bytes
 from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.executors import RecentlyUsed
 from weft.backends.kept_programs import KeptProgram
@@ -65,12 +65,14 @@ class StreamMark:
 
     __slots__ = ("_event", "_is_passed", "_marks")
 
-    def __init__(self, marks: _Marks) -> None:
+    def __init__(self, marks: _Marks, recorded: int = 0) -> None:
+        """`recorded` is an event that has been recorded already."""
         self._marks = marks
         self._is_passed = False
-        self._event = 0
-        self._event = marks.take()
-        marks.driver.record(self._event)
+        self._event = recorded
+        if not recorded:
+            self._event = marks.take()
+            marks.driver.record(self._event)
 
     def wait(self) -> None:
         if not self._is_passed:
@@ -109,16 +111,28 @@ class _LaunchRecord:
         self.arguments = 0
         """The address of the record."""
 
-    def give(self, numbers: npt.NDArray[np.uint32], buffers: Sequence[CardMemory]) -> None:
-        """Fills the record in. The lock is held until the launch."""
-        if len(self._given) != len(buffers) or self._numbers is None:
-            self._given = (c_uint64 * len(buffers))()
+    def another(self) -> _LaunchRecord:
+        """One for other launches of the same kernel."""
+        return _LaunchRecord(self._program)
+
+    def prepare(self, count: int, numbers: npt.NDArray[np.uint32]) -> None:
+        """Makes the record of a number of buffers."""
+        if len(self._given) != count or self._numbers is None:
+            self._given = (c_uint64 * count)()
             first = addressof(self._given)
-            self._places = (c_uint64 * (1 + len(buffers)))(0, *range(first, first + 8 * len(buffers), 8))
+            self._places = (c_uint64 * (1 + count))(0, *range(first, first + 8 * count, 8))
             self.arguments = addressof(self._places)
         if numbers is not self._numbers:
             self._numbers = numbers
             self._places[0] = numbers.ctypes.data
+
+    def give(self, numbers: npt.NDArray[np.uint32], buffers: Sequence[CardMemory]) -> None:
+        """Fills the record in. The lock is held until the launch."""
+        self.prepare(len(buffers), numbers)
+        self.fill(buffers)
+
+    def fill(self, buffers: Sequence[CardMemory]) -> None:
+        """Fills in the addresses of the buffers."""
         given = self._given
         for at, buffer in enumerate(buffers):
             given[at] = buffer.address
@@ -164,11 +178,34 @@ class _ArrivingBytes:
         self._pinned.give_back(self._memory)
 
 
+class _CardAddresses(LaunchAddresses):
+    """How machine code launches a kernel over a picture."""
+
+    def __init__(self, marks: _Marks, record: _LaunchRecord, count: int) -> None:
+        self._marks = marks
+        self._record = record
+        self.words = {
+            **marks.driver.addresses(), "kernel": record.function, "blocks": -(-count // _BLOCK), "threads": _BLOCK,
+            "arguments": record.arguments,
+        }  # fmt: skip
+
+    def begin(self, *buffers: CardMemory) -> int:
+        self._record.fill(buffers)
+        return self._marks.take()
+
+    def end(self, event: int, error: int) -> StreamMark:
+        if error:
+            self._marks.give_back(event)
+            self._marks.driver.fail(error)
+        return StreamMark(self._marks, event)
+
+
 class CardDevice(RemoteDevice):
     """A card by a driver."""
 
     maker: ClassVar[Maker]
     late: ClassVar[bool] = False
+    by_record: ClassVar[bool] = True
 
     def __init__(self, index: int) -> None:
         """Raises ComputeError."""
@@ -234,6 +271,13 @@ class CardDevice(RemoteDevice):
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> npt.NDArray[np.uint32]:
         # An argument by value: it is read as fast as what is in the text, and copied by the launch.
         return words if words.size else np.zeros(1, np.uint32)
+
+    def addresses(
+        self, kernel: _LaunchRecord, count: int, words: npt.NDArray[np.uint32], buffers: int
+    ) -> _CardAddresses:  # fmt: skip
+        own = kernel.another()
+        own.prepare(buffers, words)
+        return _CardAddresses(self._marks, own, count)
 
     def launch(self, kernel: _LaunchRecord, count: int, buffers: Sequence[Any]) -> Run:
         driver = self._driver

@@ -252,11 +252,22 @@ class Driver:
         self._options = [option.encode() for option in maker.options(capability)]
         self.about = (maker.library, versions, _name(calls, device), capability, self._options)
         """What the machine code of a text depends on."""
-        self._launch, self._record = calls.by_name["launch"], calls.by_name["record"]
+        by_name = calls.by_name
+        self._launch, self._record, self._wait = by_name["launch"], by_name["record"], by_name["wait"]
 
     def enter(self) -> None:
         """Makes the card that of the calling thread."""
         self._calls.done(self._choose(self._choice))
+
+    def addresses(self) -> dict[str, int]:
+        """What machine code needs to launch a kernel, by the names in `weft.backends.compute.records`."""
+        functions = {"choose": self._choose, "launch": self._launch, "mark": self._record}
+        found = {name: ctypes.cast(call, c_void_p).value or 0 for name, call in functions.items()}  # type: ignore[arg-type]
+        return {**found, "choice": self._choice, "stream": self._stream}
+
+    def fail(self, error: int) -> None:
+        """Raises RuntimeError for an error of a function whose address was given."""
+        self._calls.done(error)
 
     def compile(self, text: str) -> tuple[bytes, str]:
         """The machine code of a text, or none and what the compiler says."""
@@ -335,7 +346,9 @@ class Driver:
 
     def wait(self, event: int) -> None:
         """Waits until all before the last record of an event is done, with Python's lock free."""
-        self._calls.call("wait", event)
+        error = self._wait(event)
+        if error:
+            self._calls.done(error)
 
     def forget(self, event: int) -> None:
         """Frees an event."""

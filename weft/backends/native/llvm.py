@@ -204,9 +204,27 @@ class Functions:
     def __contains__(self, name: str) -> bool:
         return name in self._functions
 
+    def address(self, name: str) -> int:
+        """The address of a function."""
+        return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
     def function(self, name: str, block: ArgumentBlock) -> Callable[[], None]:
         """One function with its arguments, for any thread."""
         return partial(self._functions[name], block.address)
+
+
+Address: TypeAlias = Callable[[int], None]
+"""A function that takes an address."""
+
+
+@functools.cache
+def function_of(text: str, name: str) -> Address | None:
+    """A function of a module, which stays for as long as the process; None where there is no LLVM."""
+    processor = host() if problem() is None else None
+    if processor is None:
+        return None
+    _, found = _functions(machine_code(text, processor, _TO_LEVEL), (name,))
+    return found[name]
 
 
 @functools.lru_cache(maxsize=8)
@@ -345,14 +363,15 @@ class ArgumentBlock:
         self._held: list[npt.NDArray[Any] | None] = [None] * len(layout.fields)
         """The array that each word points to."""
         self._checked: list[tuple[_Checked, ...]] = [()] * len(layout.fields)
-        self._numbers = np.zeros(len(layout.numbers))
-        self.set_array(self.place(Word.NUMBERS), self._numbers, np.float64, len(layout.numbers))
+        self.numbers = np.zeros(len(layout.numbers))
+        self.set_array(self.place(Word.NUMBERS), self.numbers, np.float64, len(layout.numbers))
         given = [(at, number) for at, number in enumerate(layout.numbers) if isinstance(number, Scalar)]
-        self._uniforms = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "uniform"]
-        self._coords = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "coord"]
+        self.uniforms = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "uniform"]
+        """The places of uniforms among the numbers, and of coordinates."""
+        self.coords = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "coord"]
         for at, number in enumerate(layout.numbers):
             if isinstance(number, int):
-                self._numbers[at] = layout.constants[number]
+                self.numbers[at] = layout.constants[number]
 
     def place(self, field: Field) -> int:
         """The place of a word."""
@@ -360,10 +379,10 @@ class ArgumentBlock:
 
     def give_numbers(self, launch: Launch) -> None:
         """Fills in the numbers of a launch."""
-        for at, name in self._uniforms:
-            self._numbers[at] = launch.uniforms[name]
-        for at, name in self._coords:
-            self._numbers[at] = launch.coords[name]
+        for at, name in self.uniforms:
+            self.numbers[at] = launch.uniforms[name]
+        for at, name in self.coords:
+            self.numbers[at] = launch.coords[name]
 
     def filler(self, field: Field, kernel: Kernel, finished: int = 0) -> Filler:
         """A function that fills in a word that belongs to the memory or to a picture. `finished` is 1 for code that

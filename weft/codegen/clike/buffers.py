@@ -128,11 +128,11 @@ class BufferLanguage(Language):
             columns, rows = extent(parts, LaunchExtent.COLUMNS), extent(parts, LaunchExtent.ROWS)
             count = f"{columns} * {rows}"
             numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
-            places = [(name, self._centre(at, size)) for name, at, size in numbers if name in parts.coords]
+            places = [(name, self.centre(at, size)) for name, at, size in numbers if name in parts.coords]
         lines = [self.declared("u32", "count", count), self.guarded("id >= count", "return;")]
         return [*lines, *(self.declared("float", f"me_{name}", place) for name, place in places)]
 
-    def _centre(self, number: str, count: str) -> str:
+    def centre(self, number: str, count: str) -> str:
         """The coordinate of the centre of a pixel, among this many."""
         at = self.converted("float", operand(number)).text
         return f"({at} + {self.real(0.5)}) / {self.converted('float', ExpressionText(count)).text}"

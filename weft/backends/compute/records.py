@@ -1,0 +1,186 @@
+"""A picture by one call: where nothing but numbers and what is remembered goes into a frame, a small function of
+machine code computes the numbers, packs them and launches the kernel. Python fills in what has changed."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int64, c_uint32
+from typing import Any, TypeAlias
+
+from weft.backends.base import Env
+from weft.backends.compute.arrays import ComputeMemory
+from weft.backends.compute.interface import ComputeDevice, LaunchAddresses, Run
+from weft.backends.launch import TIME, Launch
+from weft.backends.native.llvm import Address, function_of
+from weft.backends.prologue import PrologueBlock, PrologueMachine
+from weft.codegen.clike.shader import BufferUse, Shader
+from weft.codegen.kernel import Kernel
+
+Inputs: TypeAlias = "tuple[float, ...]"
+"""What a frame is computed from: the time, and the uniforms of its kernel."""
+
+# The words of a record, which the function reads, and the error of the driver, which it writes.
+_WORDS = (
+    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "choose", "choice",
+    "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark", "event", "error",
+)  # fmt: skip
+_AT = {name: at for at, name in enumerate(_WORDS)}
+
+
+def _loaded(name: str, kind: str) -> str:
+    return f"""\
+  %at_{name} = getelementptr i64, ptr %record, i64 {_AT[name]}
+  %{name} = load {kind}, ptr %at_{name}
+"""
+
+
+def _loop(name: str, places: str, before: str, after: str, copied: str) -> str:
+    """Copies scalars to words: pairs of numbers say from where to where."""
+    return f"""\
+{name}:
+  %{name}_i = phi i64 [0, %{before}], [%{name}_next, %{name}_body]
+  %{name}_more = icmp ult i64 %{name}_i, %{name}s
+  br i1 %{name}_more, label %{name}_body, label %{after}
+{name}_body:
+  %{name}_pair = getelementptr i64, ptr %{places}, i64 %{name}_i
+  %{name}_to = load i32, ptr %{name}_pair
+  %{name}_second = getelementptr i32, ptr %{name}_pair, i64 1
+  %{name}_from = load i32, ptr %{name}_second
+  %{name}_scalar = getelementptr i64, ptr %scalars, i32 %{name}_from
+  %{name}_word = getelementptr i32, ptr %words, i32 %{name}_to
+{copied}  %{name}_next = add i64 %{name}_i, 1
+  br label %{name}
+"""
+
+
+_REAL = """\
+  %given = load double, ptr %real_scalar
+  %single = fptrunc double %given to float
+  store float %single, ptr %real_word
+"""
+_WHOLE = """\
+  %bits = load i32, ptr %whole_scalar
+  store i32 %bits, ptr %whole_word
+"""
+
+_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "choose", "launch", "kernel",
+             "stream", "arguments", "mark", "event")  # fmt: skip
+_NUMBERS = ("reals", "wholes", "choice")
+_HALVES = ("blocks", "threads")
+
+_TEXT = f"""\
+define void @frame_by_record(ptr %record) {{
+entry:
+{"".join(_loaded(name, "ptr") for name in _POINTERS)}\
+{"".join(_loaded(name, "i64") for name in _NUMBERS)}\
+{"".join(_loaded(name, "i32") for name in _HALVES)}\
+  call void %prologue(ptr %block)
+  br label %real
+{_loop("real", "real_places", "entry", "whole", _REAL)}\
+{_loop("whole", "whole_places", "real", "chosen", _WHOLE)}\
+chosen:
+  %first = call i32 %choose(i64 %choice)
+  %second = call i32 %launch(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, \
+ptr %arguments, ptr null)
+  %third = call i32 %mark(ptr %event, ptr %stream)
+  %both = or i32 %first, %second
+  %is_fine = icmp eq i32 %both, 0
+  %error = select i1 %is_fine, i32 %third, i32 %both
+  %at_error = getelementptr i64, ptr %record, i64 {_AT["error"]}
+  %wide = sext i32 %error to i64
+  store i64 %wide, ptr %at_error
+  ret void
+}}
+"""
+
+
+def prepared() -> Address | None:
+    """The function, which takes the address of a record. LLVM takes some milliseconds for it, once in a process."""
+    return function_of(_TEXT, "frame_by_record")
+
+
+class FrameRecord:
+    """The record of the frames of one program, over one shape."""
+
+    def __init__(
+        self, shader: Shader, machine: PrologueMachine, shape: tuple[int, int], addresses: LaunchAddresses,
+        block: PrologueBlock, names: tuple[str, ...], call: Address,
+    ) -> None:  # fmt: skip
+        self._machine = machine
+        self._shape = shape
+        self._addresses = addresses
+        self._block = block
+        self._names = names
+        self._call = call
+        self._times = [at for at, name in machine.block.coords if name == TIME]
+        self._uniforms = [(at, 1 + names.index(name)) for at, name in machine.block.uniforms]
+        self._own = [(at, is_real, 1 + names.index(name)) for at, is_real, name in block.uniforms]
+        at_scalar = {number: at for at, number in machine.reals}
+        whole = {number: at // 2 for at, number in machine.wholes}
+        reals = _pairs([(to, at_scalar[number]) for to, number in block.locals])
+        wholes = _pairs([(to, whole[number]) for to, number in block.whole_locals])
+        self._record = (c_int64 * len(_WORDS))()
+        self._held = reals, wholes
+        self._rings = [each.key for each in shader.buffers if each.use == BufferUse.RING]
+        self._nothing = Launch(shape, {})
+        given: dict[str, int] = {
+            "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
+            "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
+            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes), **addresses.words,
+        }  # fmt: skip
+        for name, value in given.items():
+            self._record[_AT[name]] = value
+        self._address = ctypes.addressof(self._record)
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, shader: Shader, machine: PrologueMachine, shape: tuple[int, int], device: ComputeDevice,
+        launched: Any,
+    ) -> FrameRecord | None:  # fmt: skip
+        """The record of a kernel that a device has compiled as `launched`; None if a frame needs anything else but
+        numbers, or the device or this machine has no such calls."""
+        frame, out, *others = (each.use for each in shader.buffers)
+        if (frame, out) != (BufferUse.FRAME, BufferUse.OUT) or any(use != BufferUse.RING for use in others):
+            return None
+        block = PrologueBlock(shader)
+        needs_more = kernel.strands or kernel.pictures or kernel.stages
+        if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
+            return None
+        call = prepared()
+        addresses = device.addresses(launched, shape[0] * shape[1], block.words, 1 + len(others))
+        if call is None or addresses is None:
+            return None
+        return cls(shader, machine, shape, addresses, block, kernel.uniforms, call)
+
+    def inputs(self, env: Env) -> Inputs:
+        """What a frame is computed from."""
+        return (env.abstime, *map(env.uniform, self._names))
+
+    def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
+        """Launches a frame: the run, and whether a loop of the prologue reached its limit."""
+        machine, record, addresses = self._machine, self._record, self._addresses
+        numbers = machine.block.numbers
+        for at in self._times:
+            numbers[at] = inputs[0]
+        for at, which in self._uniforms:
+            numbers[at] = inputs[which]
+        for at, is_real, which in self._own:
+            self._block.put(at, is_real, inputs[which])
+        for fill in machine.fillers:
+            fill(memory, self._nothing)
+        for at, slot in self._block.heads:
+            self._block.put(at, False, int(memory.cell(slot)))
+        machine.begin_shape(self._shape)
+        record[_EVENT] = event = addresses.begin(out, *[memory.buffers[key] for key in self._rings])
+        self._call(self._address)
+        return addresses.end(event, record[_ERROR]), machine.stopped
+
+
+_EVENT, _ERROR = _AT["event"], _AT["error"]
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> Any:
+    """Pairs of numbers, one after the other."""
+    flat = [number for pair in pairs for number in pair]
+    return (c_uint32 * max(2, len(flat)))(*flat)
+
