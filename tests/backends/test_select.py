@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cards import BROKEN, HARDWARE, SOFTWARE, card, registry_with
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import CHAINS, FAMILIES, Choice, chain_of, choose, families_on, warnings_of
+from weft.backends.select import FAMILIES, Choice, chain_of, choose, families_on, warnings_of
 from weft.errors import WeftError
 
 
@@ -30,7 +30,7 @@ def refused(registry: Registry, asked: str | None, environment: str | None = Non
 
 
 def test_pictures_prefer_cards_and_the_cpu_to_drawing_in_software() -> None:
-    names = [(link.name, link.software) for link in CHAINS["visual"]]
+    names = [(link.name, link.software) for link in chain_of("visual")]
     cards = [(name, False) for name in families_on(sys.platform)]
     assert names == [*cards, ("native", None), ("vector", None), ("gl", True)]
     for context in ("audio", "compute", "light"):
@@ -42,6 +42,15 @@ def test_opengl_comes_later_where_it_is_old_or_translated() -> None:
     assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "hip", "opencl")
     assert families_on("win32")[:3] == ("wgpu", "metal", "gl")
     assert all(sorted(families_on(system)) == sorted(FAMILIES) for system in ("linux", "darwin", "win32"))
+
+
+def test_what_goes_to_files_is_drawn_by_what_is_read_back_fastest() -> None:
+    assert families_on("linux", in_files=True) == ("metal", "cuda", "hip", "gl", "opencl", "wgpu")
+    assert families_on("win32", in_files=True)[:4] == ("metal", "cuda", "hip", "wgpu")
+    both = registry_with(card("gl_visual", [HARDWARE]), card("cuda_visual", [HARDWARE]))
+    assert choose(both, ["visual"])["visual"].shown == "gl_visual"
+    chosen = choose(both, ["visual"], in_files=True)["visual"]
+    assert (chosen.shown, chosen.fallbacks[0].shown) == ("cuda_visual", "gl_visual")
 
 
 def test_the_first_that_is_available_is_taken() -> None:

@@ -31,7 +31,8 @@ from weft.ops.spec import ValueType
 # The launch prologue: numbers that are the same in a whole launch. The CPU computes them in double precision,
 # interpreted at first and as machine code once that has been compiled, and packs them into a block for a program.
 
-# Interpreting fewer values than this takes less time than passing a block of arguments to machine code.
+# Interpreting fewer values than this takes less time than passing a block of arguments to machine code, which may then
+# also launch the kernel.
 _WORTH_CODE = 4
 
 _LEVEL = TIERS[max(TIERS)].level

@@ -349,7 +349,7 @@ def _backends_of(devices: str, workers: int | None, backend: str | None, registr
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
     contexts = [spec.name for spec in registry.contexts]
-    choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
+    choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"), in_files=True)
     for line in warnings_of(choices):
         say(line)
     if unclamped and "visual" in choices:

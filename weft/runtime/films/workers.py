@@ -58,7 +58,8 @@ class RenderJob:
     def prepare(self) -> Offline:
         """The program, ready to draw here. Raises WorkerError if it would draw something else here, and WeftError."""
         registry = load_registry()
-        choices = choose(registry, [spec.name for spec in registry.contexts], self.backend, self.environment)
+        contexts = [spec.name for spec in registry.contexts]
+        choices = choose(registry, contexts, self.backend, self.environment, in_files=True)
         offline = Offline(self.build, choices, self.threads, window=self.window, oversample=self.oversample)
         if offline.fingerprint != self.fingerprint:
             raise WorkerError("its media or devices have changed since it began (the same command starts again)")
