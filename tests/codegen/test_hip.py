@@ -26,9 +26,10 @@ __device__ float floor(float), min(float, float), max(float, float), __fdividef(
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems' clang may know no cards of AMD")
 def test_clang_compiles_generated_programs_for_a_card() -> None:
     if shutil.which("clang++") is None:
-        fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
+        fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
         fail_or_skip("clang++ is not installed")
     for seed in range(4):
         text = Hip.pixels(case_of_seed(seed).kernel, False).text
