@@ -18,7 +18,7 @@ from weft.backends.cuda.backend import CudaVisual
 from weft.backends.prologue import prologue_code
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.compiling.stages import build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.coordinator import ProgramRunner
 
 
@@ -36,7 +36,7 @@ class WeftCudaPeer:
     def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
         text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
         contexts = ContextTable()
-        made = build(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height})
+        made = build(Request(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height}))
         (unit,) = made.units
         backend, runner = CudaVisual(), ProgramRunner(contexts)
         compiled = backend.compile_subgraph(unit, Env(width, height), runner)
