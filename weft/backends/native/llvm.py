@@ -219,11 +219,14 @@ Address: TypeAlias = Callable[[int], None]
 
 @functools.cache
 def function_of(text: str, name: str) -> Address | None:
-    """A function of a module, which stays for as long as the process; None where there is no LLVM."""
+    """A function of a module, which stays for as long as the process; None where LLVM is missing or refuses it."""
     processor = host() if problem() is None else None
     if processor is None:
         return None
-    _, found = _functions(machine_code(text, processor, _TO_LEVEL), (name,))
+    try:
+        _, found = _functions(machine_code(text, processor, _TO_LEVEL), (name,))
+    except LlvmFailure:
+        return None
     return found[name]
 
 
