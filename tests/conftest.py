@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
 from tests.support.together import INTEGRATION, LISTENING, SHORT, group_of, place_of
-from weft.child import end_with_parent
+from weft.platform import system
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True, max_examples=50)
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=10)
         settings.load_profile("short")
     if hasattr(config, "workerinput"):
-        end_with_parent(signal.SIGTERM)
+        system.end_with_parent(signal.SIGTERM)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

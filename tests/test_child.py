@@ -17,6 +17,7 @@ import pytest
 from tests.support import children
 from weft import child
 from weft.child import Child
+from weft.platform import posix
 
 # Long enough for a machine with other work; a test that waits this long has failed.
 PATIENCE = 30.0
@@ -155,7 +156,7 @@ def test_one_competes_with_its_parent_by_priority(start: Callable[..., Child]) -
 def test_one_whose_parent_was_gone_before_ends_at_once() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        command = child._command(f"{children.__name__}:idle", theirs, ("0", "0"))
+        command = child._command(f"{children.__name__}:idle", [theirs.fileno()], ("0", "0"))
         command[command.index(str(os.getpid()))] = "1"
         ended = subprocess.run(command, pass_fds=[theirs.fileno()], timeout=PATIENCE, check=False)
     assert ended.returncode == 1
@@ -165,8 +166,7 @@ def test_one_whose_lifeline_is_cut_ends() -> None:
     ours, theirs = socket.socketpair()
     told, tell = socket.socketpair()
     with told, tell, theirs:
-        numbers = str(tell.fileno()), str(theirs.fileno())
-        command = child._command(f"{children.__name__}:allowed", theirs, numbers)
+        command = child._command(f"{children.__name__}:allowed", [tell.fileno(), theirs.fileno()], ())
         with subprocess.Popen(command, pass_fds=[tell.fileno(), theirs.fileno()]) as lost:
             assert told.recv(1)
             ours.close()
@@ -204,7 +204,7 @@ def _all_there(parent: subprocess.Popen[str]) -> bool:
 @pytest.mark.parametrize("does", [children.busy, children.locked])
 def test_ps_tells_the_same(start: Callable[..., Child], does: Callable[..., None]) -> None:
     started = start(does)
-    eventually(lambda: child._state_by_ps(started.pid).is_busy == (does is children.busy), "that")
-    assert not child._state_by_ps(started.pid).is_stopped
+    eventually(lambda: posix.process_state(started.pid).is_busy == (does is children.busy), "that")
+    assert not posix.process_state(started.pid).is_stopped
     started.send_signal(signal.SIGSTOP)
-    eventually(lambda: child._state_by_ps(started.pid).is_stopped, "the stop")
+    eventually(lambda: posix.process_state(started.pid).is_stopped, "the stop")

@@ -1,7 +1,7 @@
 """Child processes that run Python: they end with their parent, and are killed when they hang.
 
-A child never outlives its parent, even if the parent is killed or the child is busy. Linux kills the child; on other
-systems a thread of the child waits until the other end of its lifeline, a socket, closes.
+A child never outlives its parent, even if the parent is killed or the child is busy. The system kills the child where
+it can (`weft.platform`), and a thread of the child waits until the other end of its lifeline, a socket, closes.
 
 Over the same socket, an idle child sends a heartbeat several times a second. A child that works need not send one:
 using the processor, or waiting for it, counts as a sign of life. A child without any sign for two seconds hangs and is
@@ -11,7 +11,6 @@ machine was suspended, or all its processes were stopped, nothing was missed.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import os
@@ -23,12 +22,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+
+from weft.platform import system
 
 BEAT = 0.25
 """The seconds between the heartbeats of an idle child."""
@@ -47,12 +46,7 @@ from weft.child import main
 main()
 """
 
-# Ctrl-C is only for the parent. But in a session of its own, a child would get as much of the processor as its parent,
-# since Linux first divides it among sessions, whatever the priorities of threads are.
-_APART: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
-
 _ALLOWED = struct.Struct("d")
-_PR_SET_PDEATHSIG = 1
 
 
 class Child(subprocess.Popen[bytes]):
@@ -78,12 +72,13 @@ class Child(subprocess.Popen[bytes]):
         try:
             with theirs, its_lifeline:
                 # A fork would share the window, and multiprocessing would run the main script again.
-                numbers = str(theirs.fileno()), str(its_lifeline.fileno())
+                numbers = theirs.fileno(), its_lifeline.fileno()
                 super().__init__(
-                    _command(entry, its_lifeline, (*numbers, *arguments)),
-                    pass_fds=[theirs.fileno(), its_lifeline.fileno(), *descriptors], stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, env=environment, cwd=folder, **_APART,
+                    _command(entry, numbers, arguments), stdout=subprocess.DEVNULL, env=environment, cwd=folder,
+                    **system.apart(), **system.inheriting(numbers, descriptors),
                 )  # fmt: skip
+                system.bind(self)
+                system.hand_over(self, numbers)
         except BaseException:
             self.connection.close()
             lifeline.close()
@@ -108,8 +103,8 @@ class Child(subprocess.Popen[bytes]):
     @property
     def spent(self) -> float:
         """The seconds of processor time that it has used; if that is unknown, the seconds that it has run."""
-        found = _stat(f"/proc/{self.pid}/stat") if self.returncode is None else None
-        return time.monotonic() - self._began if found is None else found[1]
+        found = system.processor_time(self.pid) if self.returncode is None else None
+        return time.monotonic() - self._began if found is None else found
 
     def _watch(self, lifeline: socket.socket) -> None:
         with lifeline:
@@ -137,7 +132,7 @@ class Child(subprocess.Popen[bytes]):
                 (allowed,) = _ALLOWED.unpack(signs[-_ALLOWED.size :])
                 silent = 0.0
                 continue
-            found = self._state()
+            found = system.process_state(self.pid, self._main_thread_works)
             if found.is_busy or found.spent != spent:
                 spent, silent = found.spent, 0.0
                 continue
@@ -147,71 +142,34 @@ class Child(subprocess.Popen[bytes]):
                 with suppress(OSError):
                     self.kill()
 
-    def _state(self) -> _ProcessState:
-        tasks = f"/proc/{self.pid}/task"
-        try:
-            numbers = [str(self.pid)] if self._main_thread_works else os.listdir(tasks)
-        except OSError:
-            return _state_by_ps(self.pid)
-        threads = [found for number in numbers if (found := _stat(f"{tasks}/{number}/stat")) is not None]
-        if not threads:
-            return _state_by_ps(self.pid)
-        states = {state for state, _ in threads}
-        # Running or ready to run, waiting for a disk, or stopped by a debugger.
-        return _ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(spent for _, spent in threads))
-
 
 def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProcess[bytes]:
     """Runs a function as a child, or a module if only that is named, and returns its output. Raises
     subprocess.TimeoutExpired if it takes longer than `timeout`, and OSError."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        return subprocess.run(
-            _command(entry, theirs, arguments), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=timeout, check=False,
+        numbers = (theirs.fileno(),)
+        child = subprocess.Popen(
+            _command(entry, numbers, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            **system.inheriting(numbers),
         )  # fmt: skip
+        with child:
+            try:
+                system.bind(child)
+                system.hand_over(child, numbers)
+                output, errors = child.communicate(timeout=timeout)
+            except BaseException:
+                child.kill()
+                raise
+        return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
 
 
-def _command(entry: str, lifeline: socket.socket, arguments: tuple[str, ...]) -> list[str]:
-    begun = [sys.executable, "-c", _START, entry, str(os.getpid()), str(lifeline.fileno()), str(len(arguments))]
-    return [*begun, *arguments, *sys.path]
-
-
-# --- the state of a process -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _ProcessState:
-    """The state of a process. `spent` grows with the processor time that it uses, in some unit."""
-
-    is_busy: bool
-    is_stopped: bool
-    spent: float
-
-
-def _stat(path: str) -> tuple[str, float] | None:
-    """The state of a thread or a process on Linux, as one letter, and the seconds of processor time that it has used;
-    None on other systems, or if it has ended."""
-    try:
-        fields = Path(path).read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _state_by_ps(process: int) -> _ProcessState:
-    """The state of a whole process on any POSIX system. It is slow, and used only when no sign of life has come."""
-    try:
-        state, used = subprocess.run(
-            ["ps", "-o", "state=,time=", "-p", str(process)], capture_output=True, text=True, timeout=5, check=True
-        ).stdout.split()[:2]
-        spent = 0.0
-        for part in used.replace("-", ":").split(":"):
-            spent = 60 * spent + float(part)
-        return _ProcessState(state[0] in "RUD", state[0] == "T", spent)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        # Unknown. A process that may be working must not be killed.
-        return _ProcessState(True, False, 0.0)
+def _command(entry: str, sockets: Sequence[int], arguments: tuple[str, ...]) -> list[str]:
+    """The last of the sockets is the lifeline."""
+    numbers = ",".join(map(str, sockets))
+    return [
+        sys.executable, "-c", _START, entry, str(os.getpid()), numbers, str(len(arguments)), *arguments, *sys.path
+    ]  # fmt: skip
 
 
 # --- in the child -----------------------------------------------------------------------------------------------------
@@ -222,7 +180,7 @@ class Pulse:
 
     def __init__(self, lifeline: int) -> None:
         """`lifeline` is the number of the socket that it was started with."""
-        self._socket = socket.socket(fileno=os.dup(lifeline))
+        self._socket = _adopted(lifeline)
         self._next = 0.0
 
     def beat(self) -> None:
@@ -240,14 +198,24 @@ class Pulse:
     def _send(self, allowed: float) -> None:
         # A parent that does not read must not block it.
         with suppress(OSError):
-            self._socket.send(_ALLOWED.pack(allowed), socket.MSG_DONTWAIT)
+            system.send_now(self._socket, _ALLOWED.pack(allowed))
+
+
+def _adopted(number: int) -> socket.socket:
+    """A socket of its own for one that was inherited, which stays open."""
+    inherited = socket.socket(fileno=number)
+    inherited.set_inheritable(False)
+    found = inherited.dup()
+    inherited.detach()
+    return found
 
 
 def main() -> None:
     """The start of a child: binds it to its parent, then runs its function or module."""
-    entry, parent, lifeline, count, *rest = sys.argv[1:]
-    arguments = rest[: int(count)]
-    _end_with(int(parent), int(lifeline))
+    entry, parent, sockets, count, *rest = sys.argv[1:]
+    numbers = system.inherited([int(number) for number in sockets.split(",")])
+    arguments = [*(map(str, numbers) if len(numbers) > 1 else ()), *rest[: int(count)]]
+    _end_with(int(parent), numbers[-1])
     sys.argv[1:] = arguments
     if hasattr(signal, "SIGTTOU"):
         # A terminal may be set to stop processes that write to it from the background, where a child is.
@@ -262,26 +230,17 @@ def main() -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Asks Linux to send this process a signal when the thread that has started it ends. SIGKILL ends it even in the
-    middle of machine code, and if it is stopped. Does nothing on other systems."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-
-
 def _end_with(parent: int, lifeline: int) -> None:
     """Arranges that this process is killed when its parent ends."""
-    os.set_inheritable(lifeline, False)
-    end_with_parent()
+    system.end_with_parent()
     if os.getppid() != parent:
         # The parent ended before the request took effect.
         os._exit(1)
-    watch = socket.socket(fileno=os.dup(lifeline))
+    watch = _adopted(lifeline)
 
     def wait() -> None:
         with suppress(OSError):
             watch.recv(1)
-        os.kill(os.getpid(), signal.SIGKILL)
+        system.end_now()
 
     threading.Thread(target=wait, name="weft-lifeline", daemon=True).start()

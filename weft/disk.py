@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from weft.codes.rows import InternalError
+from weft.platform import system
 
 # --- what anybody may have put there ---
 
@@ -40,7 +41,7 @@ def open_plain(path: str | Path) -> BinaryIO:
     instance, might never end. No file has a name with a null byte."""
     try:
         # Opening a named pipe would otherwise wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, system.reading())
     except ValueError:
         raise FileNotFoundError(2, os.strerror(2), str(path)) from None
     try:
@@ -99,15 +100,7 @@ def new_file(path: Path) -> BinaryIO:
 
 def cache_folder() -> Path:
     """The folder for files that can be made again. It need not exist."""
-    home = Path.home()
-    match sys.platform:
-        case "darwin":
-            folder = home / "Library" / "Caches"
-        case "win32":
-            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-        case _:
-            folder = home / ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft"
+    return Path(os.environ.get("XDG_CACHE_HOME") or system.cache_home()) / "weft"
 
 
 def make_private(folder: Path) -> None:
@@ -115,17 +108,10 @@ def make_private(folder: Path) -> None:
     belongs to another user, as it may in a shared folder of temporary files."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
+    if not stat.S_ISDIR(found.st_mode) or not system.is_own(found):
         raise PermissionError(1, "the folder belongs to another user", str(folder))
-    if found.st_mode & _WRITTEN_BY_OTHERS:
+    if not system.is_closed(found):
         folder.chmod(0o700)
-
-
-_WRITTEN_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-
-def _is_ours(found: os.stat_result) -> bool:
-    return hasattr(os, "geteuid") and found.st_uid == os.geteuid()
 
 
 # Before the contents: a sign, what it is, a digest of its name (under another name it is another file), its length, the
@@ -254,7 +240,7 @@ def _opened(path: Path, is_private: bool = True) -> Iterator[BinaryIO]:
     """A file that only this user can write, in a folder that only this user can write. Raises OSError."""
     if is_private and not _is_closed(path.parent.lstat(), stat.S_IFDIR):
         raise PermissionError(1, "others can write in its folder")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, system.reading(follow=False))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or (is_private and not _is_closed(found, stat.S_IFREG)):
@@ -263,7 +249,7 @@ def _opened(path: Path, is_private: bool = True) -> Iterator[BinaryIO]:
 
 
 def _is_closed(found: os.stat_result, kind: int) -> bool:
-    return stat.S_IFMT(found.st_mode) == kind and _is_ours(found) and not found.st_mode & _WRITTEN_BY_OTHERS
+    return stat.S_IFMT(found.st_mode) == kind and system.is_own(found) and system.is_closed(found)
 
 
 def _read_head(file: BinaryIO, path: Path, what: str) -> tuple[int, bytes]:

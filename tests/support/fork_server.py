@@ -25,7 +25,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from weft.child import Child, end_with_parent, main as enter
+from weft.child import Child, main as enter
+from weft.platform import system
 
 # All that a request may carry.
 _MOST = 1 << 20
@@ -131,7 +132,7 @@ def _path(environment: Mapping[str, str]) -> list[str]:
 
 
 def _run(given: dict[str, Any], streams: list[int], server: int) -> NoReturn:
-    end_with_parent()
+    system.end_with_parent()
     if os.getppid() != server:  # it has ended before the request took effect
         os._exit(1)
     if given["own_session"]:

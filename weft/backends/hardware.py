@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from weft import child
+from weft.platform import system
 
 # Devices are probed in a process of their own. A driver that is open may interfere with one that is opened later, and
 # one that fails may end the process.
@@ -115,10 +116,7 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """The memory of this process."""
     limits = memory_limits()
-    try:
-        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        installed = 0
+    installed = system.installed_memory()
     total = min((installed, *(limit.bytes for limit in limits))) if installed else 0
     found = [line.split()[1] for line in _lines(Path("/proc/meminfo")) if line.startswith("MemAvailable:")]
     available = int(found[0]) * 1024 if found else total

@@ -37,6 +37,7 @@ from weft.disk import cache_folder, keep, read_kept
 from weft.ir.expr import StateSlot
 from weft.media.frames import floats
 from weft.names import is_sound
+from weft.platform import system
 
 
 def problem() -> str | None:
@@ -246,9 +247,10 @@ _numbers = itertools.count()
 
 @functools.cache
 def _linker() -> Any:
-    """The linker of this process. It places a whole object file in one block. LLVM's older linker asks for a block for
-    code and one for constants, and ends the process if the system can only give it blocks that are gigabytes apart."""
-    return _llvm().create_lljit_compiler(use_jit_link=True)
+    """The linker of this process. LLVM's newer one, where it exists, places a whole object file in one block. The older
+    one asks for a block for code and one for constants, and ends the process if the system can only give it blocks that
+    are gigabytes apart."""
+    return _llvm().create_lljit_compiler(use_jit_link=system.HAS_JIT_LINK)
 
 
 def _library(code: bytes, names: Iterable[str]) -> Any:
@@ -327,7 +329,7 @@ def _compiler(processor: Processor, level: int) -> Any:
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(processor.triple)
     return target.create_target_machine(
-        cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel="small"
+        cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel=system.CODE_MODEL
     )
 
 

@@ -7,7 +7,6 @@ file, together with the sound, and are not encoded again. PyAV is imported in th
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -32,6 +31,7 @@ from weft.codes.rows import InternalError
 from weft.disk import KeptWriter, is_kept, opened_kept
 from weft.errors import installs
 from weft.media.frames import shared_file
+from weft.platform import system
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -367,10 +367,9 @@ class FilmParts:
             raise EncodingError(f"{self._folder} is in the way", "parts of the film would be kept there")
         self._folder.mkdir(exist_ok=True)
         # If another user has put a link there, nothing is written to its target.
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._lock = os.fdopen(os.open(note, flags, 0o666), "a+")
+        self._lock = os.fdopen(os.open(note, system.appending(), 0o666), "a+")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(self._lock)
         except OSError:
             raise EncodingError("another process is writing this film") from None
         self._is_ours = True
