@@ -4,7 +4,8 @@ In come plain values, such as paths, files, sockets and the numbers of processes
 them.
 
 Begin with `weft.platform.posix.reading`, the first of the functions; `posix` says what each does. `linux` and `macos`
-replace some of them, and `windows` all. `system` is the module of this one; a system that is not known is taken for a Linux without `/proc`.
+replace some of them, and `windows` all. `system` is the module of this one; a system that is not known is taken for a
+Linux without `/proc`.
 """
 
 import sys
