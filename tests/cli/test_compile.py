@@ -323,12 +323,18 @@ def test_a_text_with_one_shader_begins_with_its_version(weft):
     assert lines[-1] == "// audio/audio runs on the CPU: each of its values needs the one before"
 
 
+@pytest.mark.parametrize("stage", ["glsl", "essl", "msl", "cuda", "opencl", "wgsl"])
+def test_the_times_of_films_are_no_picture(weft, stage):
+    shown = weft("compile", PATCHES / "scratch.weft", f"--dump-{stage}").stdout
+    assert "runs on the CPU: it says once a frame which pictures of films are read" in shown
+
+
 def test_files_instead(weft):
     weft("compile", "plain.weft", "--dump-ir", "-o", "one")
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    names = ("asm", "ast", "bytecode", "c", "cl", "cu", "essl", "glsl", "graph", "ir", "llvm", "msl",
+    names = ("asm", "ast", "bytecode", "c", "cl", "cu", "essl", "glsl", "graph", "hip", "ir", "llvm", "msl",
              "visual_display.wasm", "wat", "wgsl")  # fmt: skip
     assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)

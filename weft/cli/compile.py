@@ -240,8 +240,11 @@ def _shaders(
     kernels: list[Kernel] = []
     shaders: dict[str, Shader] = {}
     remarks: list[str] = []
+    times_of_films = [unit.films for unit in compiled.units]
     for kernel in (kernel for unit in compiled.units for kernel in unit.kernels):
         try:
+            if kernel in times_of_films:
+                raise UnsuitableError("it says once a frame which pictures of films are read")
             if kernel.sweep == "points":
                 made = over_points(kernel)
             else:
