@@ -25,7 +25,7 @@ test: $(VENV)/.ready ## run the tests but those that take long, without a displa
 	@scripts/setup system run test
 	$(PYTEST) $(if $(findstring tests/,$(ARGS)),,-m 'not long') $(ARGS)
 
-test-all: $(VENV)/.ready ## run all tests; with CI=true, one case in three of those with many
+test-all: $(VENV)/.ready ## run all tests; with CI=true, those of make test and a quarter of the rest
 	@scripts/setup system run test
 	$(PYTEST) $(ARGS)
 

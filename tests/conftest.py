@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ends import terminate_in_order
-from tests.support.together import INTEGRATION, LISTENING, SHORT, group_of, place_of
+from tests.support.together import LISTENING, group_of, place_of, some_of, turn
 from weft.platform import system
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -102,10 +102,12 @@ def _take(config: pytest.Config, items: list[pytest.Item], names: Collection[str
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    names = [item.nodeid for item in items]
+    short = some_of([item.nodeid for item in items if item.get_closest_marker("long") is None])
     if _is_short(config):
-        _take(config, items, SHORT.some_of([item.nodeid for item in items if item.get_closest_marker("long") is None]))
+        _take(config, items, short)
     elif os.environ.get("CI"):
-        _take(config, items, INTEGRATION.some_of([item.nodeid for item in items]))
+        _take(config, items, short | turn(names))
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

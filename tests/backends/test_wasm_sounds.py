@@ -91,6 +91,7 @@ def long_sound() -> str:
     return "\n".join([*lines, f"p<v> = 0.5 * prev(p@v) + {last} * 0.1\naudio(p@v, {last} - s20@v)"])
 
 
+@pytest.mark.long
 def test_long_functions_share_locals_among_values() -> None:
     text = long_sound()
     kernel = unit_of(text).kernel

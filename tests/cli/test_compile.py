@@ -299,6 +299,7 @@ KEPT = """
 """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 
 
+@pytest.mark.long
 def test_strands_may_have_any_name(weft, graphics):
     forms = (f"{name}<v> = sin(me@x * {40 + at} + me@time) * cos(me@y * {at})" for at, name in enumerate(KEPT))
     lines = [line for line in forms if not check(Source("p.weft", f"{line}\ndisplay(0)\n"), ContextTable())]

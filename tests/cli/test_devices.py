@@ -19,12 +19,14 @@ __all__ = ["graphics"]
 _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
 
 
+@pytest.mark.long
 def test_every_backend_is_listed(weft):
     text = weft("devices").stdout
     assert "cpu_visual · visual" in text
     assert "A patch would run on" in text
 
 
+@pytest.mark.long
 def test_for_a_patch_with_its_memory(weft):
     text = weft("devices", "rich.weft").stdout
     assert "rich.weft would run on" in text
@@ -74,6 +76,7 @@ def test_sound_devices(weft, tmp_path):
     assert len(found["inputs"]) == 1
 
 
+@pytest.mark.long
 def test_every_subgraph_has_its_place_and_its_memory(weft):
     size = "me<width> = 40; me<height> = 30\n"
     weft.file("two.weft", f"{size}a = prev(a) + 1\ndisplay(me@x)\ncompute(a)\naudio(sin(me@time))\n")
@@ -89,6 +92,7 @@ def test_every_subgraph_has_its_place_and_its_memory(weft):
     assert "  the picture of visual/display, 40×30: 9.6 kB" in text
 
 
+@pytest.mark.long
 def test_what_draws_until_a_driver_is_ready_is_told(weft, graphics):
     weft.file("p.weft", "me<width> = 40\nme<height> = 30\ndisplay(me@x * me@time)\n")
     found = json.loads(weft("devices", "p.weft", "--json", WEFT_BACKEND="visual=gl").stdout)

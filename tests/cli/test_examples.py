@@ -24,6 +24,7 @@ def test_it_lists_each_patch_with_a_line(weft):
     assert not [name for name in NAMES if "bench" in name or "lib" in name.split("/")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", all_but(1, [NAMES[:6], NAMES[6:]]), ids=["some", "others"])
 def test_a_copy_is_complete(weft, names):
     """Each in a folder of its own, since it brings what it needs. They are checked together, by one process."""

@@ -201,6 +201,7 @@ def test_frames_for_another_program(films):
 GROWS = f"{HEAD}n<v> = noise(me@x * 999, me@y * 999, me@time)\ndisplay(if me@time < 2 then 0 else n@v)\n"
 
 
+@pytest.mark.long
 def test_a_full_disk_keeps_what_is_complete_and_the_same_command_goes_on(films):
     films.file("grows.weft", GROWS)
     command = ["render", "grows.weft", "-o", "part.mp4", "--quality", "1", "--duration", "5", "--fps", "30"]

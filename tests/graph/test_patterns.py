@@ -178,6 +178,7 @@ def assert_has_events(model: Model) -> None:
         assert [*map(now_of, hits_of(tracks, voice))] == [*events(model, voice, 0, CYCLES_COMPARED)], whole(model)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(MODELS, min_size=2, max_size=4))
 def test_a_choice_has_the_events_of_its_parts_each_under_its_share_of_one_draw(parts: list[Model]) -> None:

@@ -98,6 +98,7 @@ def weft() -> Weft:
     return weft
 
 
+@pytest.mark.long
 def test_devices_name_the_server(weft: Weft, folder: Path, address: str) -> None:
     listed = weft(folder, address, "devices").stdout
     assert "remote · visual" in listed

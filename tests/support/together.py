@@ -7,10 +7,12 @@ Groups are recognised by the names of tests: with pytest 9.2, pytest-xdist 3.8 l
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -66,29 +68,35 @@ def place_of(name: str) -> int:
     return 0 if group == LISTENING else 1 if group != name else 2
 
 
-class Share(NamedTuple):
-    """The part of the tests with more than `few` cases that is tried: one case in `step`, but at most `most`."""
-
-    few: int
-    step: int
-    most: int
-
-    def some_of(self, names: Sequence[str]) -> frozenset[str]:
-        """The tests that are tried among these, by their whole names."""
-        families: dict[str, list[str]] = {}
-        for name in names:
-            families.setdefault(name.partition("[")[0], []).append(name)
-        return frozenset(name for at, family in enumerate(families.values()) for name in self._cases(at, family))
-
-    def _cases(self, at: int, family: Sequence[str]) -> Sequence[str]:
-        """The cases of test number `at`. One and the same patch is not always left out: others begin elsewhere."""
-        step = max(self.step, -(-len(family) // self.most)) if len(family) > self.few else 1
-        return family[at % step :: step]
+# Of a test with more cases than `_FEW`, `make test` tries one in `_STEP`, but at most `_MOST`.
+_FEW = 2
+_STEP = 4
+_MOST = 12
 
 
-# What is tried without `long`, and in continuous integration; `make test-all` elsewhere tries everything.
-SHORT = Share(few=2, step=4, most=12)
-INTEGRATION = Share(few=3, step=3, most=200)
+def some_of(names: Sequence[str]) -> frozenset[str]:
+    """The tests of `make test` among these, by their whole names: some of the cases of those that have many."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(name.partition("[")[0], []).append(name)
+    return frozenset(name for at, family in enumerate(families.values()) for name in _cases(at, family))
+
+
+def _cases(at: int, family: Sequence[str]) -> Sequence[str]:
+    """The cases of test number `at`. One and the same patch is not always left out: others begin elsewhere."""
+    step = max(_STEP, -(-len(family) // _MOST)) if len(family) > _FEW else 1
+    return family[at % step :: step]
+
+
+# Continuous integration tries what `make test` tries, and of the rest one test in `_TURNS`: others with each commit.
+_TURNS = 4
+
+
+def turn(names: Sequence[str]) -> frozenset[str]:
+    """The tests whose turn it is at this commit, by their whole names."""
+    shown = subprocess.run(["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False).stdout
+    now = crc32(shown.encode())
+    return frozenset(name for name in names if (crc32(name.encode()) + now) % _TURNS == 0)
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ POWERS = """\
 """
 
 
+@pytest.mark.long
 def test_powers_of_any_length_are_those_of_numpy(page, browser):  # noqa: F811
     page(HEAD + "a<v> = 0.1\naudio(a@v)\nfft(a@v)::f<band>\ndisplay(f@band)")
     chosen = np.random.default_rng(5)

@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 from PIL import Image
 
 from scripts.gallery import write_pages
 from weft.cli.arguments import shipped_patches
 
 
+@pytest.mark.long
 def test_the_gallery_is_a_folder_that_refers_to_nothing_outside_of_it(browser, tmp_path):
     write_pages(["plasma"], tmp_path, "https://example.org/weft/")
     assert {path.name for path in tmp_path.iterdir()} == {"index.html", "plasma.html", "plasma.png"}

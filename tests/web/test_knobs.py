@@ -81,6 +81,7 @@ def test_knobs_in_a_page_mean_what_they_mean_in_a_performance(page, browser):  #
     assert len({tuple(each) for each in wanted}) > 50
 
 
+@pytest.mark.long
 def test_a_parameter_learns_its_knob_and_keeps_it(page, browser, tmp_path):  # noqa: F811
     text = HEAD + '#slider s<v> = 0, 1, 0.5 "s"\ndisplay(s@v, 0, 0)'
     browser.before_pages("navigator.requestMIDIAccess = async () => { throw new Error('it is a test') }")

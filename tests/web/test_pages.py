@@ -81,6 +81,7 @@ def test_a_wrong_value_fails_a_check(weft, browser):
 FILM = HEAD + 'me<fps> = 10\nload("film.mp4")::f<r, g, b>\ndisplay(f@r, f@g, f@b)'
 
 
+@pytest.mark.long
 def test_a_film_is_compared_frame_by_frame(checked, weft, browser):
     # Each frame is a step brighter or darker, and its colours are far from grey.
     weft.file("made.weft", HEAD + "me<fps> = 10\nl<v> = fract(me@frame * 0.37) * 0.4\n"

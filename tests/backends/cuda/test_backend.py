@@ -86,6 +86,7 @@ def test_hip_shows_the_same(hip: CardDevice) -> None:
     assert np.abs(drawn(hip, text, 4).astype(int) - expected).max() <= 1
 
 
+@pytest.mark.long
 def test_what_was_allocated_is_freed(tmp_path: Path) -> None:
     device, made = stand_in(tmp_path)
     drawn(device, TEXTS["feedback"], 3)

@@ -177,6 +177,7 @@ def test_a_picture_may_be_called_as_a_slot(elsewhere):
     assert elsewhere.submit(drawn, made, translated(made)).result() == drawn(made)
 
 
+@pytest.mark.long
 def test_a_kernel_that_is_kept_ready_keeps_no_picture_and_no_memory() -> None:
     text = "me<width> = 64\nme<height> = 32\ntrail<v> = prev(trail@v) + me@x\ndisplay(trail@v)\n"
     (unit,) = build(Request(Source("test.weft", text), ContextTable())).units

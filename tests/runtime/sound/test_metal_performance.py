@@ -27,6 +27,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("here it is not taken")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_it_plays_what_is_written(loudspeaker: SoundServer, tmp_path: Path) -> None:
     check_tone("metal", loudspeaker, tmp_path)

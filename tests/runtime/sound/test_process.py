@@ -42,6 +42,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", all_but(1, [4, 10]))
 def test_a_player_that_holds_up_python_does_not_hold_up_the_sound(
     loudspeaker: SoundServer, quick_player: Player, tmp_path: Path, seconds: int
