@@ -137,6 +137,7 @@ def decibels(got: NDArray[np.float64], wanted: NDArray[np.float64]) -> float:
 # --- in tune ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [SINE, FM, "audio(2 * (me@time * 220 % 1) - 1)", "audio(2 * me@x - 1, me@y)"])
 def test_it_is_in_tune_after_an_hour(card: type[CardAudio], text: str) -> None:
     wanted = Player(CpuAudio("vm"), unit_of(text, WHOLE), HOUR).play(1024)

@@ -437,6 +437,7 @@ def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path, listed) -> No
     assert f"warning: haptic is left out: {reason} [context-not-available]\n     hint: create it, or" in done.stderr
 
 
+@pytest.mark.long
 def test_without_python_osc_only_osc_is_missing(listed, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "pythonosc"]:
         monkeypatch.setitem(sys.modules, name, None)

@@ -120,6 +120,7 @@ def rests(compute: Callable[[Sequence[np.ndarray | float]], np.ndarray], name: s
         check(name, some, np.full_like(some, period), compute([some, float(period)]))
 
 
+@pytest.mark.long
 def test_rests_of_singles_are_less_than_a_turn(machine: tuple[str, Executor]) -> None:
     name, executor = machine
     if isinstance(executor, MetalExecutor):  # one run of its compiler for all

@@ -49,6 +49,7 @@ def test_bench_as_json(on_everything):
     assert [way["bytes"] for way in found["transfers"] if way["mechanism"] == "call"] == [8, 8 * 4096]
 
 
+@pytest.mark.long
 def test_the_reference_machine_is_estimated_for_large_pictures(weft):
     (row,) = weft.json("bench", "plain.weft", "--seconds", "0", "--backends", "vm")["results"]
     assert row["estimated"] is True
@@ -150,6 +151,7 @@ def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its
     assert shown == pytest.approx({name.split("_")[0]: 1e9 * s for name, s in measured.items()}, rel=1e-2)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("opengl")
 def test_what_a_graphics_card_does_not_take_is_said(weft):
     weft.file("asking.weft", ASKING)
@@ -157,6 +159,7 @@ def test_what_a_graphics_card_does_not_take_is_said(weft):
     assert "asking is not measured on gl_audio: " in done.stderr
 
 
+@pytest.mark.long
 def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft, on_everything):
     (found, *_) = MetalVisual.probe()
     measured = {row["backend"] for row in json.loads(on_everything.stdout)["results"]}

@@ -62,6 +62,7 @@ def test_without_optimising_the_code_is_as_it_was_written(weft):
     assert "PUSH 16" in weft("compile", "sum.weft", "--dump-bytecode").stdout
 
 
+@pytest.mark.long
 def test_dumps_are_the_same_every_time(weft):
     args = ("compile", "rich.weft", "--dump-ast", "--dump-graph", "--dump-ir", "--dump-bytecode", "--dump-llvm")
     assert weft(*args, PYTHONHASHSEED="1").stdout == weft(*args, PYTHONHASHSEED="2").stdout
@@ -210,6 +211,7 @@ def dumped(weft, capsys):
     return dump
 
 
+@pytest.mark.long
 def test_kernels_in_metal_are_one_file_that_compiles_as_it_is_printed(weft, dumped):
     found = [text for text in dumped("msl") if text.count("kernel void") > 1]
     assert len(found) > 10
@@ -222,6 +224,7 @@ def test_kernels_in_metal_are_one_file_that_compiles_as_it_is_printed(weft, dump
     assert "kernel void visual_display(\n    constant VisualDisplayFrame &frame [[buffer(0)]]," in crowded
 
 
+@pytest.mark.long
 def test_kernels_in_opencl_are_one_file_that_compiles_as_it_is_printed(weft, dumped, opencl):
     found = [text for text in dumped("opencl") if text.count("kernel void") > 1]
     assert len(found) > 10
@@ -363,6 +366,7 @@ def test_graph_as_json_can_be_read_back(weft):
     assert weft("graph", "rich.weft").stdout == weft("graph", "rich.weft", "--format", "text").stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dump", ["--dump-llvm", "--dump-asm"])
 def test_what_cannot_become_machine_code_is_told(weft, dump):
     done = weft.broken("native", "compile", "rich.weft", dump)

@@ -119,6 +119,7 @@ def listed(weft, line, **more):
     return [item.partition(",")[2] for item in weft(**environment).stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_everything_is_listed(weft):
     assert listed(weft, "weft ") == list(COMMANDS)
     assert listed(weft, "weft examples ") == list(shipped())

@@ -45,6 +45,7 @@ def test_devices_as_json(weft):
     assert weft.json("devices")["choices"][0]["memory"] is None
 
 
+@pytest.mark.long
 def test_without_the_sound_library_there_is_a_remedy(weft):
     code = (
         "import sys; sys.modules['pyaudio'] = None\n"
@@ -60,6 +61,7 @@ def test_without_the_sound_library_there_is_a_remedy(weft):
     assert "weft-live[audio]" in sound["problem"]
 
 
+@pytest.mark.long
 def test_sound_devices(weft, tmp_path):
     with private_sound(tmp_path / "sound") as server:
         silent = weft("devices")
@@ -103,6 +105,7 @@ def test_what_draws_until_a_driver_is_ready_is_told(weft, graphics):
     assert [each["until_ready"] for each in choice["placed"]] == [None]
 
 
+@pytest.mark.long
 def test_too_much_memory_is_said_and_refused(weft):
     # Few pixels, remembered often: drawing them takes no time that would be told first on a busy machine.
     size = "me<width> = 512; me<height> = 512\n"

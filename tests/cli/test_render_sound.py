@@ -282,6 +282,7 @@ def test_only_what_is_written_is_judged(sounding):
     assert sounding("render", "p.weft", "-o", "a.npy", "--to", "0.5").stderr == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["wav", "flac"])
 def test_a_full_disk_is_told_and_leaves_nothing(sounding, ending):
     def fill():

@@ -58,6 +58,7 @@ def test_what_is_missing_is_one_line(weft):
     assert len(said(done.stderr)) == 1
 
 
+@pytest.mark.long
 def test_without_a_display_and_a_terminal_it_says_what_to_do(weft):
     done = weft("run", "plain.weft", DISPLAY="", WAYLAND_DISPLAY="", code=3)
     (line,) = said(done.stderr)

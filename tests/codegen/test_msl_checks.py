@@ -79,6 +79,7 @@ def test_a_shipped_patch_is_in_order(path: Path) -> None:
     assert_clean(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", all_but(1, range(0, PROGRAMS, CHUNK)))
 def test_kernels_of_generated_programs_are_in_order(start: int) -> None:
     found: list[Shader] = []

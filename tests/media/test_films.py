@@ -559,6 +559,7 @@ def moving(path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["a.gif", "a.png"])
 def test_a_picture_of_several_frames_moves(name: str, tmp_path: Path) -> None:
     moving(tmp_path / name)

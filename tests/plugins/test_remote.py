@@ -105,6 +105,7 @@ def test_devices_name_the_server(weft: Weft, folder: Path, address: str) -> None
     assert f"at {address} · weft" in listed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", [None, "http://nowhere.invalid:1", "ftp://localhost"])
 def test_without_a_server_there_is_a_reason(weft: Weft, folder: Path, wanted: str | None) -> None:
     listed = weft(folder, wanted, "devices").stdout.splitlines()
@@ -113,6 +114,7 @@ def test_without_a_server_there_is_a_reason(weft: Weft, folder: Path, wanted: st
     assert "WEFT_REMOTE" in line or "weft_remote.server" in line
 
 
+@pytest.mark.long
 def test_a_server_that_is_gone_is_an_error_in_words(weft: Weft, folder: Path, lost_address: str) -> None:
     assert "not available: no server answers" in weft(folder, lost_address, "devices").stdout
     done = weft(folder, lost_address, "render", "patch.weft", "--backend", "visual=remote", "-o", "a.png")

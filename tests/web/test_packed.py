@@ -25,6 +25,7 @@ SOUNDS = """\
 """
 
 
+@pytest.mark.long
 def test_rows_of_numbers_are_what_they_were(page, browser):  # noqa: F811
     page(HEAD + "display(1)")
     chosen = np.random.default_rng(1)

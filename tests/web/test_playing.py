@@ -142,6 +142,7 @@ display(mix(at(1), at(3), step(0.5, me@x)))
         until_seen(browser, tmp_path, place, wanted.getpixel(place), near=12)
 
 
+@pytest.mark.long
 def test_a_button_begins_the_sound_where_the_browser_wants_a_gesture(weft, browser):
     weft.file("patch.weft", HEAD + "a<v> = sin(phasor(440) * tau) * 0.2\naudio(a@v)\ndisplay(a@v)")
     weft("export", "patch.weft", "-o", "page.html", "--no-check")

@@ -54,6 +54,7 @@ def test_taps_in_a_page_mean_what_they_mean_in_a_performance(page, browser):  # 
         assert here == pytest.approx(there), number
 
 
+@pytest.mark.long
 def test_t_taps_the_tempo_of_picture_and_sound(page, browser, tmp_path):  # noqa: F811
     page(HEAD + BEAT + "a<v> = me@bpm / 400\naudio(a@v * 0)\ndisplay(me@bpm / 400, a@v, 0)")
     until_seen(browser, tmp_path, (5, 5), (77, 77, 0))

@@ -39,6 +39,7 @@ def test_r_begins_again(page, browser, tmp_path):  # noqa: F811
     assert browser.value("document.getElementById('words').hidden")
 
 
+@pytest.mark.long
 def test_a_loop_that_stops_is_reported_with_its_place(page, browser):  # noqa: F811
     loop = "spindle f(n) :: c { c = 0; for i in (1 to n) { c += 1 } }\n"
     page(HEAD + loop + "display(f(me@x * 1e5) / 1e5)")

@@ -33,6 +33,7 @@ def pyobjc(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("display", "pyobjc")
 def test_it_is_drawn_by_metal(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"

@@ -104,6 +104,7 @@ def test_the_sound_process_is_killed(loudspeaker: SoundServer, player: Player, t
         assert frequency(inside(stretch)) == pytest.approx(HERTZ, abs=0.5)
 
 
+@pytest.mark.long
 def test_the_sound_process_stands_still(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
     player.sound.send(HERTZ, keep="program")
     player.sound.start()

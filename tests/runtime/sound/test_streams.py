@@ -53,6 +53,7 @@ def longest_silence(samples: Samples) -> int:
 # --- another stream ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "after"),
     all_but(1, [
@@ -133,6 +134,7 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
     assert times(heard[np.flatnonzero(heard)][-EDGE]) > blown + 0.3
 
 
+@pytest.mark.long
 def test_a_sound_that_fails_on_its_beat_is_refused_with_its_picture(
     loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
