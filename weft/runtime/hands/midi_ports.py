@@ -123,7 +123,7 @@ class _PortProcess:
             self._ended()
             child.end()
             if not self._closing.is_set():
-                self.notes.append("the process for MIDI has ended, and is started again")
+                self.notes.append(f"the process for MIDI {child.ending}, and is started again")
                 self._closing.wait(LOOK)
 
     def _serve(self, child: Child) -> None:
