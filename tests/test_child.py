@@ -17,7 +17,7 @@ import pytest
 from tests.support import children
 from weft import child
 from weft.child import Child
-from weft.platform import posix
+from weft.platform.posix import Posix
 
 # Long enough for a machine with other work; a test that waits this long has failed.
 PATIENCE = 30.0
@@ -204,7 +204,7 @@ def _all_there(parent: subprocess.Popen[str]) -> bool:
 @pytest.mark.parametrize("does", [children.busy, children.locked])
 def test_ps_tells_the_same(start: Callable[..., Child], does: Callable[..., None]) -> None:
     started = start(does)
-    eventually(lambda: posix.process_state(started.pid).is_busy == (does is children.busy), "that")
-    assert not posix.process_state(started.pid).is_stopped
+    eventually(lambda: Posix().process_state(started.pid).is_busy == (does is children.busy), "that")
+    assert not Posix().process_state(started.pid).is_stopped
     started.send_signal(signal.SIGSTOP)
-    eventually(lambda: posix.process_state(started.pid).is_stopped, "the stop")
+    eventually(lambda: Posix().process_state(started.pid).is_stopped, "the stop")

@@ -1,20 +1,19 @@
-"""What differs between systems: a module for each, with the same functions.
+"""What differs between systems: a class for each, with the same methods.
 
 In come plain values, such as paths, files, sockets and the numbers of processes. Out goes what this system makes of
 them.
 
-Begin with `weft.platform.posix.reading`, the first of the functions; `posix` says what each does. `linux` and `macos`
-replace some of them, and `windows` all. `system` is the module of this one; a system that is not known is taken for a
-Linux without `/proc`.
+Begin with `weft.platform.posix.Posix`, which says what each method does. `linux` and `macos` replace some of them, and
+`windows` all. `system` is the one of this machine; one that is not known is taken for a Linux without `/proc`.
 """
 
 import sys
 
 if sys.platform == "win32":
-    from weft.platform import windows as system
+    from weft.platform.windows import Win32 as System
 elif sys.platform == "darwin":
-    from weft.platform import macos as system
+    from weft.platform.macos import MacOs as System
 else:
-    from weft.platform import linux as system
+    from weft.platform.linux import Linux as System
 
-__all__ = ["system"]
+system = System()

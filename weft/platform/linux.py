@@ -8,57 +8,34 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from weft.platform import posix
-from weft.platform.posix import (
-    CODE_MODEL, HAS_JIT_LINK, apart, appending, bind, cache_home, end_now, hand_over, inherited, inheriting,
-    installed_memory, is_closed, is_own, lock, reading, send_now
-)
+from weft.platform.posix import Posix
 from weft.platform.process_state import ProcessState
-
-__all__ = [
-    "CODE_MODEL", "HAS_JIT_LINK", "apart",
-    "appending",
-    "bind",
-    "cache_home",
-    "end_now",
-    "end_with_parent",
-    "hand_over", "inherited", "inheriting",
-    "installed_memory",
-    "is_closed",
-    "is_own",
-    "lock",
-    "process_state",
-    "processor_time",
-    "reading",
-    "send_now",
-]
 
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """SIGKILL ends it even in the middle of machine code, and if it is stopped."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+class Linux(Posix):
+    def end_with_parent(self, number: int = signal.SIGKILL) -> None:
+        """SIGKILL ends it even in the middle of machine code, and if it is stopped."""
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
+    def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
+        tasks = f"/proc/{process}/task"
+        try:
+            numbers = [str(process)] if main_thread else os.listdir(tasks)
+        except OSError:
+            return super().process_state(process)
+        threads = [found for number in numbers if (found := _stat(f"{tasks}/{number}/stat")) is not None]
+        if not threads:
+            return super().process_state(process)
+        states = {state for state, _ in threads}
+        # Running or ready to run, waiting for a disk, or stopped by a debugger.
+        return ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(spent for _, spent in threads))
 
-def process_state(process: int, main_thread: bool = False) -> ProcessState:
-    tasks = f"/proc/{process}/task"
-    try:
-        numbers = [str(process)] if main_thread else os.listdir(tasks)
-    except OSError:
-        return posix.process_state(process)
-    threads = [found for number in numbers if (found := _stat(f"{tasks}/{number}/stat")) is not None]
-    if not threads:
-        return posix.process_state(process)
-    states = {state for state, _ in threads}
-    # Running or ready to run, waiting for a disk, or stopped by a debugger.
-    return ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(spent for _, spent in threads))
-
-
-def processor_time(process: int) -> float | None:
-    found = _stat(f"/proc/{process}/stat")
-    return None if found is None else found[1]
+    def processor_time(self, process: int) -> float | None:
+        found = _stat(f"/proc/{process}/stat")
+        return None if found is None else found[1]
 
 
 def _stat(path: str) -> tuple[str, float] | None:

@@ -1,4 +1,4 @@
-"""Windows 10 and later: the functions of `posix`, by the interfaces of Windows (learn.microsoft.com/windows/win32)."""
+"""Windows 10 and later: the methods of `posix`, by the interfaces of Windows (learn.microsoft.com/windows/win32)."""
 
 from __future__ import annotations
 
@@ -13,76 +13,17 @@ from collections.abc import Collection, Sequence
 from ctypes import wintypes
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
 assert sys.platform == "win32"  # types are checked for one system at a time
 
-# --- files ---
-
-
-def reading(follow: bool = True) -> int:
-    return os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
-
-
-def appending() -> int:
-    return os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_BINARY | os.O_NOINHERIT
-
-
-def is_own(found: os.stat_result) -> bool:
-    """What lies below the folder of a user belongs to that user by the access list of that folder, not by its mode."""
-    return True
-
-
-def is_closed(found: os.stat_result) -> bool:
-    return True
-
-
-def lock(file: IO[Any]) -> None:
-    # One byte far behind the end of what is written, so that others may read it.
-    at = file.tell()
-    file.seek(1 << 30)
-    try:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    finally:
-        file.seek(at)
-
-
-def cache_home() -> Path:
-    return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-
-
-# --- processes ---
-
-
-def inheriting(sockets: Sequence[int], descriptors: Collection[int] = ()) -> dict[str, Any]:
-    return {"stdin": subprocess.PIPE}
-
-
-def hand_over(process: subprocess.Popen[bytes], sockets: Sequence[int]) -> None:
-    """By its standard input: what describes a socket to one other process."""
-    assert process.stdin is not None
-    with process.stdin as pipe:
-        for number in sockets:
-            shared = socket.socket(fileno=number)
-            description = shared.share(process.pid)
-            shared.detach()
-            pipe.write(_LENGTH.pack(len(description)) + description)
-    process.stdin = None
-
-
-def inherited(sockets: Sequence[int]) -> Sequence[int]:
-    pipe = sys.stdin.buffer
-    lengths = (_LENGTH.unpack(pipe.read(_LENGTH.size))[0] for _ in sockets)
-    return [socket.fromshare(pipe.read(length)).detach() for length in lengths]
-
-
 _LENGTH = struct.Struct("I")
+"""Before the description of a socket."""
 
-
-def apart() -> dict[str, Any]:
-    return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+_QUERY_LIMITED = 0x1000
+"""The right to ask a process for its times."""
 
 
 class _BasicJobLimits(ctypes.Structure):
@@ -118,49 +59,6 @@ def _job() -> int:
     return int(job or 0)
 
 
-def bind(process: subprocess.Popen[bytes]) -> None:
-    """By a job object, which ends it even in the middle of machine code."""
-    handle = int(process._handle)  # type: ignore[attr-defined]
-    ctypes.windll.kernel32.AssignProcessToJobObject(wintypes.HANDLE(_job()), wintypes.HANDLE(handle))
-
-
-def end_with_parent(number: int = 0) -> None:
-    """The parent has bound it."""
-
-
-def end_now() -> None:
-    ctypes.windll.kernel32.TerminateProcess(wintypes.HANDLE(-1), 1)
-
-
-def send_now(to: socket.socket, data: bytes) -> None:
-    to.send(data)
-
-
-def process_state(process: int, main_thread: bool = False) -> ProcessState:
-    """A process that waits for the processor is not told from one that waits for something else."""
-    spent = processor_time(process)
-    return UNKNOWN_STATE if spent is None else ProcessState(False, False, spent)
-
-
-_QUERY = 0x1000
-
-
-def processor_time(process: int) -> float | None:
-    kernel = ctypes.windll.kernel32
-    kernel.OpenProcess.restype = wintypes.HANDLE
-    handle = kernel.OpenProcess(_QUERY, False, process)
-    if not handle:
-        return None
-    times = [wintypes.FILETIME() for _ in range(4)]
-    found = kernel.GetProcessTimes(wintypes.HANDLE(handle), *map(ctypes.byref, times))
-    kernel.CloseHandle(wintypes.HANDLE(handle))
-    in_kernel, in_user = ((each.dwHighDateTime << 32 | each.dwLowDateTime) * 1e-7 for each in times[2:])
-    return in_kernel + in_user if found else None
-
-
-# --- the machine ---
-
-
 class _MemoryStatus(ctypes.Structure):
     """MEMORYSTATUSEX."""
 
@@ -170,13 +68,98 @@ class _MemoryStatus(ctypes.Structure):
     )  # fmt: skip
 
 
-def installed_memory() -> int:
-    found = _MemoryStatus()
-    found.length = ctypes.sizeof(found)
-    return int(found.total) if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
+class Win32:
+    """What `posix` says, each by what Windows has for it."""
 
+    has_jit_link = False
+    # The older linker asks for blocks that may lie anywhere.
+    code_model = "large"
 
-HAS_JIT_LINK: Final = False
+    # --- files ---
 
-# The older linker asks for blocks that may lie anywhere.
-CODE_MODEL: Final = "large"
+    def reading(self, follow: bool = True) -> int:
+        return os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
+
+    def appending(self) -> int:
+        return os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_BINARY | os.O_NOINHERIT
+
+    def is_own(self, found: os.stat_result) -> bool:
+        """What lies below the folder of a user belongs to that user by that folder's access list, not by its mode."""
+        return True
+
+    def is_closed(self, found: os.stat_result) -> bool:
+        return True
+
+    def lock(self, file: IO[Any]) -> None:
+        # One byte far behind the end of what is written, so that others may read it.
+        at = file.tell()
+        file.seek(1 << 30)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        finally:
+            file.seek(at)
+
+    def cache_home(self) -> Path:
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+
+    # --- processes ---
+
+    def inheriting(self, sockets: Sequence[int], descriptors: Collection[int] = ()) -> dict[str, Any]:
+        return {"stdin": subprocess.PIPE}
+
+    def hand_over(self, process: subprocess.Popen[bytes], sockets: Sequence[int]) -> None:
+        """By its standard input: what describes a socket to one other process."""
+        assert process.stdin is not None
+        with process.stdin as pipe:
+            for number in sockets:
+                shared = socket.socket(fileno=number)
+                description = shared.share(process.pid)
+                shared.detach()
+                pipe.write(_LENGTH.pack(len(description)) + description)
+        process.stdin = None
+
+    def inherited(self, sockets: Sequence[int]) -> Sequence[int]:
+        pipe = sys.stdin.buffer
+        lengths = (_LENGTH.unpack(pipe.read(_LENGTH.size))[0] for _ in sockets)
+        return [socket.fromshare(pipe.read(length)).detach() for length in lengths]
+
+    def apart(self) -> dict[str, Any]:
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+
+    def bind(self, process: subprocess.Popen[bytes]) -> None:
+        """By a job object, which ends it even in the middle of machine code."""
+        handle = int(process._handle)  # type: ignore[attr-defined]
+        ctypes.windll.kernel32.AssignProcessToJobObject(wintypes.HANDLE(_job()), wintypes.HANDLE(handle))
+
+    def end_with_parent(self, number: int = 0) -> None:
+        """The parent has bound it."""
+
+    def end_now(self) -> None:
+        ctypes.windll.kernel32.TerminateProcess(wintypes.HANDLE(-1), 1)
+
+    def send_now(self, to: socket.socket, data: bytes) -> None:
+        to.send(data)
+
+    def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
+        """A process that waits for the processor is not told from one that waits for something else."""
+        spent = self.processor_time(process)
+        return UNKNOWN_STATE if spent is None else ProcessState(False, False, spent)
+
+    def processor_time(self, process: int) -> float | None:
+        kernel = ctypes.windll.kernel32
+        kernel.OpenProcess.restype = wintypes.HANDLE
+        handle = kernel.OpenProcess(_QUERY_LIMITED, False, process)
+        if not handle:
+            return None
+        times = [wintypes.FILETIME() for _ in range(4)]
+        found = kernel.GetProcessTimes(wintypes.HANDLE(handle), *map(ctypes.byref, times))
+        kernel.CloseHandle(wintypes.HANDLE(handle))
+        in_kernel, in_user = ((each.dwHighDateTime << 32 | each.dwLowDateTime) * 1e-7 for each in times[2:])
+        return in_kernel + in_user if found else None
+
+    # --- the machine ---
+
+    def installed_memory(self) -> int:
+        found = _MemoryStatus()
+        found.length = ctypes.sizeof(found)
+        return int(found.total) if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0

@@ -250,7 +250,7 @@ def _linker() -> Any:
     """The linker of this process. LLVM's newer one, where it exists, places a whole object file in one block. The older
     one asks for a block for code and one for constants, and ends the process if the system can only give it blocks that
     are gigabytes apart."""
-    return _llvm().create_lljit_compiler(use_jit_link=system.HAS_JIT_LINK)
+    return _llvm().create_lljit_compiler(use_jit_link=system.has_jit_link)
 
 
 def _library(code: bytes, names: Iterable[str]) -> Any:
@@ -329,7 +329,7 @@ def _compiler(processor: Processor, level: int) -> Any:
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(processor.triple)
     return target.create_target_machine(
-        cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel=system.CODE_MODEL
+        cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel=system.code_model
     )
 
 
