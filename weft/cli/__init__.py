@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "examples": _Command("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
         "help": _Command("weft.cli.help", "Say what a name means, and show an example."),
         "check": _Command("weft.cli.check", "List all errors and warnings of a patch."),
+        "fmt": _Command("weft.cli.fmt", "Write patches in one style, with the same meaning."),
         "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Command("weft.cli.evaluate", "Show the values of a strand."),
         "render": _Command("weft.cli.render", "Write pictures to files, offline and deterministic."),

@@ -424,14 +424,25 @@ def dump(program: Program) -> str:
     lines: list[str] = []
     for source, statements in groupby(program.statements, lambda statement: statement.span.source):
         lines.append(f"// {source.name}")
-        pending: list[tuple[int, Statement | BodyStatement]] = [(0, each) for each in reversed(list(statements))]
-        while pending:
-            depth, statement = pending.pop()
-            line, column = source.position(statement.span.start)
-            lines.append(f"{f'{line}:{column}':<8}{_INDENT * depth}{_statement(statement)}")
-            if isinstance(statement, (SpindleDefinition, For)):
-                pending += [(depth + 1, inner) for inner in reversed(statement.body)]
+        for place, text in _nested(list(statements)):
+            line, column = source.position(place.start)
+            lines.append(f"{f'{line}:{column}':<8}{text}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def outline(program: Program) -> str:
+    """The whole program without places: equal for two texts that say the same."""
+    return "".join(f"{text}\n" for _, text in _nested(program.statements))
+
+
+def _nested(statements: Sequence[Statement]) -> Iterator[tuple[Span, str]]:
+    """Each statement with its place, those in a body indented below their head."""
+    pending: list[tuple[int, Statement | BodyStatement]] = [(0, each) for each in reversed(statements)]
+    while pending:
+        depth, statement = pending.pop()
+        yield statement.span, f"{_INDENT * depth}{_statement(statement)}"
+        if isinstance(statement, (SpindleDefinition, For)):
+            pending += [(depth + 1, inner) for inner in reversed(statement.body)]
 
 
 def expression_text(root: Expression) -> str:
