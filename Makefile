@@ -35,8 +35,8 @@ lint: $(VENV)/.ready ## check style and common mistakes
 
 type: $(VENV)/.ready ## check types
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy --platform win32 weft/platform/windows.py
-	$(VENV)/bin/mypy --platform darwin weft/platform/macos.py
+	$(VENV)/bin/mypy --platform win32 weft/platform/windows.py weft/platform/own_terminal.py
+	$(VENV)/bin/mypy --platform darwin weft/platform/macos.py weft/platform/own_terminal.py
 
 bench: $(VENV)/.ready ## measure every backend on this machine
 	@scripts/setup system run || true

@@ -1,6 +1,7 @@
 """`weft.platform`: every system offers the same methods."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,22 @@ def offered(module: str) -> dict[str, str]:
     for node in system.body:
         if isinstance(node, ast.FunctionDef):
             found[node.name] = ", ".join(each.arg for each in node.args.args)
-        elif isinstance(node, ast.Assign):
-            found |= {ast.unparse(target): "" for target in node.targets}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {ast.unparse(target): "" for target in targets}
     return found
 
 
-def test_windows_offers_what_posix_does() -> None:
-    assert offered("windows") == offered("posix")
+@pytest.mark.parametrize(("windows", "posix"), [("windows", "posix"), ("windows_terminal", "posix_terminal")])
+def test_windows_offers_what_posix_does(windows: str, posix: str) -> None:
+    assert offered(windows) == offered(posix)
+
+
+def test_nothing_else_asks_which_system_this_is() -> None:
+    asks = re.compile(r"\bsys\.platform\b|\bos\.name\b|\bplatform\.system\(\) *[!=]=")
+    files = [path for path in sorted(FOLDER.parent.rglob("*.py")) if path.parent != FOLDER]
+    assert files
+    assert [str(path) for path in files if asks.search(path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize("module", ["linux", "macos"])

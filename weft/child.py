@@ -11,6 +11,7 @@ machine was suspended, or all its processes were stopped, nothing was missed.
 
 from __future__ import annotations
 
+import _thread
 import gc
 import importlib
 import os
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -50,12 +51,13 @@ _ALLOWED = struct.Struct("d")
 
 
 class Child(subprocess.Popen[bytes]):
-    """A process that runs a function, `module:name`. The function's first two arguments are the numbers of two sockets,
-    as strings: the other end of `connection`, and the lifeline, for `Pulse`. The process has neither stdin nor stdout,
-    and does not get the signals of its parent's terminal."""
+    """A process that runs a function, `module:name`. The function's first arguments are numbers, as strings: those of
+    two sockets, which are the other end of `connection` and the lifeline, for `Pulse`, and those of the descriptors
+    that it inherits. The process has neither stdin nor stdout, and does not get the signals of its parent's terminal.
+    """
 
     def __init__(
-        self, entry: str, *arguments: str, descriptors: Collection[int] = (),
+        self, entry: str, *arguments: str, descriptors: Sequence[int] = (),
         environment: Mapping[str, str] | None = None, main_thread_works: bool = False, folder: Path | None = None,
     ) -> None:
         """It inherits the `descriptors`, and ends with the thread that calls this. Its current folder is `folder`, or
@@ -74,15 +76,16 @@ class Child(subprocess.Popen[bytes]):
                 # A fork would share the window, and multiprocessing would run the main script again.
                 numbers = theirs.fileno(), its_lifeline.fileno()
                 super().__init__(
-                    _command(entry, numbers, arguments), stdout=subprocess.DEVNULL, env=environment, cwd=folder,
-                    **system.apart(), **system.inheriting(numbers, descriptors),
+                    _command(entry, numbers, arguments, descriptors), stdout=subprocess.DEVNULL, env=environment,
+                    cwd=folder, **system.apart(), **system.inheriting(numbers, descriptors),
                 )  # fmt: skip
                 system.bind(self)
-                system.hand_over(self, numbers)
+                system.hand_over(self, numbers, descriptors)
         except BaseException:
             self.connection.close()
             lifeline.close()
             raise
+        self._lifeline = lifeline
         threading.Thread(target=self._watch, args=(lifeline,), name="weft-watch", daemon=True).start()
 
     @property
@@ -99,6 +102,11 @@ class Child(subprocess.Popen[bytes]):
         self.connection.close()
         self.kill()
         self.wait()
+
+    def interrupt(self) -> None:
+        """Has its main thread handle a SIGINT. Does nothing if it has ended."""
+        with suppress(OSError):
+            system.interrupt(self, self._lifeline)
 
     @property
     def spent(self) -> float:
@@ -164,9 +172,11 @@ def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProc
         return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
 
 
-def _command(entry: str, sockets: Sequence[int], arguments: tuple[str, ...]) -> list[str]:
+def _command(
+    entry: str, sockets: Sequence[int], arguments: tuple[str, ...], descriptors: Sequence[int] = ()
+) -> list[str]:
     """The last of the sockets is the lifeline."""
-    numbers = ",".join(map(str, sockets))
+    numbers = "+".join(",".join(map(str, each)) for each in (sockets, descriptors))
     return [
         sys.executable, "-c", _START, entry, str(os.getpid()), numbers, str(len(arguments)), *arguments, *sys.path
     ]  # fmt: skip
@@ -212,14 +222,13 @@ def _adopted(number: int) -> socket.socket:
 
 def main() -> None:
     """The start of a child: binds it to its parent, then runs its function or module."""
-    entry, parent, sockets, count, *rest = sys.argv[1:]
-    numbers = system.inherited([int(number) for number in sockets.split(",")])
+    entry, parent, given, count, *rest = sys.argv[1:]
+    sockets, descriptors = ([int(number) for number in each.split(",") if number] for each in given.split("+"))
+    numbers = system.inherited(sockets, descriptors)
     arguments = [*(map(str, numbers) if len(numbers) > 1 else ()), *rest[: int(count)]]
-    _end_with(int(parent), numbers[-1])
+    _end_with(int(parent), numbers[len(sockets) - 1])
     sys.argv[1:] = arguments
-    if hasattr(signal, "SIGTTOU"):
-        # A terminal may be set to stop processes that write to it from the background, where a child is.
-        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    system.ignore_background()
     module, _, name = entry.partition(":")
     if name:
         gc.disable()  # imports leave no garbage
@@ -231,7 +240,7 @@ def main() -> None:
 
 
 def _end_with(parent: int, lifeline: int) -> None:
-    """Arranges that this process is killed when its parent ends."""
+    """Arranges that this process is killed when its parent ends, and interrupted when it sends a byte."""
     system.end_with_parent()
     if os.getppid() != parent:
         # The parent ended before the request took effect.
@@ -240,7 +249,8 @@ def _end_with(parent: int, lifeline: int) -> None:
 
     def wait() -> None:
         with suppress(OSError):
-            watch.recv(1)
+            while watch.recv(1):
+                _thread.interrupt_main()
         system.end_now()
 
     threading.Thread(target=wait, name="weft-lifeline", daemon=True).start()

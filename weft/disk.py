@@ -41,7 +41,7 @@ def open_plain(path: str | Path) -> BinaryIO:
     instance, might never end. No file has a name with a null byte."""
     try:
         # Opening a named pipe would otherwise wait for a writer.
-        descriptor = os.open(path, system.reading())
+        descriptor = system.open_reading(path)
     except ValueError:
         raise FileNotFoundError(2, os.strerror(2), str(path)) from None
     try:
@@ -74,7 +74,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.chmod(temporary, _mode_of(path))  # a temporary file is closed to others
-        os.replace(temporary, path)
+        system.replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -156,7 +156,7 @@ class KeptWriter:
         self._file.write(_head_of(self._path, self._what, self._length, now, self._digest.digest()))
         self._file.close()
         os.utime(self._aside, ns=(now, now))
-        os.replace(self._aside, self._path)
+        system.replace(self._aside, self._path)
 
     def leave(self) -> None:
         """Deletes a file that is not kept. May be called twice."""
@@ -240,7 +240,7 @@ def _opened(path: Path, is_private: bool = True) -> Iterator[BinaryIO]:
     """A file that only this user can write, in a folder that only this user can write. Raises OSError."""
     if is_private and not _is_closed(path.parent.lstat(), stat.S_IFDIR):
         raise PermissionError(1, "others can write in its folder")
-    descriptor = os.open(path, system.reading(follow=False))
+    descriptor = system.open_reading(path, follow=False)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or (is_private and not _is_closed(found, stat.S_IFREG)):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.pseudo_terminal import Player
 from tests.support.windows import private_display
+
+if TYPE_CHECKING:
+    from tests.support.pseudo_terminal import Player
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +39,8 @@ def eventually() -> Callable[..., None]:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Player]]:
+    from tests.support.pseudo_terminal import Player  # which is for systems with POSIX
+
     players: list[Player] = []
 
     def start(columns: int = 40, rows: int = 13, **environment: str) -> Player:

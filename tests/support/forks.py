@@ -39,7 +39,9 @@ WHEN_NEEDED = (
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "PYOPENGL_", "PYGLFW_", "WAYLAND_", "XDG_SESSION_", "LIBGL_", "OMP_")
 
 # Signals that are ignored from the start where the parent ignores them.
-_MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+_MAY_BE_IGNORED = [
+    getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM") if hasattr(signal, name)
+]
 
 # Modules that Python imports when it starts, if there are any.
 _CUSTOM = ("sitecustomize", "usercustomize")

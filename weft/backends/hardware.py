@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import os
 import platform
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,60 +45,45 @@ except ImportError:  # only Unix has it
     resource = None  # type: ignore[assignment]
 
 
-# CDLL would release Python's lock, which takes longer than the call.
-_sched_getcpu: Callable[[], int] | None = (
-    getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform.startswith("linux") else None
-)
+_core: Callable[[], int] | None = system.core_finder()
 
 
 @functools.cache
 def cores() -> int:
     """The number of cores that this process may use, or might when this was first called."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return system.cores()
 
 
 def current_core() -> int | None:
     """The number of the core that this thread runs on; None if the system does not say."""
-    return _sched_getcpu() if _sched_getcpu is not None else None
+    return _core() if _core is not None else None
 
 
 def keep_off(core: int, threads: Iterable[int]) -> None:
     """Restricts threads, by the system's numbers, to the other cores that this one may use. Does nothing if the system
     refuses. Call it only where `current_core` gives a number."""
-    _restrict(threads, os.sched_getaffinity(0) - {core})
+    system.restrict(threads, system.allowed_cores() - {core})
 
 
 def keep_on(core: int, threads: Iterable[int]) -> None:
     """Moves threads to a core, where they stay until `keep_off`. The same holds as there."""
-    _restrict(threads, {core})
+    system.restrict(threads, {core})
 
 
 def threads_of(process: int) -> list[int]:
     """The system's numbers of the threads of a process; none if that is gone, or the system does not say."""
-    try:
-        return [int(name) for name in os.listdir(f"/proc/{process}/task")]
-    except OSError:
-        return []
-
-
-def _restrict(threads: Iterable[int], cores: Collection[int]) -> None:
-    for thread in threads if cores else ():
-        with suppress(OSError):
-            os.sched_setaffinity(thread, cores)
+    return system.threads_of(process)
 
 
 # How much nicer a thread of lower priority is than others. It gets a third of a core that it shares with one of them,
 # so that it also ends in time on a busy machine.
-_NICER = 4
+NICER = 4
 
 
 def lower_priority() -> None:
     """Lowers the priority of this thread, and of threads that it starts, below that of the others in this session. Does
     nothing where priorities of threads cannot differ."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            thread = threading.get_native_id()
-            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER)
+    system.lower_priority(NICER)
 
 
 class Memory(NamedTuple):
@@ -118,8 +99,8 @@ def memory() -> Memory:
     limits = memory_limits()
     installed = system.installed_memory()
     total = min((installed, *(limit.bytes for limit in limits))) if installed else 0
-    found = [line.split()[1] for line in _lines(Path("/proc/meminfo")) if line.startswith("MemAvailable:")]
-    available = int(found[0]) * 1024 if found else total
+    free = system.free_memory()
+    available = total if free is None else free
     return Memory(total, min((available, *(max(0, limit.bytes - limit.used) for limit in limits))))
 
 
@@ -209,9 +190,7 @@ def simd() -> str:
 
 def may_have_card() -> bool:
     """Whether there may be a graphics card. On Linux, its driver appears in /dev; other systems may always have one."""
-    if not sys.platform.startswith("linux"):
-        return True
-    return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))
+    return system.may_have_card()
 
 
 def _lines(path: Path) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from weft.ir.rates import Rate
 from weft.media.sampled import header_of, memory_of
 from weft.media.sounds import AHEAD, SAMPLE_BYTES
 from weft.names import is_sound, is_view, shown, sound_of
+from weft.platform import system
 from weft.sources import FILM, ends_as
 
 # Placement of subgraphs on devices: whether one is worth the transfer to a graphics card.
@@ -237,10 +237,10 @@ _BEFORE_GL: Mapping[str, tuple[str, ...]] = {"darwin": ("metal", "wgpu"), "win32
 _FIRST_IN_FILES = ("metal", "cuda", "hip")
 
 
-def families_on(system: str, in_files: bool = False) -> tuple[str, ...]:
-    """The families in the order in which a system, by its name in `sys.platform`, prefers them: for a window, or for
+def families_on(name: str, in_files: bool = False) -> tuple[str, ...]:
+    """The families in the order in which a system, by Python's name for it, prefers them: for a window, or for
     pictures that only go to files."""
-    first = (*(_FIRST_IN_FILES if in_files else ()), *_BEFORE_GL.get(system, ()))
+    first = (*(_FIRST_IN_FILES if in_files else ()), *_BEFORE_GL.get(name, ()))
     return tuple(dict.fromkeys((*first, *FAMILIES)))
 
 
@@ -248,7 +248,7 @@ def chain_of(context: str, in_files: bool = False) -> tuple[BackendRequest, ...]
     """The backends that are preferred for a context, the best first. The contexts of packages prefer the CPU."""
     if context != "visual":
         return CPU
-    cards = (BackendRequest(name, software=False) for name in families_on(sys.platform, in_files))
+    cards = (BackendRequest(name, software=False) for name in families_on(system.name, in_files))
     return *cards, *CPU, BackendRequest("gl", software=True)
 
 

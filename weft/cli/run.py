@@ -30,6 +30,7 @@ from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.names import outlet_of
 from weft.permissions import Permissions, real_path
+from weft.platform import system
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.films.encoding import missing_encoder
@@ -484,17 +485,14 @@ def _nothing(_: object) -> None:
 def _interruptible(session: Session) -> Iterator[None]:
     """Ends the session at the next frame on Ctrl-C or a request to terminate. GLFW's callbacks swallow exceptions, so
     KeyboardInterrupt could be lost. SIGINT is handled even if it was ignored at the start: shells ignore it for every
-    job in the background, but one that is sent is meant. A SIGHUP that was ignored stays ignored: with nohup, the
-    terminal may close."""
+    job in the background, but one that is sent is meant."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
         # A second Ctrl-C does not wait for the frame.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
-    before = {number: signal.signal(number, on_signal) for number in numbers}
+    before = {number: signal.signal(number, on_signal) for number in system.ending_signals()}
     try:
         yield
     finally:

@@ -19,8 +19,9 @@ from weft.cameras import Camera, camera_at, camera_of
 from weft.child import Child
 from weft.media.containers import opened_camera, reason_of
 from weft.media.films import Films, missing_library
-from weft.media.frames import FloatBuffers, Frame, serve, shared_file
+from weft.media.frames import FloatBuffers, Frame, serve
 from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError
+from weft.platform import system
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,8 +139,7 @@ class CapturedPicture(LivePicture):
             raise
 
     def _started(self) -> Child:
-        memory = self._memory.descriptor
-        return Child("weft.media.capture:main", str(memory), self._camera.place, descriptors=[memory])
+        return Child("weft.media.capture:main", self._camera.place, descriptors=[self._memory.descriptor])
 
     def _wait(self) -> None:
         until = time.monotonic() + _TO_OPEN
@@ -204,7 +204,7 @@ class _PictureMemory:
     @classmethod
     def new(cls) -> _PictureMemory:
         """Memory that takes space only where something has been written."""
-        return cls(shared_file(_HEADER + _PLACES * _BYTES))
+        return cls(system.shared_file(_HEADER + _PLACES * _BYTES))
 
     @property
     def last(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from weft.cameras import STREAM_PROTOCOLS, Camera, generated
 from weft.errors import installs
 from weft.media.source import PictureError, open_media
+from weft.platform import system
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -95,10 +95,9 @@ def opened_camera(camera: Camera) -> Iterator[InputContainer]:
         options = _STREAM_OPTIONS
     elif camera.kind == "generated":
         form, place = "lavfi", generated(place)
-    elif sys.platform == "darwin":
-        form = "avfoundation"
     else:
-        form, place = "v4l2", _device(place)
+        form = system.camera_format
+        place = _device(place) if form == "v4l2" else place
     with av.open(place, format=form, options=options, metadata_errors=_METADATA_ERRORS) as container:
         yield container
 
@@ -123,5 +122,6 @@ def reason_of(failure: Exception) -> str:
 
 def _is_begun(file: BinaryIO) -> bool:
     """Whether a file begins like a film in mp4, mov or mkv."""
-    head = os.pread(file.fileno(), 8, 0)
+    file.seek(0)
+    head = file.read(8)
     return head[4:8] == b"ftyp" or head[:4] == b"\x1aE\xdf\xa3"

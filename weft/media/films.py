@@ -17,8 +17,9 @@ import numpy as np
 from weft.child import Child
 from weft.errors import installs
 from weft.media.decoding import FilmHeader, probe
-from weft.media.frames import HEADS, FloatBuffers, Frame, FrameMemory, frames_kept, shared_file, size_of_memory
+from weft.media.frames import HEADS, FloatBuffers, Frame, FrameMemory, frames_kept, size_of_memory
 from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError, require_file
+from weft.platform import system
 
 # Seconds that the first frame may take, and that a frame may take in a render.
 _TO_OPEN = 10.0
@@ -98,7 +99,7 @@ class DecodedFilm:
         self.seconds = found.seconds
         self._size = width, height = found.width, found.height
         try:
-            self.memory = FrameMemory(shared_file(size_of_memory(width, height)), width, height)
+            self.memory = FrameMemory(system.shared_file(size_of_memory(width, height)), width, height)
         except OSError as problem:
             raise PictureError(f"there is no memory for its frames ({problem.strerror})") from None
         self._lock = threading.Lock()
@@ -107,7 +108,7 @@ class DecodedFilm:
 
     def _started(self) -> Child:
         memory, (width, height) = self.memory.descriptor, self._size
-        arguments = str(memory), str(width), str(height), str(self.path)
+        arguments = str(width), str(height), str(self.path)
         return Child("weft.media.decoding:main", *arguments, descriptors=[memory])
 
     def head(self, loops: bool) -> int:

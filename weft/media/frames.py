@@ -7,8 +7,6 @@ import contextlib
 import mmap
 import os
 import signal
-import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -75,17 +73,6 @@ def length_of(samples: NDArray[Any]) -> float:
     """The number of samples after which a sound [1, samples, 2] ends or begins again."""
     length = getattr(samples, "length", None)
     return float(samples.shape[1] if length is None else length)
-
-
-def shared_file(size: int) -> int:
-    """The descriptor of a file without a name. It takes memory only where something has been written."""
-    if sys.platform == "linux":
-        descriptor = os.memfd_create("weft-frames")
-    else:
-        descriptor, path = tempfile.mkstemp(prefix="weft-frames-")
-        os.unlink(path)
-    os.ftruncate(descriptor, size)
-    return descriptor
 
 
 def serve(parent: Connection, lifeline: int, work: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ them.
 
 Begin with `weft.platform.posix.Posix`, which says what each method does. `linux` and `macos` replace some of them, and
 `windows` all. `system` is the one of this machine; one that is not known is taken for a Linux without `/proc`.
+`own_terminal` has what differs between terminals, in the same way.
 """
 
 import sys

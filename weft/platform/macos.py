@@ -8,5 +8,9 @@ from weft.platform.posix import Posix
 
 
 class MacOs(Posix):
+    has_metal = True
+    camera_format = "avfoundation"
+    portaudio_remedy = "brew install portaudio"
+
     def cache_home(self) -> Path:
         return Path.home() / "Library" / "Caches"

@@ -9,7 +9,9 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +25,16 @@ _APART: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) els
 class Posix:
     """What each method does, and how on any system with POSIX."""
 
+    name = sys.platform
+    """What Python calls the system."""
+    has_metal = False
+    """Whether there is Metal."""
+    finds_egl = False
+    """Whether OpenGL may be found through EGL."""
+    camera_format = "v4l2"
+    """What FFmpeg calls the cameras of this system."""
+    portaudio_remedy = ""
+    """What brings PortAudio, where no package of Python has it inside."""
     has_jit_link = True
     """Whether LLVM's newer linker works here."""
     code_model = "small"
@@ -30,13 +42,16 @@ class Posix:
 
     # --- files ---
 
-    def reading(self, follow: bool = True) -> int:
-        """The flags of `os.open` for reading what anybody may have put there. No open waits, for instance for the
-        writer of a named pipe, and no child inherits the file. A link is refused unless it may be `follow`ed."""
-        return os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    def open_reading(self, path: str | Path, follow: bool = True) -> int:
+        """Opens for reading what anybody may have put there: a descriptor. It does not wait, for instance for the
+        writer of a named pipe, no child inherits the file, and others may replace it meanwhile. A link is refused
+        unless it may be `follow`ed. Raises OSError, and ValueError for a name with a null byte."""
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        return os.open(path, flags)
 
     def appending(self) -> int:
-        """The same for reading a file and writing at its end; it is made if there is none, and no link is followed."""
+        """The flags of `os.open` for reading a file and writing at its end, without waiting or a child that inherits
+        it. It is made if there is none, and no link is followed."""
         return os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
     def is_own(self, found: os.stat_result) -> bool:
@@ -46,6 +61,18 @@ class Posix:
     def is_closed(self, found: os.stat_result) -> bool:
         """Whether nobody else can write in a file or folder of this user."""
         return not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+    def shared_file(self, size: int) -> int:
+        """The descriptor of a file without a name, for memory that processes share. It takes memory only where
+        something has been written, and is gone when no process has it any more. Raises OSError."""
+        descriptor, path = tempfile.mkstemp(prefix="weft-")
+        os.unlink(path)
+        os.ftruncate(descriptor, size)
+        return descriptor
+
+    def replace(self, new: str | Path, old: str | Path) -> None:
+        """Moves a file over another, which a program that is reading it may hold up for a moment. Raises OSError."""
+        os.replace(new, old)
 
     def lock(self, file: IO[Any]) -> None:
         """Locks a file until it is closed. Raises OSError if another process has locked it."""
@@ -61,13 +88,15 @@ class Posix:
         """The arguments of `subprocess.Popen` for a child that inherits some sockets and files."""
         return {"stdin": subprocess.DEVNULL, "pass_fds": [*sockets, *descriptors]}
 
-    def hand_over(self, process: subprocess.Popen[bytes], sockets: Sequence[int]) -> None:
+    def hand_over(
+        self, process: subprocess.Popen[bytes], sockets: Sequence[int], descriptors: Collection[int] = ()
+    ) -> None:
         """Gives a child that has just started what it inherits, where it cannot have that from the start. Raises
         OSError."""
 
-    def inherited(self, sockets: Sequence[int]) -> Sequence[int]:
-        """In a child: the numbers that the sockets of its parent have here."""
-        return sockets
+    def inherited(self, sockets: Sequence[int], descriptors: Sequence[int] = ()) -> list[int]:
+        """In a child: the numbers that the sockets and files of its parent have here."""
+        return [*sockets, *descriptors]
 
     def apart(self) -> dict[str, Any]:
         """The arguments of `subprocess.Popen` for a child that does not get the signals of its parent's terminal."""
@@ -80,6 +109,28 @@ class Posix:
         """Asks the system to send this process a signal when the thread that has started it ends. Does nothing where a
         system cannot."""
 
+    def interrupt(self, process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
+        """Sends SIGINT to a child; a byte over its `lifeline` does the same. Raises OSError."""
+        process.send_signal(signal.SIGINT)
+
+    def ending_signals(self) -> list[int]:
+        """The signals that ask this process to end. A SIGHUP that was ignored stays ignored: with nohup, the terminal
+        may close."""
+        asks: list[int] = [signal.SIGINT, signal.SIGTERM]
+        return asks if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*asks, signal.SIGHUP]
+
+    def ignore_background(self) -> None:
+        """Has this process write to its terminal from the background, which a terminal may be set to prevent."""
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+
+    def set_alarm(self, seconds: int) -> None:
+        """Has the system end this process after some seconds, whoever has Python's lock then; 0: not any more."""
+        signal.alarm(seconds)
+
+    def is_alarm(self, code: int | None) -> bool:
+        """Whether a process with this exit code was ended by its alarm."""
+        return code == -signal.SIGALRM
+
     def end_now(self) -> None:
         """Ends this process, whatever it does."""
         os.kill(os.getpid(), signal.SIGKILL)
@@ -87,6 +138,14 @@ class Posix:
     def send_now(self, to: socket.socket, data: bytes) -> None:
         """Sends some bytes. Raises OSError, also if the other end does not read."""
         to.send(data, socket.MSG_DONTWAIT)
+
+    def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
+        """The next packet, of at most so many bytes, and the number of packets that were dropped so far, modulo 2³²;
+        None if it is not known. Raises OSError."""
+        return at.recv(most), None
+
+    def count_dropped(self, at: socket.socket) -> None:
+        """Has `receive` say how many packets were dropped, where a system can. Raises OSError."""
 
     def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
         """The state of a process; of its main thread alone, if the system can tell. It is slow, and used only when no
@@ -106,6 +165,44 @@ class Posix:
         """The seconds of processor time that a process has used; None if the system does not say at once."""
         return None
 
+    # --- priorities and processors ---
+
+    def prefer_process(self, nicer: int) -> None:
+        """Raises the priority of this process by so many steps (below 0: it is preferred), if that is allowed."""
+        with suppress(OSError):
+            os.nice(nicer)
+
+    def set_urgency(self, urgency: int) -> None:
+        """Gives this thread, and those that it starts, a realtime priority, if that is allowed."""
+
+    def calmly(self, urgency: int, nicer: int) -> AbstractContextManager[None]:
+        """In the block, other threads run before this one, which is `nicer` than those of its parent. Then it has the
+        `urgency` again that it had. A thread without any stays as it is, since it could not go back."""
+        return nullcontext()
+
+    def lower_priority(self, nicer: int) -> None:
+        """Lowers the priority of this thread, and of threads that it starts. Does nothing where priorities of threads
+        cannot differ."""
+
+    def cores(self) -> int:
+        """The number of cores that this process may use."""
+        return os.cpu_count() or 1
+
+    def core_finder(self) -> Callable[[], int] | None:
+        """A function that gives the number of the core that its thread runs on; None if the system does not say."""
+        return None
+
+    def threads_of(self, process: int) -> list[int]:
+        """The system's numbers of the threads of a process; none if that is gone, or the system does not say."""
+        return []
+
+    def allowed_cores(self) -> set[int]:
+        """The numbers of the cores that this thread may use. Call it only where there is a `core_finder`."""
+        return set()
+
+    def restrict(self, threads: Iterable[int], cores: Collection[int]) -> None:
+        """Restricts threads to some cores. Does nothing if there is no core, or the system refuses."""
+
     # --- the machine ---
 
     def installed_memory(self) -> int:
@@ -114,3 +211,15 @@ class Posix:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError):
             return 0
+
+    def free_memory(self) -> int | None:
+        """The bytes of memory that are available without swapping; None if the system does not say."""
+        return None
+
+    def may_have_card(self) -> bool:
+        """Whether there may be a graphics card."""
+        return True
+
+    def library_names(self, linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
+        """The names of a library here, out of those on Linux and on Windows."""
+        return linux

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import _winapi
 import ctypes
 import msvcrt
 import os
+import secrets
+import signal
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from ctypes import wintypes
 from functools import cache
 from pathlib import Path
@@ -21,6 +27,19 @@ assert sys.platform == "win32"  # types are checked for one system at a time
 
 _LENGTH = struct.Struct("I")
 """Before the description of a socket."""
+_HANDLE = struct.Struct("Q")
+"""A file, by the number that a child has for it."""
+
+_FILE_MODE = os.O_RDWR | os.O_BINARY | os.O_NOINHERIT
+_SET_SPARSE = 0x900C4
+_SHARE_ALL = 0x7
+_OPEN_FOLDERS_TOO = 0x2000000
+
+_WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+"""Seconds between attempts to replace a file."""
+
+_ABOVE_NORMAL = 0x8000
+_BELOW_NORMAL_THREAD, _HIGHEST_THREAD = -1, 2
 
 _QUERY_LIMITED = 0x1000
 """The right to ask a process for its times."""
@@ -71,14 +90,26 @@ class _MemoryStatus(ctypes.Structure):
 class Win32:
     """What `posix` says, each by what Windows has for it."""
 
+    name = "win32"
+    has_metal = False
+    finds_egl = False
+    camera_format = "dshow"
+    portaudio_remedy = ""
     has_jit_link = False
     # The older linker asks for blocks that may lie anywhere.
     code_model = "large"
 
     # --- files ---
 
-    def reading(self, follow: bool = True) -> int:
-        return os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
+    def open_reading(self, path: str | Path, follow: bool = True) -> int:
+        """What `os.open` opens, no other program could replace or delete meanwhile, as editors do when they save."""
+        try:
+            handle = _winapi.CreateFile(
+                os.fspath(path), _winapi.GENERIC_READ, _SHARE_ALL, 0, _winapi.OPEN_EXISTING, _OPEN_FOLDERS_TOO, 0
+            )
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, str(path), problem.winerror) from None
+        return msvcrt.open_osfhandle(handle, os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT)
 
     def appending(self) -> int:
         return os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_BINARY | os.O_NOINHERIT
@@ -89,6 +120,28 @@ class Win32:
 
     def is_closed(self, found: os.stat_result) -> bool:
         return True
+
+    def shared_file(self, size: int) -> int:
+        """By a temporary file, which the system deletes and keeps in memory if it can."""
+        path = os.path.join(tempfile.gettempdir(), f"weft-{secrets.token_hex(8)}")
+        flags = os.O_CREAT | os.O_EXCL | os.O_TEMPORARY | os.O_SHORT_LIVED
+        descriptor = os.open(path, _FILE_MODE | flags)
+        handle, done = wintypes.HANDLE(msvcrt.get_osfhandle(descriptor)), wintypes.DWORD()
+        # It also works, with more memory, where files cannot be sparse.
+        ctypes.windll.kernel32.DeviceIoControl(handle, _SET_SPARSE, None, 0, None, 0, ctypes.byref(done), None)
+        os.ftruncate(descriptor, size)
+        return descriptor
+
+    def replace(self, new: str | Path, old: str | Path) -> None:
+        """Tries again while another program has the file open."""
+        for wait in _WAITS:
+            try:
+                os.replace(new, old)
+            except PermissionError:
+                time.sleep(wait)
+            else:
+                return
+        os.replace(new, old)
 
     def lock(self, file: IO[Any]) -> None:
         # One byte far behind the end of what is written, so that others may read it.
@@ -107,8 +160,10 @@ class Win32:
     def inheriting(self, sockets: Sequence[int], descriptors: Collection[int] = ()) -> dict[str, Any]:
         return {"stdin": subprocess.PIPE}
 
-    def hand_over(self, process: subprocess.Popen[bytes], sockets: Sequence[int]) -> None:
-        """By its standard input: what describes a socket to one other process."""
+    def hand_over(
+        self, process: subprocess.Popen[bytes], sockets: Sequence[int], descriptors: Collection[int] = ()
+    ) -> None:
+        """By its standard input: what describes a socket to one other process, and the numbers of files there."""
         assert process.stdin is not None
         with process.stdin as pipe:
             for number in sockets:
@@ -116,12 +171,19 @@ class Win32:
                 description = shared.share(process.pid)
                 shared.detach()
                 pipe.write(_LENGTH.pack(len(description)) + description)
+            own, its = _winapi.GetCurrentProcess(), int(process._handle)  # type: ignore[attr-defined]
+            for number in descriptors:
+                handle = msvcrt.get_osfhandle(number)
+                there = _winapi.DuplicateHandle(own, handle, its, 0, False, _winapi.DUPLICATE_SAME_ACCESS)
+                pipe.write(_HANDLE.pack(there))
         process.stdin = None
 
-    def inherited(self, sockets: Sequence[int]) -> Sequence[int]:
+    def inherited(self, sockets: Sequence[int], descriptors: Sequence[int] = ()) -> list[int]:
         pipe = sys.stdin.buffer
         lengths = (_LENGTH.unpack(pipe.read(_LENGTH.size))[0] for _ in sockets)
-        return [socket.fromshare(pipe.read(length)).detach() for length in lengths]
+        found = [socket.fromshare(pipe.read(length)).detach() for length in lengths]
+        handles = (_HANDLE.unpack(pipe.read(_HANDLE.size))[0] for _ in descriptors)
+        return [*found, *(msvcrt.open_osfhandle(handle, _FILE_MODE) for handle in handles)]
 
     def apart(self) -> dict[str, Any]:
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
@@ -134,11 +196,34 @@ class Win32:
     def end_with_parent(self, number: int = 0) -> None:
         """The parent has bound it."""
 
+    def interrupt(self, process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
+        """Only the processes of one console can be sent Ctrl-C."""
+        lifeline.send(b"c")
+
+    def ending_signals(self) -> list[int]:
+        """Ctrl-Break, the closing of the console and the end of the user's session are one signal to C."""
+        return [signal.SIGINT, signal.SIGBREAK, signal.SIGTERM]
+
+    def ignore_background(self) -> None:
+        """There is no background."""
+
+    def set_alarm(self, seconds: int) -> None:
+        """The parent, to which these seconds were said as well, ends a process that stands still."""
+
+    def is_alarm(self, code: int | None) -> bool:
+        return False
+
     def end_now(self) -> None:
         ctypes.windll.kernel32.TerminateProcess(wintypes.HANDLE(-1), 1)
 
     def send_now(self, to: socket.socket, data: bytes) -> None:
         to.send(data)
+
+    def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
+        return at.recv(most), None
+
+    def count_dropped(self, at: socket.socket) -> None:
+        """Windows does not say it."""
 
     def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
         """A process that waits for the processor is not told from one that waits for something else."""
@@ -157,9 +242,61 @@ class Win32:
         in_kernel, in_user = ((each.dwHighDateTime << 32 | each.dwLowDateTime) * 1e-7 for each in times[2:])
         return in_kernel + in_user if found else None
 
+    # --- priorities and processors ---
+
+    def prefer_process(self, nicer: int) -> None:
+        if nicer < 0:
+            ctypes.windll.kernel32.SetPriorityClass(wintypes.HANDLE(-1), _ABOVE_NORMAL)
+
+    def set_urgency(self, urgency: int) -> None:
+        """For this thread alone: others do not begin with its priority."""
+        _set_thread_priority(_HIGHEST_THREAD if urgency else 0)
+
+    def calmly(self, urgency: int, nicer: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def lower_priority(self, nicer: int) -> None:
+        _set_thread_priority(_BELOW_NORMAL_THREAD)
+
+    def cores(self) -> int:
+        return os.cpu_count() or 1
+
+    def core_finder(self) -> Callable[[], int] | None:
+        return None
+
+    def threads_of(self, process: int) -> list[int]:
+        return []
+
+    def allowed_cores(self) -> set[int]:
+        return set()
+
+    def restrict(self, threads: Iterable[int], cores: Collection[int]) -> None:
+        """Is for where there is a `core_finder`."""
+
     # --- the machine ---
 
     def installed_memory(self) -> int:
-        found = _MemoryStatus()
-        found.length = ctypes.sizeof(found)
-        return int(found.total) if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
+        return int(_memory_status().total)
+
+    def free_memory(self) -> int | None:
+        return int(_memory_status().free) or None
+
+    def may_have_card(self) -> bool:
+        return True
+
+    def library_names(self, linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
+        return windows
+
+
+def _memory_status() -> _MemoryStatus:
+    """Zeros if the system does not say."""
+    found = _MemoryStatus()
+    found.length = ctypes.sizeof(found)
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(found))
+    return found
+
+
+def _set_thread_priority(priority: int) -> None:
+    kernel = ctypes.windll.kernel32
+    kernel.GetCurrentThread.restype = wintypes.HANDLE
+    kernel.SetThreadPriority(wintypes.HANDLE(kernel.GetCurrentThread()), priority)

@@ -4,7 +4,6 @@ everything but names. `nvidia` and `amd` say how their libraries are found and w
 from __future__ import annotations
 
 import ctypes
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError
+from weft.platform import system
 
 FILE = "weft.cu"
 """The name of a text for its compiler."""
@@ -178,7 +178,7 @@ def opened(names: Iterable[str], reason: str) -> ctypes.CDLL:
 
 def by_system(linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
     """The names of a library here."""
-    return windows if sys.platform == "win32" else linux
+    return system.library_names(linux, windows)
 
 
 # The cards.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import OpenGL
 
 from weft.backends.gl.egl import Context, Egl, GraphicsError
+from weft.platform import system
 
 # Without libGL, PyOpenGL raises errors of many kinds.
 
@@ -37,7 +37,7 @@ NEEDS_EGL = os.environ[_CHOICE] == "egl" if _CHOICE in os.environ else _IS_WAYLA
 # Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. It reads the
 # variable when it is imported, and no other library should see it.
 _FINDS_BY_EGL = False
-if sys.platform.startswith("linux") and _CHOICE not in os.environ:
+if system.finds_egl and _CHOICE not in os.environ:
     with suppress(OSError):
         _FINDS_BY_EGL = bool(ctypes.CDLL("libEGL.so.1"))
 if _FINDS_BY_EGL:

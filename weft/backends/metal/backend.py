@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import ClassVar
 
 from weft.apple import AppleDevice
@@ -13,6 +12,7 @@ from weft.backends.compute.interface import ComputeDevice, ComputeError
 from weft.backends.metal import libraries as metal
 from weft.backends.registry import register_backend
 from weft.codegen.msl import Msl
+from weft.platform import system
 
 
 class MetalBackend(ComputeBackend):
@@ -28,7 +28,7 @@ class MetalBackend(ComputeBackend):
 
     @classmethod
     def may_have_hardware(cls) -> bool:
-        return sys.platform == "darwin"
+        return system.has_metal
 
     def opened(self, index: int) -> ComputeDevice:
         return metal.MetalDevice(index)

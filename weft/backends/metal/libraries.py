@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from weft import apple
 from weft.backends import hardware
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, ComputeError, Run, SharedDevice, as_bytes
+from weft.platform import system
 
 # The libraries for Metal, and the devices that they list: Apple's own interface if pyobjc is installed, else
 # metalcompute. The other modules use both in the same way.
@@ -80,7 +80,7 @@ def _described(driver: str, index: int, name: str, total: int, free: int, unifie
 
 
 def _is_mac() -> bool:
-    return sys.platform == "darwin"
+    return system.has_metal
 
 
 def _missing(reason: str, remedy: str | None) -> DeviceInfo:

@@ -298,7 +298,7 @@ class CompileProcess:
     def _interrupt(self) -> None:
         """Has the process look for messages. Before its first request, the signal would end it, so none is sent."""
         if self._process is not None and not self._is_new:
-            self._process.send_signal(signal.SIGINT)
+            self._process.interrupt()
 
     def _note_begin(self) -> None:
         if self._process is not None:

@@ -30,7 +30,6 @@ from weft.child import BEAT, Child, Pulse
 from weft.codes.rows import InternalError
 from weft.disk import KeptWriter, is_kept, opened_kept
 from weft.errors import installs
-from weft.media.frames import shared_file
 from weft.platform import system
 
 if TYPE_CHECKING:
@@ -273,14 +272,14 @@ class FilmEncoder:
         self._shape = (_SLOTS, spec.height, spec.width, 4)
         size = int(np.prod(self._shape))
         try:
-            descriptor = shared_file(size)
+            descriptor = system.shared_file(size)
         except OSError as problem:
             raise EncodingError(f"there is no memory for its frames: {problem.strerror}") from None
         try:
             self._frames = np.frombuffer(mmap.mmap(descriptor, size), np.uint8).reshape(self._shape)
             self._free = list(range(_SLOTS))
             self._child = Child(
-                "weft.runtime.films.encoding:main", str(descriptor), json.dumps(asdict(spec)), descriptors=[descriptor]
+                "weft.runtime.films.encoding:main", json.dumps(asdict(spec)), descriptors=[descriptor]
             )  # fmt: skip
         except OSError as problem:
             raise EncodingError(f"the encoder cannot be started: {problem.strerror}") from None

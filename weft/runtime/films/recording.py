@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.child import BEAT, Child, Pulse
-from weft.media.frames import Pixels, shared_file
+from weft.media.frames import Pixels
 from weft.names import outlet_of
+from weft.platform import system
 from weft.runtime.films.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, Y4M_FRAME, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec,
     reason_of, y4m_header
@@ -108,15 +109,12 @@ class LiveEncoder:
         self._has_begun = False
         self._free = list(range(_SLOTS))
         try:
-            descriptor = shared_file(0)
+            descriptor = system.shared_file(0)
             try:
                 self._memory = _RecordingMemory(descriptor, spec.film)
                 self._child = Child(
-                    "weft.runtime.films.recording:main",
-                    str(descriptor),
-                    json.dumps(asdict(spec)),
-                    descriptors=[descriptor],
-                )
+                    "weft.runtime.films.recording:main", json.dumps(asdict(spec)), descriptors=[descriptor]
+                )  # fmt: skip
             finally:
                 os.close(descriptor)
         except OSError as problem:

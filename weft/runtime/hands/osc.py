@@ -12,8 +12,6 @@ import math
 import os
 import re
 import socket
-import struct
-import sys
 import threading
 import time
 from collections import Counter
@@ -28,6 +26,7 @@ import numpy as np
 from weft.errors import error, shortened, visible
 from weft.names import COUNT, SentName
 from weft.osc_packets import Argument, MalformedPacketError, elements, is_address, message, read_message
+from weft.platform import system
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 
 SOURCE = "osc"
@@ -148,9 +147,6 @@ _NO_LONGER = 0.001
 _PERIOD = 1.0
 _MOST_NAMED = 32
 
-# Linux counts the packets that it had to drop, and gives the count with each packet.
-_DROPPED = 40 if sys.platform == "linux" else 0
-_ANCILLARY = 64
 
 
 class OscServer:
@@ -261,7 +257,7 @@ class OscServer:
         try:
             if timeout != self._socket.gettimeout():
                 self._socket.settimeout(timeout)
-            packet, extra = self._socket.recvmsg(_DATAGRAM, _ANCILLARY)[:2]
+            packet, dropped = system.receive(self._socket, _DATAGRAM)
         except TimeoutError:
             return
         except OSError as failure:
@@ -269,7 +265,7 @@ class OscServer:
                 self._reporter.tell("about the port", f"nothing was received: {failure.strerror}")
                 time.sleep(_GLANCE)
             return
-        self._count_dropped(extra)
+        self._count_dropped(dropped)
         if packet:
             self._take(packet, pace)
 
@@ -291,15 +287,12 @@ class OscServer:
             self._counts["malformed"] += 1
         self._reporter.tell("that cannot be read", f"a packet cannot be read and is left out: {failure}")
 
-    def _count_dropped(self, extra: Iterable[tuple[int, int, bytes]]) -> None:
-        for level, kind, data in extra:
-            if _DROPPED and (level, kind) == (socket.SOL_SOCKET, _DROPPED):
-                (total,) = struct.unpack("I", data[:4])
-                if total != self._dropped:
-                    with self._lock:
-                        self._counts["dropped"] += (total - self._dropped) % (1 << 32)
-                    self._dropped = total
-                    self._reporter.tell("about too many", "more comes than can be read; some of it is dropped")
+    def _count_dropped(self, total: int | None) -> None:
+        if total is not None and total != self._dropped:
+            with self._lock:
+                self._counts["dropped"] += (total - self._dropped) % (1 << 32)
+            self._dropped = total
+            self._reporter.tell("about too many", "more comes than can be read; some of it is dropped")
 
     def _postpone(self, due: float, data: bytes) -> None:
         if due > time.time() + _LATE_CLOCK:
@@ -462,8 +455,7 @@ def _bound(address: OscAddress) -> socket.socket:
                     hint=_remedy(address, failure)) from failure  # fmt: skip
     with suppress(OSError):
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-        if _DROPPED:
-            made.setsockopt(socket.SOL_SOCKET, _DROPPED, 1)
+        system.count_dropped(made)
     return made
 
 

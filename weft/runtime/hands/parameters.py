@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any, Protocol
 from weft.disk import read_plain, replacing
 from weft.names import count_of
 from weft.permissions import DEFAULT_PERMISSIONS
+from weft.platform import system
 from weft.syntax.ast import Parameter, ParameterKind
 
 MOST_BYTES = 1 << 20
@@ -291,7 +291,7 @@ class ValuesFile:
                 section.restore({}, self._patch)
             aside = self.path.with_name(self.path.name + ".damaged")
             with suppress(OSError):
-                os.replace(self.path, aside)
+                system.replace(self.path, aside)
             return f"{self.path.name} is damaged, and is now {aside.name}; the values in the text count"
         self._kept = self._to_text()
         self._seen = self._changes

@@ -30,6 +30,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
 from weft.permissions import real_path
+from weft.platform import system
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.live.events import EventLog
@@ -116,7 +117,7 @@ class Watcher:
         # Under the lock no look is weighed, so none that came too early or too late reports anything.
         with self._wake:
             for aside, target in new.items():
-                os.replace(aside, target)
+                system.replace(aside, target)
             for path, data in contents.items():
                 if (file := self._files.get(path)) is not None:
                     file.reported, file.candidate = FileState("text", data), None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -47,7 +46,7 @@ def _by_desktop(stack: ExitStack) -> None:
 
 
 def _by_x11(stack: ExitStack) -> None:
-    if sys.platform == "darwin" or not os.environ.get("DISPLAY"):
+    if not os.environ.get("DISPLAY"):
         return
     x11, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
     x11.XOpenDisplay.restype = ctypes.c_void_p

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from weft.backends.base import as_array
 from weft.codes.rows import Severity
 from weft.errors import Diagnostic, Role, blank_halves, columns
+from weft.platform.own_terminal import Terminal as SystemTerminal
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.panel_text import painted_panel, panel_rows
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
@@ -317,14 +318,14 @@ class Terminal(Screen):
         self._panel_place = Rect(0, 0, 0, 0)
         """The columns and rows of the panel."""
         self._due = True
-        self._signals = set[int]()
+        self._signals = set[int | None]()
         """The events that are not handled yet."""
         self._colours = colours_of(os.environ)
         self._colourful = not os.environ.get("NO_COLOR")
         with ExitStack() as stack:
             # Handles signals that would end or stop the process without restoring the terminal, unless they are handled
             # already.
-            for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT):
+            for number in SystemTerminal.signals():
                 if signal.getsignal(number) is signal.SIG_DFL:
                     stack.callback(signal.signal, number, signal.signal(number, self._on_signal))
             self._device = Device()
@@ -345,7 +346,7 @@ class Terminal(Screen):
 
     @property
     def should_close(self) -> bool:
-        return self._closed or signal.SIGHUP in self._signals or self._device.gone
+        return self._closed or SystemTerminal.hangup in self._signals or self._device.gone
 
     @property
     def room(self) -> tuple[int, int]:
@@ -420,10 +421,10 @@ class Terminal(Screen):
     def poll(self) -> None:
         if self._closed:
             return
-        if signal.SIGTSTP in self._signals:
+        if SystemTerminal.stop in self._signals:
             self._stop()
-        if signal.SIGCONT in self._signals:
-            self._signals.discard(signal.SIGCONT)
+        if SystemTerminal.proceed in self._signals:
+            self._signals.remove(SystemTerminal.proceed)
             self._device.enter_again()
             self._forget()
         now = time.monotonic()
@@ -478,12 +479,10 @@ class Terminal(Screen):
 
     def _stop(self) -> None:
         """Gives the terminal back until the process is continued."""
-        self._signals.discard(signal.SIGTSTP)
+        self._signals -= {SystemTerminal.stop}
         self._device.leave()
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
-        self._signals.discard(signal.SIGCONT)
+        SystemTerminal.stop_now()
+        self._signals -= {SystemTerminal.proceed}
         self._device.enter()
         self._forget()
 

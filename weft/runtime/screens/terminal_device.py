@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-import select
-import subprocess
 import sys
 import tempfile
-import termios
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from weft.errors import WeftError, error
 from weft.keys import KEYS, key_name
+from weft.platform.own_terminal import Terminal
 from weft.runtime.hands.inputs import BUTTONS, Inputs
 
 # --- decoding of input --------------------------------------------------------------------------------------------
@@ -217,34 +215,21 @@ _MOST_INPUT = 1 << 16
 _MOST_CAUGHT = 1 << 14
 
 
-def open_terminal() -> int:
-    """The terminal of stdout, opened again, since non-blocking output must not affect other processes.
-
-    Raises `WeftError` (`no-terminal`) if there is none that can show a picture.
-    """
+def _open_terminal() -> Terminal:
+    """The terminal of stdout. Raises `WeftError` (`no-terminal`) if there is none that can show a picture."""
     hint = "run it in a terminal; --headless runs without a picture"
     if not os.isatty(1):
         raise error("no-terminal", "the picture cannot be shown: stdout is not a terminal", hint=hint)
-    if os.environ.get("TERM", "") in ("", "dumb"):
+    if Terminal.is_plain():
         raise error("no-terminal", "the picture cannot be shown: TERM names a terminal for plain lines", hint=hint)
-    reason = ""
-    for path in (_name_of(1), "/dev/tty"):
-        try:
-            return os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as problem:
-            reason = reason or str(problem.strerror)
-    raise _unusable(reason)
+    try:
+        return Terminal()
+    except OSError as problem:
+        raise _unusable(problem.strerror) from problem
 
 
 def _unusable(reason: object) -> WeftError:
     return error("no-terminal", f"the terminal cannot be used: {reason}", hint="--headless runs without a picture")
-
-
-def _name_of(number: int) -> str:
-    try:
-        return os.ttyname(number)
-    except OSError:  # the terminal belongs to another container
-        return "/dev/tty"
 
 
 class Device:
@@ -256,25 +241,14 @@ class Device:
         self._unsent = memoryview(b"")
         self._modes = ExitStack()
         self._entered = False
-        self._number = open_terminal()
-        try:
-            self._before = termios.tcgetattr(self._number)
-        except (OSError, termios.error) as problem:
-            os.close(self._number)
-            raise _unusable(problem) from problem
-
-    @property
-    def backspace(self) -> bytes:
+        self._terminal = _open_terminal()
+        self.backspace = self._terminal.backspace
         """The byte of the Backspace key."""
-        return bytes(self._before[6][termios.VERASE])
 
     @property
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
-        try:
-            columns, rows = os.get_terminal_size(self._number)
-        except OSError:
-            columns, rows = 0, 0
+        columns, rows = self._terminal.size
         return columns or 80, rows or 24
 
     # --- modes ----------------------------------------------------------------------------------------------------
@@ -283,15 +257,14 @@ class Device:
         """Puts the terminal into the state for pictures. Raises `WeftError` (`no-terminal`) if that fails."""
         with ExitStack() as stack:
             try:
-                self._before = termios.tcgetattr(self._number)
-                before = _settings_in_words(self._number)
-                stack.callback(self._restore_settings)
-                self._set_raw()
+                self._terminal.note_state()
+                stack.callback(self._terminal.restore)
+                self._terminal.set_raw()
                 caught = _Caught()
-            except (OSError, termios.error) as problem:
-                raise _unusable(problem) from problem
+            except OSError as problem:
+                raise _unusable(problem.strerror) from problem
             stack.callback(caught.close)
-            self._guard = _Guard(self._number, before, caught.path)
+            self._guard = self._terminal.guard(_LEAVE.decode(), caught.path)
             stack.callback(self._guard.leave_alone)
             self._caught = caught
             caught.catch()
@@ -302,8 +275,8 @@ class Device:
 
     def enter_again(self) -> None:
         """Enters the state for pictures again, since another program may have changed it."""
-        with suppress(OSError, termios.error):
-            self._set_raw()
+        with suppress(OSError):
+            self._terminal.set_raw()
         self.send(_ENTER)
 
     def leave(self) -> None:
@@ -316,8 +289,7 @@ class Device:
             if not self.flush(_LEAVING_SECONDS, _LEAVING_SECONDS):
                 # The terminal reads nothing. The pictures that wait are dropped, so that the restored state comes first
                 # later.
-                with suppress(OSError, termios.error):
-                    termios.tcflush(self._number, termios.TCOFLUSH)
+                self._terminal.drop_output()
                 self._unsent = memoryview(_LEAVE)
             if self.flush(_PROGRESS_SECONDS, _PICTURE_SECONDS) and not self.gone:
                 self._guard.dismiss()
@@ -331,24 +303,7 @@ class Device:
         try:
             self.leave()
         finally:
-            if self._number >= 0:
-                os.close(self._number)
-                self._number = -1
-
-    def _set_raw(self) -> None:
-        """Sets the input mode: keys come at once, without echo; Ctrl-C and Ctrl-Z are signals; Ctrl-S is a key."""
-        settings: list[Any] = list(self._before)
-        settings[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
-        settings[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
-        settings[6] = list(settings[6])
-        settings[6][termios.VMIN], settings[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self._number, termios.TCSANOW, settings)
-
-    def _restore_settings(self) -> None:
-        with suppress(OSError, termios.error):
-            # The mouse may have moved in the meantime: a shell would read the reports as typing.
-            termios.tcflush(self._number, termios.TCIFLUSH)
-            termios.tcsetattr(self._number, termios.TCSANOW, self._before)
+            self._terminal.close()
 
     # --- output and input -----------------------------------------------------------------------------------------
 
@@ -368,10 +323,10 @@ class Device:
         deadline = time.monotonic() + whole
         while self._unsent and not self.gone:
             try:
-                sent = os.write(self._number, self._unsent)
+                sent = self._terminal.write(self._unsent)
             except BlockingIOError:
                 wait = min(progress, deadline - time.monotonic())
-                if wait <= 0 or not select.select([], [self._number], [], wait)[1]:
+                if wait <= 0 or not self._terminal.wait(wait):
                     return False
             except OSError:
                 self.gone = True
@@ -385,7 +340,7 @@ class Device:
         data = b""
         while len(data) < _MOST_INPUT and not self.gone:
             try:
-                piece = os.read(self._number, 4096)
+                piece = self._terminal.read()
             except BlockingIOError:
                 break
             except OSError:
@@ -438,57 +393,3 @@ def _flush_streams() -> None:
         if stream is not None:
             with suppress(OSError, ValueError):
                 stream.flush()
-
-
-# Waits for a word, which means that the terminal is restored, or for the death of its owner. By then, a shell may have
-# set up the terminal for itself, and must not be disturbed.
-_GUARD = """
-read -r word && exit
-exec 3<&1
-[ "$(stty -g <&3)" = "$1" ] && stty "$2" <&3
-printf %s "$3"
-cat "$4"
-rm -f "$4"
-"""
-
-
-class _Guard:
-    """A shell that waits for the end of this process, and restores the terminal if the process did not.
-
-    Nothing within a process helps against SIGKILL and crashes. Without a shell there is no guard.
-    """
-
-    def __init__(self, terminal: int, before: str, caught: Path) -> None:
-        """To be made when the terminal has the settings of this process; `before` are the previous ones."""
-        self._process: subprocess.Popen[bytes] | None = None
-        with suppress(OSError, subprocess.SubprocessError), ExitStack() as stack:
-            # This descriptor may block, since a restored terminal is worth the wait.
-            output = os.open(_name_of(terminal), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-            stack.callback(os.close, output)
-            words = _settings_in_words(terminal), before, _LEAVE.decode(), str(caught)
-            # It has a session of its own, so that it gets no Ctrl-C.
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "weft-guard", *words], stdin=subprocess.PIPE, stdout=output,
-                stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-
-    def dismiss(self) -> None:
-        """Ends the guard, because the terminal is restored."""
-        if self._process is not None:
-            with suppress(OSError, subprocess.TimeoutExpired):
-                self._process.communicate(b"well\n", _LEAVING_SECONDS)
-
-    def leave_alone(self) -> None:
-        """Closes the pipe to the guard, which restores the terminal unless it was dismissed."""
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-
-
-def _settings_in_words(terminal: int) -> str:
-    """The terminal's settings as stty spells them; empty if there is no stty."""
-    try:
-        found = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True, timeout=2)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return found.stdout.decode().strip()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from weft import child
 from weft.errors import WeftError, error, installs
+from weft.platform import system
 from weft.runtime.stderr import suppress_stderr
 
 _UNDERFLOW = 4
@@ -61,11 +62,7 @@ def problem() -> str | None:
 
 def _remedy() -> str:
     install = installs("audio")
-    if sys.platform == "darwin":
-        return f"brew install portaudio, then {install}"
-    if sys.platform == "linux":
-        return f"install portaudio19-dev and gcc, then {install}"
-    return install
+    return f"{system.portaudio_remedy}, then {install}" if system.portaudio_remedy else install
 
 
 class Devices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import socket
 import subprocess
 import threading
 import time
@@ -22,6 +22,7 @@ from weft.media.hearing import HeardMemory, HeardPicture
 from weft.media.sampled import decoded_files
 from weft.media.source import LivePicture
 from weft.names import HeardName, StrandRef, heard_of
+from weft.platform import system
 from weft.runtime.hands.clock import Clock
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.parcels import Packer, pieces_of
@@ -67,8 +68,8 @@ class SoundProcess:
         self._kept: dict[str, object] = {}
         self._events: deque[SoundEvent] = deque()
         self._ending = threading.Event()
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
+        self._woken, self._wake = socket.socketpair()
+        self._wake.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="weft-sound", daemon=True)
         self._process: Child | None = None
         self._started = 0.0
@@ -160,12 +161,12 @@ class SoundProcess:
             self._thread.join()
         for memory in self._memories:
             memory.close()
-        os.close(self._wake)
-        os.close(self._woken)
+        self._wake.close()
+        self._woken.close()
 
     def _wake_thread(self) -> None:
-        with suppress(BlockingIOError):  # the pipe is full, which wakes it as well
-            os.write(self._wake, b".")
+        with suppress(BlockingIOError):  # it is full, which wakes it as well
+            self._wake.send(b".")
 
     # --- the thread that serves the process -----------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class SoundProcess:
         descriptors = [memory.descriptor for memory in self._memories]
         # It must not start a sound server. Its main thread may stall while blocks are filled.
         self._process = Child(
-            "weft.runtime.sound.server:main", self.options.renderer, *map(str, descriptors), descriptors=descriptors,
+            "weft.runtime.sound.server:main", self.options.renderer, descriptors=descriptors,
             environment={**os.environ, "JACK_NO_START_SERVER": "1"}, main_thread_works=True,
         )  # fmt: skip
         return self._process.connection
@@ -201,7 +202,7 @@ class SoundProcess:
             self._send_waiting(connection, packer)
             ready = wait([connection, self._woken])
             if self._woken in ready:
-                os.read(self._woken, 4096)
+                self._woken.recv(4096)
             if connection in ready:
                 self._receive(connection.recv())
 
@@ -258,7 +259,7 @@ class SoundProcess:
             self._outgoing = deque([*self._kept.items(), *waiting])
         # If there was no sound before, nothing has changed.
         if not (self._has_died or self._is_lost):
-            is_stuck = process.returncode == -signal.SIGALRM
+            is_stuck = system.is_alarm(process.returncode)
             reason = "ended (its device does not answer)" if is_stuck else process.ending
             words = f"the sound process {reason} and is started again"
             self._events.append(SoundEvent("died", "sound-died", words))

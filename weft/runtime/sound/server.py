@@ -10,16 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.backends.hardware import lower_priority
+from weft.backends.hardware import NICER
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
+from weft.platform import system
 from weft.runtime.program.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
 from weft.runtime.sound.microphone import Microphones
@@ -280,10 +281,11 @@ _NICER = -10
 _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
-def main(descriptor: str, lifeline: str, renderer: str, *memories: str) -> None:
+def main(descriptor: str, lifeline: str, *arguments: str) -> None:
     """Serves the socket with this descriptor. The first message is the `SoundOptions`, which may come late; meanwhile
-    the `renderer` is imported. `memories` are the descriptors of the controls, the figures, the rings and the tape. For
-    the `lifeline` see `Child`."""
+    the renderer is imported, which is the last of the `arguments`. The others are the descriptors of the controls, the
+    figures, the rings and the tape. For the `lifeline` see `Child`."""
+    *memories, renderer = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     # PortAudio and ALSA print to stderr at any time.
@@ -447,11 +449,11 @@ class SoundServer:
         """Ends this process, which is then started again, if the block takes longer: a dead sound server may never
         answer its clients. The system's alarm does not depend on Python's lock."""
         self._pulse.allow(seconds + 1.0)
-        signal.alarm(seconds)
+        system.set_alarm(seconds)
         try:
             yield
         finally:
-            signal.alarm(0)
+            system.set_alarm(0)
             self._pulse.beat()
 
     def _lose(self, reason: Diagnostic) -> None:
@@ -503,16 +505,8 @@ def _prefer_this_process() -> None:
     """Raises the priority of this process, if that is allowed. The thread of the sound device may wait for any thread
     that has Python's lock, so none of them should be delayed."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with suppress(OSError):
-        os.nice(_NICER)
-    _ask_for(_URGENCY_OF_OTHERS)
-
-
-def _ask_for(urgency: int) -> None:
-    """Gives this thread, and those that it starts, a realtime priority, if that is allowed."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(urgency))
+    system.prefer_process(_NICER)
+    system.set_urgency(_URGENCY_OF_OTHERS)
 
 
 def _look_for(device: str | int | None) -> None:
@@ -526,40 +520,17 @@ def _look_for(device: str | int | None) -> None:
             devices.close()
 
 
-@contextmanager
-def _calmly() -> Iterator[None]:
-    """In the block, other threads run before this one. A thread without any of `_prefer_this_process` stays as it is,
-    since it could not go back."""
-    if not _is_preferred():
-        yield
-        return
-    thread = threading.get_native_id()
-    before = os.getpriority(os.PRIO_PROCESS, thread)
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, os.getppid()))  # that of the player
-        lower_priority()
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, thread, before)
-        _ask_for(_URGENCY_OF_OTHERS)
-
-
-def _is_preferred() -> bool:
-    """Whether this thread has a higher priority than ordinary work."""
-    if sys.platform != "linux":
-        return False
-    return os.sched_getscheduler(0) != os.SCHED_OTHER or os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 0
+def _calmly() -> AbstractContextManager[None]:
+    """In the block, other threads run before this one, which has what `_prefer_this_process` gives."""
+    return system.calmly(_URGENCY_OF_OTHERS, NICER)
 
 
 @contextmanager
 def _urgently() -> Iterator[None]:
     """Gives threads that are started in the block a higher priority than all others of this process: the thread of the
     sound device, and those of sound servers' clients, must not wait while a program is loaded."""
-    _ask_for(_URGENCY)
+    system.set_urgency(_URGENCY)
     try:
         yield
     finally:
-        _ask_for(_URGENCY_OF_OTHERS)
+        system.set_urgency(_URGENCY_OF_OTHERS)

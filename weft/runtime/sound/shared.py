@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -25,6 +23,7 @@ from weft.backends.launch import VIEW
 from weft.errors import error
 from weft.media.hearing import MOST_COLUMNS, HeardMemory
 from weft.names import HEARD_ROWS, HeardName, columns
+from weft.platform import system
 
 
 class SlotAllocator:
@@ -87,12 +86,7 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         """Makes memory of zeros; pages that are never touched take no space."""
-        if sys.platform == "linux":
-            self.descriptor = os.memfd_create("weft-sound")
-        else:
-            self.descriptor, path = tempfile.mkstemp(prefix="weft-sound-")
-            os.unlink(path)
-        os.ftruncate(self.descriptor, size)
+        self.descriptor = system.shared_file(size)
         self.bytes = _mapped(self.descriptor, size)
 
     def close(self) -> None:
