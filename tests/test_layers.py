@@ -24,7 +24,7 @@ LAYERS = (
     {"codegen"},
     {"backends"},
     {"runtime"},
-    {"web"},
+    {"web", "editor"},
     {"cli", "__init__", "__main__"},
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
@@ -36,7 +36,7 @@ DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "AppKit", "Meta
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {
     "cli", "__init__", "__main__", "backends/registry.py", "backends/haptic.py", "backends/gl/backend.py",
-    "backends/gl/probe.py", "media/sampled.py", "media/sounds.py",
+    "backends/gl/probe.py", "media/sampled.py", "media/sounds.py", "editor/checks.py",
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "help": _Command("weft.cli.help", "Say what a name means, and show an example."),
         "check": _Command("weft.cli.check", "List all errors and warnings of a patch."),
         "fmt": _Command("weft.cli.fmt", "Write patches in one style, with the same meaning."),
+        "lsp": _Command("weft.cli.lsp", "Serve an editor: mistakes as you type, completion, help, renaming."),
         "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Command("weft.cli.evaluate", "Show the values of a strand."),
         "render": _Command("weft.cli.render", "Write pictures to files, offline and deterministic."),

@@ -33,6 +33,7 @@ from weft.runtime.program.findings import (
     place_in, places_of
 )
 from weft.syntax.ast import SpindleDefinition
+from weft.syntax.scanner import read_text
 
 # Operations that may be evaluated for one text: about a fifth of a second.
 _MOST = 300_000
@@ -71,15 +72,16 @@ Measure: TypeAlias = Callable[[Build, Source, Additions], Sequence[Diagnostic]]
 
 def check(
     source: Source, contexts: ContextTable, probe: Probe | None = None, permissions: Permissions = DEFAULT_PERMISSIONS,
-    measure: Measure | None = None,
+    measure: Measure | None = None, read: Callable[[str], str] = read_text,
 ) -> Sequence[Diagnostic]:  # fmt: skip
-    """All errors and warnings about a text; see `weft.runtime.compiling.stages.analyse` for the arguments. If it is
+    """All errors and warnings about a text; see `weft.runtime.compiling.stages.Request` for the arguments. If it is
     doubtful that the pictures keep their rate, `measure` decides; see `weft.runtime.inspect.pace.too_slow`."""
+    request = Request(source, contexts, probe=probe, permissions=permissions, read=read)
     allowance = Allowance(_MOST)
     pictures: list[Lowered] = []
     try:
         with without_collection():
-            found = analyse(Request(source, contexts, probe=probe, permissions=permissions))
+            found = analyse(request)
 
             def forecast(subgraph: Subgraph) -> list[Diagnostic]:
                 pool = Pool(found.budget)
@@ -103,7 +105,7 @@ def check(
     late: Sequence[Diagnostic] = ()
     if is_doubtful and measure is not None:
         with suppress(Exception):  # a patch that cannot be measured is reported when it plays
-            program = build(Request(source, contexts, probe=probe, permissions=permissions))
+            program = build(request)
             late = measure(program, source, lambda size: _additions(found, pictures, size))
     return (*warnings, *chain.from_iterable(forecasts), *late)
 

@@ -1,0 +1,22 @@
+"""Editors that are closed at the end of a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.editor import PROFILES, Editor
+
+
+@pytest.fixture
+def editor(tmp_path):
+    made = Editor(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=PROFILES)
+def any_editor(request, tmp_path):
+    """An editor with the profile of each of those that are known."""
+    made = Editor(tmp_path, request.param)
+    yield made
+    made.close()

@@ -1,0 +1,120 @@
+"""Diagnostics as one types: those of `weft check`, at the places where the editor has them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from lsprotocol import types
+
+from benchmarks.generated import patch
+from tests.support.edits import session
+from tests.support.mutations import mutated, programs
+from weft.contexts import context_table
+from weft.errors import Diagnostic, Source
+from weft.media.sampled import header_if_whole
+from weft.runtime.inspect.forecast import check
+
+
+def told(editor, name):
+    """What the editor shows of a text, as `weft check` would say it."""
+    return [
+        (d.severity, d.code, d.message, d.range.start.line, d.range.start.character) for d in editor.diagnostics(name)
+    ]
+
+
+def expected(editor, name):
+    """What `weft check` says."""
+    source = Source(str(editor.folder / name), editor.texts[name])
+    return [as_shown(each) for each in check(source, context_table(), header_if_whole)]
+
+
+def as_shown(found: Diagnostic):
+    severity = types.DiagnosticSeverity.Error if found.severity == "error" else types.DiagnosticSeverity.Warning
+    message = found.message + (f"\n{found.hint}" if found.hint else "")
+    line, column = found.span.source.position(found.span.start) if found.span else (1, 1)
+    return severity, found.code, message, line - 1, column - 1
+
+
+def test_mistakes_show_and_go_in_any_editor(any_editor):
+    any_editor.open("a.weft", "a = sin(me@x\ndisplay(a, b)\n")
+    assert any_editor.codes("a.weft") == [("unclosed-bracket", 0, 12), ("unknown-strand", 1, 11)]
+    any_editor.edit("a.weft", "a = sin(me@x)\ndisplay(a)\n")
+    assert any_editor.codes("a.weft") == []
+    any_editor.edit("a.weft", "a = sqrt(me@x - 3)\ndisplay(a)\n")
+    assert any_editor.codes("a.weft") == [("not-a-number", 1, 0)]
+    any_editor.shut("a.weft")
+    any_editor.open("b.weft", "")
+    any_editor.settle()
+    assert list(any_editor.client.diagnostics[any_editor.uri("a.weft")]) == []
+
+
+def test_a_place_counts_the_units_of_the_editor(any_editor):
+    """𝄞 is two units of UTF-16, four of UTF-8 and one character."""
+    any_editor.open("a.weft", '/* 𝄞é */ a = b\r\ndisplay(c)\r// \u2028\ncompute(d)')
+    encoding = any_editor.server.capabilities.position_encoding
+    column = {"utf-8": 17, "utf-16": 14, "utf-32": 13}[getattr(encoding, "value", encoding)]
+    assert any_editor.codes("a.weft") == [
+        ("unknown-strand", 0, column), ("unknown-strand", 1, 8), ("unknown-strand", 3, 8)
+    ]
+
+
+def test_the_session_of_an_evening_has_the_diagnostics_of_check(editor):
+    edits(editor, 40)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_a_thousand_edits_have_the_diagnostics_of_check(editor):
+    edits(editor, 1000)
+
+
+def edits(editor, count):
+    chance = random.Random(11)
+    texts = [patch(style, 25, 4).text for style in ("evening", "pipes", "loops")]
+    texts += [text for path, text in programs("patches").items() if path.stem in ("beat", "bells", "trails", "remap")]
+    editor.open("a.weft", "")
+    done, wrong = 0, 0
+    while done < count:
+        for text in session(chance.choice(texts), chance, 9):
+            shown = mutated(text, chance) if chance.random() < 0.1 else text
+            editor.edit("a.weft", shown)
+            assert told(editor, "a.weft") == expected(editor, "a.weft"), shown
+            done += 1
+            wrong += bool(expected(editor, "a.weft"))
+    assert wrong > count / 20
+
+
+def test_the_unsaved_text_of_an_included_file_counts(editor):
+    (editor.folder / "lib.weft").write_text("spindle f(x) :: v { v = x }\n")
+    main = '#include "lib.weft"\ndisplay(f(me@x))\n'
+    editor.open("main.weft", main)
+    assert editor.codes("main.weft") == []
+    editor.open("lib.weft", "spindle g(x) :: v { v = x }\n")
+    assert editor.codes("main.weft") == [("unknown-call", 1, 8)]
+    editor.edit("lib.weft", "spindle f(x) :: v { v = y }\n")
+    assert editor.codes("lib.weft") == [("unknown-strand", 0, 24)]
+    editor.shut("lib.weft")
+    assert editor.codes("main.weft") == []
+
+
+def test_a_mistake_in_an_included_file_shows_there(editor):
+    (editor.folder / "lib.weft").write_text("spindle f(x) :: v { v = y }\n")
+    editor.open("main.weft", '#include "lib.weft"\ndisplay(f(me@x))\n')
+    assert editor.codes("main.weft") == []
+    assert editor.codes("lib.weft") == [("unknown-strand", 0, 24)]
+    (editor.folder / "lib.weft").write_text("spindle f(x) :: v { v = x }\n")
+    editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([]))
+    assert editor.codes("lib.weft") == []
+
+
+def test_a_text_without_a_file(editor):
+    editor.open("untitled:Untitled-1", "display(a)\n")
+    assert editor.codes("untitled:Untitled-1") == [("unknown-strand", 0, 8)]
+
+
+def test_files_beside_the_patch_need_the_permission_of_the_command(editor, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "lib.weft"
+    elsewhere.write_text("a = me@x\n")
+    editor.open("a.weft", f'#include "{elsewhere}"\ndisplay(a)\n')
+    assert ("not-allowed", 0, 9) in editor.codes("a.weft")

@@ -1,0 +1,229 @@
+"""The language server: what it tells an editor, and when it asks the processes that analyse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Coroutine, Sequence
+from contextlib import redirect_stdout, suppress
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from weft import __version__
+from weft.editor.analyst import AnalysisError, Analyst
+from weft.editor.answers import AnalystSetup
+from weft.editor.checks import Diagnosis, Finding
+from weft.editor.documents import Document
+from weft.permissions import Permissions
+
+# Seconds without an edit after which all that `weft check` says is found out.
+_PAUSE = 0.12
+
+# Answered when all is published that is to be found out about the texts so far.
+_SETTLED = "weft/settled"
+
+# What may hold text from other files.
+_INCLUDES = "#include"
+
+
+class EditorServer(LanguageServer):
+    """Keeps the texts of an editor, and publishes their diagnostics. Three processes analyse: one answers the editor's
+    questions, one builds each text as it is typed, and one does in pauses what takes longer."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        # With each change the whole text comes, so that the two sides cannot come to differ.
+        super().__init__("weft", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        self.documents: dict[str, Document] = {}
+        self._permissions = permissions
+        self._analysts: dict[str, Analyst] = {}
+        self._diagnoses: dict[str, tuple[Document, Diagnosis]] = {}
+        """What is known of each open document, and the document of which it is known."""
+        self._published: dict[str, Sequence[types.Diagnostic]] = {}
+        self._waiting: dict[str, None] = {}
+        """The documents that are to be built, the latest at the end."""
+        self._building: asyncio.Task[None] | None = None
+        self._forecasts: dict[str, asyncio.Task[None]] = {}
+        self._hurry = asyncio.Event()
+        """Set while somebody waits for all that is to be found out."""
+
+    def analyst(self, role: str) -> Analyst:
+        """The process for one kind of questions."""
+        if role not in self._analysts:
+            encoding = self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+            self._analysts[role] = Analyst(AnalystSetup(encoding, self._permissions, role == "forecast"))
+        return self._analysts[role]
+
+    async def ask(self, method: str, *arguments: object) -> Any:
+        """The answer to a question of the editor; None if there is none."""
+        try:
+            return await self.analyst("answer").ask(self.documents, method, *arguments)
+        except AnalysisError as failure:
+            self._log(f"{method}: the analysis {failure}")
+            return None
+
+    def end(self) -> None:
+        """Ends the processes."""
+        for analyst in self._analysts.values():
+            analyst.end()
+
+    def _log(self, message: str) -> None:
+        self.window_log_message(types.LogMessageParams(types.MessageType.Warning, message))
+
+    # --- texts ---
+
+    def put(self, uri: str, text: str, version: int | None) -> None:
+        """Takes a text that was opened or edited."""
+        self.documents[uri] = Document(uri, text, version)
+        self._check(uri, *self._including(uri))
+
+    def drop(self, uri: str) -> None:
+        """Forgets a text that was closed."""
+        self.documents.pop(uri, None)
+        self._diagnoses.pop(uri, None)
+        self._waiting.pop(uri, None)
+        if (task := self._forecasts.pop(uri, None)) is not None:
+            task.cancel()
+        self._check(*self._including(uri))
+        self._publish()
+
+    def look_again(self) -> None:
+        """Checks what may have changed on the disk."""
+        self._check(*self.documents)
+
+    def _including(self, uri: str) -> list[str]:
+        """The other documents whose meaning may depend on a document."""
+        return [each for each, document in self.documents.items() if each != uri and _INCLUDES in document.text]
+
+    # --- diagnostics ---
+
+    def _check(self, *uris: str) -> None:
+        for uri in uris:
+            self._waiting.pop(uri, None)
+        self._waiting |= dict.fromkeys(reversed(uris))  # the first one is built first
+        for uri in uris:
+            if (task := self._forecasts.pop(uri, None)) is not None:
+                task.cancel()
+        if self._building is None or self._building.done():
+            self._building = _begun(self._build())
+
+    async def _build(self) -> None:
+        """Builds the documents that wait, until there is none."""
+        while self._waiting:
+            uri, _ = self._waiting.popitem()
+            await self._diagnose(uri, "build", "diagnose")
+            self._forecasts[uri] = _begun(self._forecast(uri))
+
+    async def _forecast(self, uri: str) -> None:
+        """Finds out in a pause what takes longer."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), _PAUSE)
+        await self._diagnose(uri, "forecast", "forecast")
+
+    async def settled(self) -> None:
+        """Waits until all is published that is to be found out about the texts as they are."""
+        self._hurry.set()
+        while work := [each for each in (self._building, *self._forecasts.values()) if each and not each.done()]:
+            await asyncio.wait(work)
+        self._hurry.clear()
+
+    async def _diagnose(self, uri: str, role: str, method: str) -> None:
+        """Publishes what is found about a document, unless it has changed in the meantime."""
+        document = self.documents.get(uri)
+        if document is None:
+            return
+        try:
+            found = await self.analyst(role).ask(self.documents, method, uri)
+            assert isinstance(found, Diagnosis)
+        except AnalysisError as failure:
+            found = Diagnosis({uri: [_unanswered(str(failure))]})
+        if self.documents.get(uri) is document:
+            self._diagnoses[uri] = document, found
+            self._publish()
+
+    def findings(self, uri: str) -> list[Finding]:
+        """What is known about a file: by itself if it is open, and as part of others."""
+        found = [*self._of(uri, uri)]
+        for other in self._diagnoses:
+            if other != uri:
+                found += [each for each in self._of(other, uri) if each not in found]
+        return found
+
+    def _of(self, checked: str, uri: str) -> Sequence[Finding]:
+        known = self._diagnoses.get(checked)
+        return () if known is None else known[1].findings.get(uri, ())
+
+    def _publish(self) -> None:
+        """Tells the editor what has changed."""
+        about = {uri for _, diagnosis in self._diagnoses.values() for uri in diagnosis.findings}
+        for uri in about | self._published.keys():
+            found = [each.shown for each in self.findings(uri)]
+            if self._published.get(uri) == found and uri in self._published:
+                continue
+            document = self.documents.get(uri)
+            version = document.version if document else None
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
+            if uri in about:
+                self._published[uri] = found
+            else:
+                del self._published[uri]
+
+
+def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work)
+
+
+def _unanswered(reason: str) -> Finding:
+    nowhere = types.Position(0, 0)
+    words = f"the analysis of this text {reason}\nit is tried again at the next edit; this is a bug in weft"
+    return Finding(types.Diagnostic(
+        types.Range(nowhere, nowhere), words, severity=types.DiagnosticSeverity.Error, code="internal", source="weft"
+    ))  # fmt: skip
+
+
+def _texts(server: EditorServer) -> None:
+    """Registers what the editor says about texts."""
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        server.put(document.uri, document.text, document.version)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        server.put(uri, server.workspace.get_text_document(uri).source, params.text_document.version)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        server.drop(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(_params: types.DidSaveTextDocumentParams) -> None:
+        server.look_again()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def watched(_params: types.DidChangeWatchedFilesParams) -> None:
+        server.look_again()
+
+    @server.feature(_SETTLED)
+    async def settled(_params: None) -> bool:
+        await server.settled()
+        return True
+
+
+def serve(permissions: Permissions) -> None:
+    """Serves an editor over stdin and stdout until it leaves."""
+    server = EditorServer(permissions)
+    _texts(server)
+    if os.environ.get("WEFT_DEBUG") != "1":
+        logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it logs tracebacks
+    # What anything else prints must not come between the messages.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out, redirect_stdout(sys.stderr), suppress(ValueError):
+        try:
+            server.start_io(sys.stdin.buffer, out)
+        finally:
+            server.end()
