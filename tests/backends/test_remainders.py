@@ -131,6 +131,24 @@ def test_rests_of_singles_are_less_than_a_turn(machine: tuple[str, Executor]) ->
     check(name, a, np.ones_like(a), computed(executor, "fract", [a]))
 
 
+def test_a_program_may_take_many_rests(machine: tuple[str, Executor]) -> None:
+    """The time that drivers which draw in software take for a program grows with its loops without bounds."""
+    executor = machine[1]
+    e = Exprs()
+    value = given = e.state("v/0", 1)
+    for period in range(3, 27):
+        value = e("mod", e("add", given, value), float(period))
+    made = compiled(lowered(value, slots=[image_slot("v/0")], updates={"v/0": given}))
+    wholes = np.random.default_rng(5).integers(0, 2**23, 200).astype(np.float32)
+    memory = StateMemory(made.slots, (1, len(wholes)))
+    memory.ring("v/0")[memory.cell("v/0", 1)] = wholes
+    got = np.asarray(executor.load(made).planes(memory, launch_of((1, len(wholes))))[0, 0])
+    expected = wholes
+    for period in range(3, 27):
+        expected = np.fmod(wholes + expected, np.float32(period))
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("name", ["vm", "vector", "wasm", *HERE])
 def test_rests_of_doubles_are_less_than_a_turn(name: str) -> None:
     executor = {"vm": ReferenceExecutor(), "vector": VectorExecutor(), "wasm": WasmExecutor()}.get(name)

@@ -6,19 +6,44 @@ import pytest
 
 from tests.support.browser import FIREFOX, firefox
 from tests.web.test_pages import HEAD, PATCHES
+from weft.cli.examples import shipped
 
-SOME = ("memory of pictures", "several windows", "a sound and its picture", "a picture and its sound", "letters")
+SOME = (
+    "memory of pictures", "several windows", "a sound and its picture", "a picture and its sound", "letters",
+    "many rests",
+)  # fmt: skip
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox here; scripts/setup system test installs it"),
+    pytest.mark.skipif("DISPLAY" not in os.environ, reason="without a window, Firefox has no WebGL here"),
+]
 
 
-@pytest.mark.long
-@pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox here; scripts/setup system test installs it")
-@pytest.mark.skipif("DISPLAY" not in os.environ, reason="without a window, Firefox has no WebGL here")
-def test_pages_play_the_same_in_firefox(weft):
-    found = {}
-    with firefox() as browser:
-        for number, name in enumerate(SOME):
-            weft.file("patch.weft", HEAD + PATCHES[name])
-            weft("export", "patch.weft", "-o", f"{number}.html")
-            browser.open((weft.folder / f"{number}.html").as_uri() + "?check")
-            found[name] = browser.title("check ")
-    assert {name: title for name, title in found.items() if not title.startswith("check ok: ")} == {}
+@pytest.fixture(scope="module")
+def browser():
+    with firefox() as made:
+        yield made
+
+
+@pytest.fixture
+def checked(weft, browser):
+    """Exports a patch, and gives the title of its page after it has compared itself."""
+
+    def check(patch):
+        weft("export", patch, "-o", "page.html")
+        browser.open((weft.folder / "page.html").as_uri() + "?check")
+        return browser.title("check ", 100)
+
+    return check
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_page_plays_the_same_in_firefox(weft, checked, name):
+    weft.file("patch.weft", HEAD + PATCHES[name])
+    assert checked("patch.weft").startswith("check ok: ")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_patch_plays_the_same_in_firefox(checked, name):
+    assert checked(shipped()[name]).startswith("check ok: ")

@@ -14,6 +14,8 @@ PATCHES = {
     "a picture": "#slider s<v> = 0, 1, 0.3\ndisplay(me@x * s@v, fract(me@y + me@time), sin(me@frame + me@px * 9))",
     "gray": "display(noise(me@x * 5, me@y * 5, me@time))",
     "alpha": "display(me@x, me@y, 0.5, me@x)",
+    "many rests": f"v<v> = {' + '.join(f'floor(me@px) * 2000 % {n}.5' for n in range(1, 25))}\n"
+                  "display(fract(v@v / 7), v@v / 300, 0)",
     "memory of pictures": "old<v> = prev(t@v)\nt<v> = old@v(me@x ~ me@x + 0.03) * 0.9 + me@y * 0.1\n"
                           "d<v> = delay(me@x * fract(me@time), 1 + me@y * 2, 3)\ndisplay(t@v, d@v, old@v)",
     "more memory than targets": "".join(f"s{n}<v> = prev(s{n}@v) * 0.5 + me@x * {n}\n" for n in range(6))

@@ -151,6 +151,8 @@ def test_a_button_begins_the_sound_where_the_browser_wants_a_gesture(weft, brows
         strict.open((weft.folder / "page.html").as_uri())
         strict.until("document.getElementById('begin')?.hidden === false")
         before = strict.until("window.weft.performance.time > 1 && window.weft.performance.time")
+        # All code is there before.
+        assert strict.value("window.weft.performance.sound.ready.then(() => true)")
         assert not strict.value("window.weft.performance.sound.leads")
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             strict.pointer(kind, SIZE[0] / 2, SIZE[1] / 2)

@@ -141,8 +141,8 @@ class Cuda(KernelLanguage):
     def real(self, value: float) -> str:
         return _DOUBLE.sub(r"\1f", super().real(value))
 
-    def functions(self, names: Iterable[str]) -> list[str]:
-        return [_on_card(text) for text in super().functions(names)]
+    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
+        return [_on_card(text) for text in super().functions(names, loops)]
 
     def packed(self, channels: Sequence[str]) -> str:
         shown = [channels[0]] * 3 if len(channels) == 1 else [*channels]

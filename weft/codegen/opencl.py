@@ -119,13 +119,13 @@ class OpenCl(KernelLanguage):
     def converted(self, kind: Type, value: ExpressionText) -> ExpressionText:
         return prefixed(f"({self.types[kind]})", value)
 
-    def functions(self, names: Iterable[str]) -> list[str]:
+    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
         """As the shared functions are written, with casts and singles as in C."""
 
         def as_in_c(line: str) -> str:
             return line if line.startswith("//") else _REAL.sub(r"\1f", _CALLED.sub(r"(\1)(", line))
 
-        return ["\n".join(map(as_in_c, text.split("\n"))) for text in super().functions(names)]
+        return ["\n".join(map(as_in_c, text.split("\n"))) for text in super().functions(names, loops)]
 
     def packed(self, channels: Sequence[str]) -> str:
         return _CALLED.sub(r"(\1)(", super().packed(channels))

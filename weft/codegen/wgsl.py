@@ -141,8 +141,8 @@ class Wgsl(KernelLanguage):
     def guarded(self, condition: str, statement: str) -> str:
         return f"if ({condition}) {{ {statement} }}"
 
-    def functions(self, names: Iterable[str]) -> list[str]:
-        return [_translated(text) for text in super().functions(names)]
+    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
+        return [_translated(text) for text in super().functions(names, loops)]
 
     def reading(self, parts: ProgramParts, function: str, buffer: Bound, start: str, *more: str) -> str:
         parts.helpers.update(name for name in ("place", "number_or") if f"{name}(" in _READERS[function])

@@ -183,16 +183,19 @@ async function begin(performance) {
     if (description.sounds.length === 0) return;
     try {
         await performance.openSound();
+        if (!(await performance.sound.begin())) beginByHand(performance.sound).catch(silent);
     } catch (problem) {
-        words.say(`There is no sound: ${problem.message}.`);
-        return;
+        silent(problem);
     }
-    if (!(await performance.sound.begin())) beginByHand(performance.sound);
 }
 
 async function beginByHand(sound) {
     do await pressed();
     while (!(await sound.begin()));
+}
+
+function silent(problem) {
+    words.say(`There is no sound: ${problem.message}.`);
 }
 
 // Waits until the visitor presses the button, or anywhere in an embedded page, which has none.

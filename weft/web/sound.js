@@ -7,26 +7,23 @@ import { Recent } from "./mixer.js";
 const REACH = 1 << 18;
 
 // What the worklet is told of a program.
-function told(description, more) {
-    const inputs = { ...description.inputs, ...more };
-    const { settings, raw, channels, sounds, heard, views } = description;
+function told(description) {
+    const { settings, inputs, raw, channels, sounds, heard, views } = description;
     const needed = new Set(sounds.map(({ kernel }) => kernel));
     const modules = description.modules.map((module, number) => (needed.has(number) ? module : null));
     return { settings, inputs, raw, channels, sounds, heard, views, modules };
 }
 
-function optionsOf(description, media, first, inputs = {}) {
+// `first` is the number of the first sample; null: the worklet waits until it is told.
+function optionsOf(description, media, first) {
     return {
         numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [description.channels],
-        processorOptions: { description: told(description, inputs), sounds: media.sounds, first },
+        processorOptions: { description: told(description), sounds: media.sounds, first },
     };
 }
 
 // Seconds that numbers take to the worklet at most, if the page is not late.
 const ON_THE_WAY = 0.05;
-
-// Seconds in which a sound that begins again falls silent: one that is cut off would click.
-const FADE = 0.01;
 
 // How long a browser is given to begin without a gesture, in milliseconds.
 const PATIENCE = 300;
@@ -42,53 +39,50 @@ export class Sound {
     }
 
     constructor(context, description, media, time, inputs) {
-        Object.assign(this, { context, description, media });
+        Object.assign(this, { context, description });
         this._outside = time;
         this._inputs = inputs;
         this._exposed = description.sounds.flatMap(({ labels, sent }) => labels.filter((_, at) => sent[at]));
         this._forget();
-        this.node = null;
-        this._streams = [];
+        this._since = null;
         this.onfault = () => {};
+        this._node = new AudioWorkletNode(context, "weft", optionsOf(description, media, null));
+        this._node.connect(context.destination);
+        // Until the worklet has compiled what it plays; raises where it cannot.
+        this.ready = new Promise((resolve, reject) => {
+            this._node.port.onmessage = ({ data }) => (data.ready ? resolve() : this._take(data));
+            this._node.onprocessorerror = () => reject(new Error("the browser cannot compute it"));
+        });
+        // Whoever begins hears of it.
+        this.ready.catch(() => {});
     }
 
     // Whether it has begun. From then on it leads the clock.
     get leads() {
-        return this.node !== null;
+        return this._since !== null;
     }
 
-    // Begins to play; gives whether that worked. A browser may want a gesture first.
+    // Begins to play, as soon as the worklet is ready; gives whether that worked. A browser may want a gesture first.
     async begin() {
-        await Promise.race([this.context.resume(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
-        if (this.context.state === "running" && this.node === null) this._start();
-        return this.leads;
+        const { context } = this;
+        await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+        if (context.state !== "running") return false;
+        await this.ready;
+        if (this._begin === undefined) this._start();
+        return true;
     }
 
     _start() {
-        const { context, description } = this;
         this._begin = this._outside();
-        this._from = context.currentTime;
-        const first = Math.round(this._begin * context.sampleRate);
-        this.node = new AudioWorkletNode(context, "weft", optionsOf(description, this.media, first, this._inputs()));
-        this.node.port.onmessage = ({ data }) => this._take(data);
-        this._level = new GainNode(context);
-        this.node.connect(this._level).connect(context.destination);
-        for (const stream of this._streams) new MediaStreamAudioSourceNode(context, { mediaStream: stream }).connect(this.node);
+        const begin = Math.round(this._begin * this.context.sampleRate);
+        this._node.port.postMessage({ begin, inputs: this._inputs() });
     }
 
     // Begins again at the time of the performance, with nothing remembered.
     restart() {
-        if (this.node === null) return;
-        const { node, _level: level, context } = this, end = context.currentTime + FADE;
-        level.gain.setValueAtTime(1, context.currentTime).linearRampToValueAtTime(0, end);
-        setTimeout(() => {
-            node.port.postMessage({ end: true });
-            node.disconnect();
-            level.disconnect();
-        }, 2000 * FADE);
-        node.port.onmessage = null;
+        if (this._begin === undefined) return;
         // It does not lead the clock until it has begun.
-        this.node = null;
+        this._since = null;
         this._forget();
         this._start();
     }
@@ -99,8 +93,11 @@ export class Sound {
         this.heard = new Map(description.heard.map((record) => [record.name, new HeardRows(record, context.sampleRate)]));
     }
 
-    // Takes what the worklet sends: samples of strands, and what analyses have heard.
-    _take({ first, rows, heard, lost, stopped, time }) {
+    // Takes what the worklet sends: since when it plays, samples of strands, and what analyses have heard.
+    _take({ since, first, rows, heard, lost, stopped, time }) {
+        if (since !== undefined) this._since = since;
+        // What is on its way when it begins again is old.
+        if (!this.leads) return;
         if (lost !== undefined) this.onfault({ lost, stopped, time });
         for (const [name, fresh] of heard ?? []) {
             for (const [number, row] of fresh) this.heard.get(name).add(number, row);
@@ -112,7 +109,7 @@ export class Sound {
 
     // The time that is heard now.
     get time() {
-        return this._begin + Math.max(0, this.context.currentTime - this._from - this._latency);
+        return this._begin + Math.max(0, this.context.currentTime - this._since - this._latency);
     }
 
     // How many seconds from `time` on may be computed already when the worklet gets the next numbers.
@@ -126,13 +123,12 @@ export class Sound {
 
     // Sends numbers and views, each with its name.
     set(numbers, views = []) {
-        this.node?.port.postMessage({ numbers, views });
+        this._node.port.postMessage({ numbers, views });
     }
 
     // Lets the sound hear a microphone.
     hear(stream) {
-        this._streams.push(stream);
-        if (this.node !== null) new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.node);
+        new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this._node);
     }
 }
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from weft.codegen.clike.expressions import ExpressionText, applied, choice
-from weft.codegen.clike.prelude import PRELUDE, bits_text, called_in, real_text
+from weft.codegen.clike.prelude import PRELUDE, bits_text, called_in, loops_in, real_text, without_loops
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import single
@@ -242,9 +242,9 @@ class Language(ABC):
         next value after each step by the statement `following`."""
         return f"for ({self.types[kind]} {name} = {start}; {condition}; {following})"
 
-    def functions(self, names: Iterable[str]) -> list[str]:
-        """The texts of functions and of all that they call, callees first."""
-        known = {**self.prelude, **self.helpers}
+    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
+        """The texts of functions and of all that they call, callees first, with loops or without any."""
+        known = {**(self.prelude if loops else without_loops(self.prelude)), **self.helpers}
         wanted: set[str] = set()
         todo = list(names)
         while todo:
@@ -297,6 +297,9 @@ class Language(ABC):
 
 _INDENT = "    "
 
+# In a program with more loops, functions have none.
+_MANY_LOOPS = 8
+
 
 def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
     """Lines in braces after a head."""
@@ -332,13 +335,15 @@ def document(
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
     calls = sorted(parts.helpers)
+    main = list(main)
+    loops = loops_in(line.text for line in main) <= _MANY_LOOPS
     lines = [*map(CodeLine, top)]
     # The version must come first.
     lines.insert(int(top[0].startswith("#version")), CodeLine(title))
     for group in filter(None, given):
         lines += [CodeLine(""), *map(CodeLine, group)]
     first_function = len(lines)
-    for text in language.functions(calls):
+    for text in language.functions(calls, loops):
         lines += [CodeLine(""), *map(CodeLine, text.split("\n"))]
     after_functions = len(lines)
     lines += [CodeLine(""), *main]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
@@ -59,6 +59,14 @@ _BELOW_1 = real_text(1 - 2.0**-24)
 
 # Up to these counts of turns, their product with half a period or a whole one is exact, even a few units off.
 _MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
+
+# What `long_rest` repeats, and how often at most.
+_STEPS = """\
+    while (steps > 0u) {
+        rest = rest_of(rest, 2048.0, whole, per);
+        steps -= 1u;
+    }"""
+_MOST_STEPS = 253 // 11
 
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
 
@@ -262,24 +270,32 @@ float fraction(float x) {{
     return rest >= 1.0 ? {_BELOW_1} : rest;
 }}
 
-// The remainder of a after any number of whole turns of size; both are positive. It is computed with whole numbers,
-// which are exact, a few binary digits of a at a time.
+// A whole number times a scale less whole turns of size, to at most half of it. Exact for numbers below 2^24 and scales
+// that are powers of 2, up to 2^11; per is about 1 / size.
+float rest_of(float number, float scale, float size, float per) {{
+    float given = number * scale;
+    float turns = nearest(given * per);
+{upper}    return {less};
+}}
+
+// The remainder of a after any number of whole turns of size; both are positive. Every step takes 11 binary digits of
+// a, and is exact.
 float long_rest(float a, float size) {{
     uint upper = bits_in(a) >> 23u;
     uint lower = bits_in(size) >> 23u;
-    uint rest = (bits_in(a) & 0x7fffffu) | (upper == 0u ? 0u : 0x800000u);
-    uint whole = (bits_in(size) & 0x7fffffu) | (lower == 0u ? 0u : 0x800000u);
+    uint digits = (bits_in(a) & 0x7fffffu) | (upper == 0u ? 0u : 0x800000u);
+    uint turn = (bits_in(size) & 0x7fffffu) | (lower == 0u ? 0u : 0x800000u);
     upper = upper == 0u ? 1u : upper;
     lower = lower == 0u ? 1u : lower;
     if (upper < lower) return a;
-    rest = rest % whole;
     uint left = upper - lower;
-    while (left > 0u) {{
-        uint digits = left < 8u ? left : 8u;
-        rest = (rest << digits) % whole;
-        left -= digits;
-    }}
-    return float(rest) * {_STEP} * real_in(lower << 23u);
+    uint steps = left / 11u;
+    float whole = float(turn);
+    float per = 1.0 / whole;
+    float rest = rest_of(float(digits % turn), real_in((127u + left % 11u) << 23u), whole, per);
+{_STEPS}
+    rest = rest < 0.0 ? rest + whole : rest;
+    return rest * {_STEP} * real_in(lower << 23u);
 }}
 
 // What is left of a after whole turns of b, with the sign of b; never rounded to b.
@@ -313,6 +329,20 @@ float bits_top(uint n) {
     return float(n >> 8u);
 }"""))
 """Whole numbers of 32 bits."""
+
+
+def without_loops(functions: Mapping[str, str]) -> dict[str, str]:
+    """The same functions with the steps of remainders one after another. They take longer, but the compilers of drivers
+    that draw in software take twice as long for each further loop of a program: minutes for 20."""
+    steps = "\n".join(
+        f"    rest = rest_of(rest, steps > {step}u ? 2048.0 : 1.0, whole, per);" for step in range(_MOST_STEPS)
+    )
+    return {**functions, "long_rest": functions["long_rest"].replace(_STEPS, steps)}
+
+
+def loops_in(lines: Iterable[str]) -> int:
+    """How many loops a program has: its own, and those of the remainders that it takes."""
+    return sum(line.startswith("for (") + line.count("modulo(") for line in lines)
 
 
 PLACES: Mapping[str, str] = MappingProxyType(functions_in("""\
