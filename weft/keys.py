@@ -63,7 +63,8 @@ _NAME_OF_LABEL = {
 
 TOOL_KEYS: Mapping[str, str] = MappingProxyType({
     "f": "fullscreen", "space": "pause", "r": "restart", "t": "tap", "s": "screenshot", "c": "record", "e": "errors",
-    "h": "figures", "n": "numbers", "p": "panel", "pagedown": "next", "pageup": "previous", "escape": "leave",
+    "h": "figures", "v": "source", "n": "numbers", "p": "panel", "pagedown": "next", "pageup": "previous",
+    "escape": "leave",
 })  # fmt: skip
 """The keys that control the tool, each with its command."""
 

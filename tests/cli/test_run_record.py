@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import socket
@@ -307,3 +308,24 @@ def is_encoder(path, parent):
         return "weft.runtime.films.recording:main" in words and str(parent) in words
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("option", ["--record-source", "--show-source"])
+def test_a_film_has_the_text_only_if_that_is_asked_for(tmp_path, option):
+    (tmp_path / "a.weft").write_text("me<width> = 320; me<height> = 180; me<fps> = 20\n\ndisplay(1, 1, 1)\n")
+    command = [sys.executable, "-m", "weft", "run", "a.weft", "--record", "a.mkv", "--frames", "30", "--no-audio"]
+    shown = ["--terminal", "--size", "320x180"] if option == "--show-source" else ["--headless"]
+    with open("/dev/null", "wb") as nothing:
+        if option == "--show-source":
+            # The text over the picture on the screen is none of the picture.
+            reading, writing = os.openpty()
+            subprocess.run([*command, *shown, option], cwd=tmp_path, stdout=writing, stderr=nothing, check=True)
+            os.close(reading)
+            os.close(writing)
+        else:
+            subprocess.run([*command, *shown, option], cwd=tmp_path, stdout=nothing, stderr=nothing, check=True)
+    with av.open(str(tmp_path / "a.mkv")) as film:
+        last = [frame.to_ndarray(format="gray") for frame in film.decode(video=0)][-1]
+    plates = (last[:60, 8:12] < 128).any()
+    assert plates == (option == "--record-source")
+    assert last[120:].min() > 240

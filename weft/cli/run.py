@@ -47,6 +47,7 @@ from weft.runtime.program.files import SetList
 from weft.runtime.program.program import Setup
 from weft.runtime.screens.awake import kept_awake
 from weft.runtime.screens.screen import Screen, WindowOptions
+from weft.runtime.screens.text_view import CORNERS, Corner, TextStyle
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
@@ -87,22 +88,22 @@ _OSC_ADDRESS = _OscAddressParam()
 
 
 class _WindowParam(_WindowType):
-    """`beamer=1920x1080@1:full`: a name, and how the window of this name opens. The name of the first window is empty:
-    `1280x720@1:full`."""
+    """`beamer=1920x1080@1:full:source`: a name, and how the window of this name opens. The name of the first window is
+    empty: `1280x720@1:full`."""
 
-    name = "[NAME=]WxH@N:full"
+    name = "[NAME=]WxH@N:full:source"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, WindowOptions]:
-        match = re.fullmatch(r"(?:(.+?)=)?((?(1)|(?=\d))[^=@:]+)?(?:@(\d+))?(:full)?", str(value), re.DOTALL)
+        match = re.fullmatch(r"(?:(.+?)=)?((?(1)|(?=\d))[^=@:]+)?(?:@(\d+))?(:full)?(:source)?", str(value), re.DOTALL)
         if match is None or not any(match.groups()[1:]):
             words = "is not a window; write it like beamer=1920x1080@1:full, and leave out what need not be said"
             self.fail(f"{value!r} {words}", param, ctx)
-        name, size, monitor, full = match[1] or "", *match.groups()[1:]
+        name, size, monitor, full, source = match[1] or "", *match.groups()[1:]
         options = WindowOptions(
             None if size is None else SIZE.convert(size, param, ctx), None if monitor is None else int(monitor),
-            full is not None,
+            full is not None, source is not None,
         )  # fmt: skip
         return name, options
 
@@ -123,6 +124,12 @@ _WINDOW = _WindowParam()
 @click.option("--window", "windows", type=_WINDOW, multiple=True,
               help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
                    " first window is and stays.")
+@click.option("--show-source", is_flag=True, help="The text that plays is over the picture; V hides and shows it.")
+@click.option("--source-corner", type=click.Choice(CORNERS), default=CORNERS[0], show_default=True,
+              help="Where the text is over the picture.")
+@click.option("--source-size", type=NumberRange(0.5, 4), default=1.0, show_default=True, metavar="N",
+              help="How large it is: 1 is the size of messages.")
+@click.option("--record-source", is_flag=True, help="The text is in recordings and screenshots, too.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--no-stand-in", is_flag=True,
               help="Where a graphics card draws, the processor does not draw a new picture until the card is ready.")
@@ -172,6 +179,10 @@ class _RunOptions:
     fullscreen: bool
     monitor: int | None
     windows: tuple[tuple[str, WindowOptions], ...]
+    show_source: bool
+    source_corner: Corner
+    source_size: float
+    record_source: bool
     threads: int | None
     no_stand_in: bool
     headless: bool
@@ -228,6 +239,7 @@ class _RunOptions:
                 Sound(setup, self._sound_options()),
                 threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=lambda path: Path(real_path(".")) if comes_with_weft(path) else path.parent, record=self.record,
+                text_over=self._text_style if self.record_source else None,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
                 senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},
@@ -249,17 +261,25 @@ class _RunOptions:
             return NoOscServer(outside)
         return OscServer(self.osc, session.inputs.parameters, session.request, outside)
 
+    @property
+    def _text_style(self) -> TextStyle:
+        return TextStyle(self.source_corner, self.source_size)
+
     def _sound_options(self) -> SoundOptions:
         return SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio, is_deaf=self.no_mic)
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self._for_a_window):
             raise click.UsageError(f"--headless shows nothing, so --terminal, {_FOR_A_WINDOW} mean nothing")
+        if self.headless and self.show_source:
+            raise click.UsageError("--headless shows nothing, so --show-source means nothing")
         if self.terminal and self._for_a_window:
             raise click.UsageError(f"--terminal opens no window, so {_FOR_A_WINDOW} mean nothing")
         for name, options in self.windows:
-            if outlet_of(name) and (options.fullscreen or options.monitor is not None):
-                raise click.UsageError(f"{visible(name)} is no window: it has a size, but no monitor")
+            if outlet_of(name) and (
+                options.fullscreen or options.shows_text or options.monitor is not None
+            ):
+                raise click.UsageError(f"{visible(name)} is no window: it has a size, but no monitor and no text")
         if len(dict(self.windows)) < len(self.windows):
             raise click.UsageError("--window is given twice for one window")
         if self.midi_clock and (self.link or self.no_midi):
@@ -357,7 +377,8 @@ class _RunOptions:
                     fullscreen=self.fullscreen or own.fullscreen or named.fullscreen,
                     monitor=next((number for number in monitors if number is not None), None), size=own.size,
                     least=LEAST, inputs=session.inputs, on_command=session.command, display=display,
-                    warn=session.reporter.warn,
+                    warn=session.reporter.warn, text_style=self._text_style,
+                    shows_text=self.show_source or own.shows_text or named.shows_text,
                 )  # fmt: skip
 
             shown = windows.enter_context(opened())
@@ -400,7 +421,7 @@ class _RunOptions:
         self._announce(session, first, keys=keys)
         # From now on messages appear below the picture, since other lines would break it.
         session.reporter.show = session.reporter.echo = _nothing
-        with Terminal(session.inputs, session.command) as terminal, kept_awake():
+        with Terminal(session.inputs, session.command, self.show_source) as terminal, kept_awake():
             session.reporter.notices.note(f"edit {session.path} and save · {keys}")
             session.run(terminal)
         for line in session.recorded:

@@ -200,3 +200,16 @@ def test_a_broken_patch_waits_for_its_mending(patch: Path) -> None:
         tty.until(lambda: 'there is no strand "nosuch"' in tty.text)
         patch.write_text(BLUE)
         tty.until(middle_is(tty, "0000ff"))
+
+
+def test_the_text_that_plays_is_in_the_terminal(patch: Path) -> None:
+    with played(patch.parent, "--terminal", "--show-source") as tty:
+        tty.until(lambda: "display(0, 0, 1)" in tty.screen.display[2])
+        assert tty.screen.display[0].startswith(" me<width> = 320 ▀")
+        # The picture is around it.
+        assert tty.colour(40, 3) == "0000ff"
+        patch.write_text(BLUE.replace("0, 0, 1", "0, 1, 0"))
+        tty.until(lambda: "display(0, 1, 0)" in tty.screen.display[2] and tty.colour(40, 3) == "00ff00")
+        tty.type("v")
+        tty.until(lambda: "display" not in "".join(tty.screen.display))
+        tty.until(lambda: tty.colour(3, 3) == "00ff00")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -230,3 +230,48 @@ def test_without_a_display_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
         assert performance.ended() == 3
         assert "--headless" in performance.stderr
         assert "Traceback" not in performance.stderr
+
+
+@on_x11
+def test_the_text_that_plays_is_over_the_picture_and_v_hides_it(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = "me<width> = 640\nme<height> = 360\nme<bpm> = 2\ndisplay(1, 1, 1)\n"
+    patch.write_text(text)
+
+    def seen() -> np.ndarray:
+        return screen(tmp_path)[:360, :640].astype(int)
+
+    def until(condition: Callable[[np.ndarray], object], what: str) -> None:
+        deadline = time.monotonic() + 20
+        while not condition(seen()):
+            assert time.monotonic() < deadline, what
+            time.sleep(0.05)
+
+    def plates(picture: np.ndarray) -> np.ndarray:
+        """The rows in which there is a plate at the left edge of the text."""
+        return (picture[:, 10:14].max(axis=(1, 2)) < 128).nonzero()[0]
+
+    def blue(picture: np.ndarray) -> np.ndarray:
+        """The rows that glow."""
+        left = picture[:, 10:14].min(axis=1)
+        return ((left[:, 2] - left[:, 0] > 40) & (left[:, 0] < 128)).nonzero()[0]
+
+    with Performance(patch, "--show-source", "--no-audio") as performance:
+        until(lambda picture: 0 < len(plates(picture)) < 180, "there is no text over a white picture")
+        lines = len(plates(seen()))
+        assert not len(blue(seen()))
+        performance.save(text.replace("display(1, 1, 1)", "display(1, 1,\n  0.9)"))
+        # At two beats a minute, two beats are enough time to look.
+        until(lambda picture: len(blue(picture)) > 0.3 * lines, "the statement does not glow")
+        assert 0.3 * lines < len(blue(seen())) < 0.6 * lines  # both of its lines, of five
+        xdotool("search", "--name", "^patch.weft", "key", "v")
+        until(lambda picture: not len(plates(picture[: lines // 2])), "the text stays")
+        performance.save(text.replace("1, 1, 1", "1, 1, nothing"))
+        performance.wait_for("error")
+        xdotool("search", "--name", "^patch.weft", "key", "v")
+
+        def red(picture: np.ndarray) -> np.ndarray:
+            """Where there is a bar, which glows as well."""
+            return (picture[: 2 * lines, :20, 0] == 255) & (picture[: 2 * lines, :20, 1] < 190)
+
+        until(lambda picture: red(picture).any(), "the mistake is not marked")

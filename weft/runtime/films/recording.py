@@ -36,6 +36,8 @@ from weft.runtime.films.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, Y4M_FRAME, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec,
     reason_of, y4m_header
 )
+from weft.runtime.screens.playing_text import TextOverPictures
+from weft.runtime.screens.text_view import TextStyle, TextView
 
 LEAD = 0.05
 """The least seconds of a film before its first picture. Encoders need some of them to begin with the sound."""
@@ -160,6 +162,10 @@ class LiveEncoder:
         self._memory.samples[: len(samples) - first] = samples[first:]
         self._memory.written[0] = written + len(samples)
 
+    def show_text(self, view: TextView, style: TextStyle) -> None:
+        """Draws the text that plays over the frames that follow. The process does so."""
+        self._send("text", view, style)
+
     def finish(self, count: int) -> None:
         """Ends the film after this many frames. It is complete some time later."""
         self._send("end", count)
@@ -208,13 +214,18 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
             shared = _RecordingMemory(int(memory), recording.film)
             film = _writer(recording, shared, pulse)
             parent.send(("ready", None))
-            kind = ""
+            kind, text = "", None
             while kind != "end":
                 while not parent.poll(BEAT):
                     pulse.beat()
                     film.hear()
                 kind, *arguments = parent.recv()
-                if kind == "frame":
+                if kind == "text":
+                    text = text or TextOverPictures((recording.film.width, recording.film.height))
+                    text.show(*arguments)
+                elif kind == "frame":
+                    if text is not None:
+                        text.draw(shared.frames[arguments[0]])
                     film.add(*arguments)
                     parent.send(("free", arguments[0]))
                 elif kind == "repeat":

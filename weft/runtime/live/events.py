@@ -29,7 +29,9 @@ from weft.runtime.program.files import claim
 from weft.runtime.program.findings import costliest, late, listed, loop_of, memory_lost, names_of, place_named, place_of
 from weft.runtime.program.program import LoadedProgram
 from weft.runtime.program.recovery import MemoryWatch
+from weft.runtime.screens.playing_text import TextOverPictures
 from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.screens.text_view import TextStyle, TextView
 from weft.runtime.sound.renderer import SoundEvent
 from weft.runtime.sound.shared import Figures
 from weft.syntax.scanner import decode
@@ -214,6 +216,12 @@ class Notices:
         self._problems, self._left_out = foremost(problems)
         self._problems_end = float("inf") if lasting else self._now() + _WARNINGS
 
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """The errors and warnings of the text, until the time of the warnings is over, whether they are shown or
+        not."""
+        return self._problems if self._now() < self._problems_end else ()
+
     def add_warning(self, problem: Diagnostic) -> None:
         """Adds a warning for some seconds. While there are errors, it is only a note."""
         if any(d.severity == "error" for d in self._problems):
@@ -251,9 +259,21 @@ class Screenshots:
     """Writes pictures in the background, never over an existing file. They are named NAME-001.png and so on, where
     `base` is NAME in its folder."""
 
-    def __init__(self, base: Path, reporter: Reporter) -> None:
+    def __init__(self, base: Path, reporter: Reporter, text: TextStyle | None = None) -> None:
+        """With a style, the text that plays is over the picture."""
         self.base = base
         self._reporter = reporter
+        self._text_style = text
+        self._text = TextView()
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the text that plays is over the picture."""
+        return self._text_style is not None
+
+    def show_text(self, view: TextView) -> None:
+        """Shows this over the pictures that follow."""
+        self._text = view
 
     def take(self, picture: Values | None) -> None:
         """Writes a copy of the picture, if there is one. The process does not end until it is written."""
@@ -261,10 +281,14 @@ class Screenshots:
             self._reporter.mention("no screenshot: there is no picture yet")
         else:
             pixels = as_array(picture).copy()
-            threading.Thread(target=self._write, args=(pixels,), name="weft-screenshot").start()
+            threading.Thread(target=self._write, args=(pixels, self._text), name="weft-screenshot").start()
 
-    def _write(self, pixels: Picture) -> None:
+    def _write(self, pixels: Picture, text: TextView) -> None:
         base = self.base
+        if self._text_style is not None:
+            over = TextOverPictures((pixels.shape[1], pixels.shape[0]))
+            over.show(text, self._text_style)
+            over.draw(pixels)
         paths = (base.with_name(f"{base.name}-{number:03}.png") for number in count(1))
         try:
             path = next(path for path in paths if _is_free(path))
@@ -321,6 +345,8 @@ class Reporter:
     """The seconds for which frames have been late; below 0 after that was reported."""
     _found_late: tuple[Mapping[str, object], Diagnostic] | None = None
     """The warning about late frames, until it is reported."""
+    _parameters: Mapping[str, float] = field(default_factory=dict)
+    """The values of parameters that were reported."""
     _file: str = ""
     """The file of the program that was swapped in last."""
 
@@ -352,6 +378,14 @@ class Reporter:
         """Reports that the clock stands still, or runs again."""
         self.notices.paused = paused
         self.mention("paused" if paused else "resumed")
+
+    def parameters(self, values: Mapping[str, float]) -> None:
+        """Reports the parameters that were set since the last frame; `values` is another object if any was."""
+        if values is not self._parameters:
+            changed = {name: value for name, value in values.items() if self._parameters.get(name) != value}
+            self._parameters = values
+            if changed:
+                self.events.emit("parameters", values=changed)
 
     def tempo(self, bpm: float, source: str) -> None:
         """Reports the tempo, if it has changed. The first tempo is not reported."""

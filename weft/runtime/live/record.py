@@ -27,6 +27,7 @@ from weft.runtime.films.recording import LEAD, LiveEncoder, recording_spec
 from weft.runtime.hands.clock import Clock
 from weft.runtime.live.events import Reporter
 from weft.runtime.program.files import claim
+from weft.runtime.screens.text_view import TextStyle, TextView
 from weft.runtime.sound.player import Sound, Stream
 from weft.runtime.sound.shared import SoundState, SoundTape
 
@@ -169,6 +170,8 @@ class _Take:
     said: int = 0
     """When the encoder was last reported to be late, and the number of dropped frames at that time."""
     stood: float = 0.0
+    text: TextView | None = None
+    """The text that is over its pictures."""
     pictures: PictureSender = field(init=False)
 
     def __post_init__(self) -> None:
@@ -186,9 +189,13 @@ class _Take:
 class Recorder:
     """Records what a session plays. For the thread that draws, which waits here only in `begin` and `close`."""
 
-    def __init__(self, reporter: Reporter, sound: Sound, base: Path, out: Path | None = None) -> None:
-        """Films are written to `out`, or as NAME-001.mp4 and so on, where `base` is NAME in its folder."""
+    def __init__(
+        self, reporter: Reporter, sound: Sound, base: Path, out: Path | None = None, text: TextStyle | None = None
+    ) -> None:
+        """Films are written to `out`, or as NAME-001.mp4 and so on, where `base` is NAME in its folder. With a style,
+        the text that plays is over the pictures."""
         self.base = base
+        self._text_style = text
         self.written: list[str] = []
         """The lines to report about films that have ended."""
         self._reporter = reporter
@@ -243,6 +250,18 @@ class Recorder:
         take.encoder.hear(take.timeline.rest())
         take.encoder.finish(take.timeline.count)
         self._ending.append(take)
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether films have the text that plays over their pictures."""
+        return self._text_style is not None
+
+    def show_text(self, view: TextView) -> None:
+        """Shows this over the pictures that follow."""
+        take = self._take
+        if self._text_style is not None and take is not None and take.encoder.is_ready and take.text is not view:
+            take.text = view
+            take.encoder.show_text(view, self._text_style)
 
     def begin(self) -> None:
         """Waits until the encoder has started, so that nothing is missed."""

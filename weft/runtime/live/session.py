@@ -34,6 +34,7 @@ from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screen
 from weft.runtime.live.outlets import Outlets, Sender
 from weft.runtime.live.record import Recorder
 from weft.runtime.live.saves import Saves, without_overtaken
+from weft.runtime.live.text_follower import TextFollower
 from weft.runtime.live.ticker import Ticker
 from weft.runtime.live.transition import TransitionPolicy, TransitionScheduler
 from weft.runtime.live.turned import Glide, NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
@@ -42,6 +43,7 @@ from weft.runtime.program.fallback import settle
 from weft.runtime.program.files import SetList, read_text
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.screens.screen import Overlay, Screen
+from weft.runtime.screens.text_view import TextStyle
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundEvent
 
@@ -76,9 +78,9 @@ class Session:
     """One performance of the patches of a set list.
 
     With `fits`, pictures are made to fit the screen. Screenshots and recordings of a patch go to its `folder`, and the
-    first recording to `record`, if that is given. `keeper` gives the file that keeps the values of the parameters of a
-    patch, if there is one. The text of a patch is changed only if it `is_writable`. `senders` send the values of
-    contexts, by their names.
+    first recording to `record`, if that is given; with `text_over`, the text that plays is over both. `keeper` gives
+    the file that keeps the values of the parameters of a patch, if there is one. The text of a patch is changed only if
+    it `is_writable`. `senders` send the values of contexts, by their names.
     """
 
     patches: SetList
@@ -90,6 +92,7 @@ class Session:
     fits: bool = True
     folder: Callable[[Path], Path] = lambda patch: patch.parent
     record: Path | None = None
+    text_over: TextStyle | None = None
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     is_writable: Callable[[Path], bool] = lambda path: True
     senders: Mapping[str, Sender] = field(default_factory=dict)
@@ -111,9 +114,10 @@ class Session:
         self._worker.next_text = self._next_text
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
-        self._screenshots = Screenshots(self._base, self.reporter)
+        self._screenshots = Screenshots(self._base, self.reporter, self.text_over)
         self._outlets = Outlets(self.reporter)
-        self._recorder = Recorder(self.reporter, self.sound, self._base, self.record)
+        self._recorder = Recorder(self.reporter, self.sound, self._base, self.record, self.text_over)
+        self._text = TextFollower(self.inputs.parameters)
         self._memory = MemoryReports(self.reporter)
         self._screen = Screen()
         self._picture: Values | None = None
@@ -142,8 +146,6 @@ class Session:
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
         self._text_tempo = TextTempo(self.clock.tempo)
-        self._reported: Mapping[str, float] = {}
-        """The values of parameters that were reported."""
         self._requests: deque[tuple[str, str, float]] = deque(maxlen=_MOST_REQUESTS)
         self._overlay = Overlay()
         self._turned = TurnedNumbers()
@@ -464,7 +466,8 @@ class Session:
             self._text_tempo.follow(running.compiled.file, running.compiled.settings["bpm"])
 
     def _follow_program(self) -> None:
-        """Takes over the keys, the name and the parameters of the program that plays."""
+        """Takes over the text, the keys, the name and the parameters of the program that plays."""
+        self._text.follow(self._entered, self.clock.tempo.bpm)
         self._screen.set_patch_keys(self.patch_keys)
         running = self.programs.running
         if running is not None:
@@ -522,6 +525,7 @@ class Session:
             if overlay != self._overlay:
                 self._overlay = overlay
                 self._screen.annotate(overlay)
+            self._text.show(self.reporter.notices.problems, self._screen, self._recorder, self._screenshots)
             self._worker.keep_off()
             self._frame()
             self._recorder.follow(self._picture, self.clock, *self._recorded)
@@ -681,16 +685,7 @@ class Session:
                     self.reporter.mention(note)
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
-        self._report_parameters()
-
-    def _report_parameters(self) -> None:
-        """Reports the parameters that were set since the last frame."""
-        values = self.inputs.parameters.values
-        if values is not self._reported:
-            changed = {name: value for name, value in values.items() if self._reported.get(name) != value}
-            self._reported = values
-            if changed:
-                self.reporter.events.emit("parameters", values=changed)
+        self.reporter.parameters(self.inputs.parameters.values)
 
     def _facts(self) -> tuple[str, ...]:
         """Facts about the program, shown with the figures of its frames."""
@@ -776,11 +771,14 @@ class Session:
                 self.reporter.notices.toggle_errors()
             case "figures":
                 self.reporter.notices.toggle_figures()
+            case "source":
+                self._screen.toggle_text()
             case "panel":
                 self._screen.panel.toggle()
             case "write":
                 with self._in_hand.following(self._screen.panel, self.path):
                     self._entered = self._writer.write(self._entered)
+                    self._text.follow(self._entered, self.clock.tempo.bpm)
             case "load":
                 self._load(argument)
             case "numbers":

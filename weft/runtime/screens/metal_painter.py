@@ -228,7 +228,7 @@ class MetalSurface:
             self._fill(encoder, place, self._shown, self._shown_size, smooth)
         for label, memory in self._labels:
             encoder.setRenderPipelineState_(self._blending)
-            self._fill(encoder, label.place, memory, (label.place.width, label.place.height), False)
+            self._fill(encoder, label.place, memory, (label.pixels.shape[1], label.pixels.shape[0]), False)
         encoder.endEncoding()
 
     def _fill(self, encoder: Any, place: Rect, memory: BufferMemory, size: tuple[int, int], smooth: bool) -> None:

@@ -26,7 +26,8 @@ _MOST_COLUMNS = 96
 # In a large frame, errors leave this share of the height free, but they may always take a few rows.
 _PICTURE_SHARE = 1 / 3
 _FEWEST_ROWS = 12
-_TAB = 4
+TAB = 4
+"""Columns from one tab to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +225,15 @@ def _excerpt(line: SourceLine, columns: int, ink: Ink) -> TextLine:
     gutter = f"{line.number} │ "
     if columns < len(gutter) + 8:
         gutter = ""
-    first, last = (len(_untabbed(line.text[:at])) for at in (line.first, line.last))
-    shown, start, length = cut_out(_untabbed(line.text), first, max(1, last - first), max(3, columns - len(gutter)))
+    first, last = (len(untabbed(line.text[:at])) for at in (line.first, line.last))
+    shown, start, length = cut_out(untabbed(line.text), first, max(1, last - first), max(3, columns - len(gutter)))
     text = "".join(shown).ljust(start + length)
     return TextLine((TextRun(gutter, "dim"), TextRun(text)), Mark(len(gutter) + start, length, ink))
 
 
-def _untabbed(text: str) -> str:
-    return "".join(c if c == "\t" else visible(c) for c in text).expandtabs(_TAB)
+def untabbed(text: str) -> str:
+    """A line as it is shown: invisible characters as escapes, and tabs as spaces."""
+    return "".join(c if c == "\t" else visible(c) for c in text).expandtabs(TAB)
 
 
 def _shortened(text: str, columns: int) -> str:
@@ -243,8 +245,9 @@ def _shortened(text: str, columns: int) -> str:
 
 # Dark enough that all inks can be read over a white picture, and light enough that its movement shows through.
 GROUND = (13, 15, 20, 224)
-# The letters of most texts.
-_USUAL = "".join(map(chr, range(32, 127))) + "│…·×●"
+USUAL = "".join(map(chr, range(32, 127))) + "│…·×●"
+"""The letters of most texts."""
+
 INKS: Mapping[Ink, tuple[int, int, int]] = {
     "text": (236, 239, 244), "dim": (164, 173, 187), "hint": (136, 192, 255), "error": (255, 122, 116),
     "warning": (250, 200, 99),
@@ -284,7 +287,7 @@ class Annotator:
         size = face_size(frame, scale)
         if size != self._face.size:
             self._face = Face(size)
-            self._face.draw(_USUAL)  # a delay now is better than one when an error appears
+            self._face.draw(USUAL)  # a delay now is better than one when an error appears
             self._labels.clear()
         panels = lay_out(overlay, frame, grid_of(self._face)) if all(frame) else ()
         kept = self._labels

@@ -284,10 +284,10 @@ def _new_texture() -> Any:
 
 
 def _label_texture(texture: Any, label: Label) -> Any:
-    """The texture, filled with the label's pixels; it is only shown at its own size."""
+    """The texture, filled with the label's pixels."""
     GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
     _filter_by(GL.GL_NEAREST)
-    size = label.place.width, label.place.height
+    size = label.pixels.shape[1], label.pixels.shape[0]
     GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA8, *size, 0, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, label.pixels)
     return texture
 

@@ -16,6 +16,7 @@ from weft.errors import Diagnostic
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.panel import ControlPanel
+from weft.runtime.screens.text_view import TextView
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,6 +57,7 @@ class Screen:
         self._on_command = on_command
         self._patch_keys: frozenset[str] = frozenset()
         self._overlay = Overlay()
+        self._text_is_shown = False
         self._resources = ExitStack()
 
     @property
@@ -83,6 +85,18 @@ class Screen:
     def annotate(self, overlay: Overlay) -> None:
         """Shows this overlay from the next picture on."""
         self._overlay = overlay
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the text that plays is to be shown."""
+        return self._text_is_shown
+
+    def show_text(self, view: TextView) -> None:
+        """Shows this of the text that plays from the next picture on, where it is wanted."""
+
+    def toggle_text(self) -> None:
+        """Shows the text that plays over the picture, or hides it."""
+        self._text_is_shown = not self._text_is_shown
 
     def set_title(self, title: str) -> None:
         """Shows a title, if there is a place for it."""
@@ -120,12 +134,13 @@ class Screen:
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
     """How a window opens: the size (width, height) in which its picture is computed, if it is not that of the program;
-    the number of its monitor, from 0; and whether it fills that. For the first window without a name, the size is that
-    of the window itself."""
+    the number of its monitor, from 0; whether it fills that; and whether the text that plays is over its picture. For
+    the first window without a name, the size is that of the window itself."""
 
     size: tuple[int, int] | None = None
     monitor: int | None = None
     fullscreen: bool = False
+    shows_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +155,8 @@ class Rect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Label:
-    """A part of the overlay: `pixels` fill the rectangle, their colours multiplied by their alpha."""
+    """A part of the overlay: `pixels` fill the rectangle, their colours multiplied by their alpha. If they are fewer
+    than those of the rectangle, each fills a part of it. Without alpha, colours are added to the picture."""
 
     place: Rect
     pixels: Picture

@@ -24,9 +24,11 @@ from weft.codes.rows import Severity
 from weft.errors import Diagnostic, Role, blank_halves, columns
 from weft.platform.own_terminal import Terminal as SystemTerminal
 from weft.runtime.hands.inputs import Inputs
-from weft.runtime.screens.panel_text import painted_panel, panel_rows
+from weft.runtime.screens.panel_text import PanelCell, painted_panel, panel_rows
+from weft.runtime.screens.playing_text import text_cells
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
+from weft.runtime.screens.text_view import TextView
 
 # --- the picture --------------------------------------------------------------------------------------------------
 
@@ -306,8 +308,12 @@ class Terminal(Screen):
     previous state back.
     """
 
-    def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
-        """Takes over the terminal. Raises `WeftError` (`no-terminal`) if there is none that shows pictures."""
+    def __init__(
+        self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None,
+        shows_text: bool = False,
+    ) -> None:
+        """Takes over the terminal. With `shows_text`, the text that plays is over the picture. Raises
+        `WeftError` (`no-terminal`) if there is none that shows pictures."""
         super().__init__(inputs, on_command)
         self._command_times: dict[str, float] = {}
         self._picture: Picture | None = None
@@ -317,6 +323,12 @@ class Terminal(Screen):
         """The text that it shows, by row and column of its beginning."""
         self._panel_place = Rect(0, 0, 0, 0)
         """The columns and rows of the panel."""
+        self._text_is_shown = shows_text
+        self._text_view = TextView()
+        self._text_first = 0
+        """The first line of the text that plays, of those that are shown."""
+        self._text_widths: list[int] = []
+        """The columns that its lines take, from the top."""
         self._due = True
         self._signals = set[int | None]()
         """The events that are not handled yet."""
@@ -368,6 +380,10 @@ class Terminal(Screen):
         if not self._due:
             self._draw()
 
+    def show_text(self, view: TextView) -> None:
+        """See `Screen.show_text`."""
+        self._text_view = view
+
     def _draw(self) -> None:
         """Sends the differences from what the terminal shows."""
         columns, rows = self._size
@@ -376,14 +392,18 @@ class Terminal(Screen):
         if self._picture is not None:
             self._place = letterbox((self._picture.shape[1], self._picture.shape[0]), area)
         cells = cells_of(self._picture, self._place, area[1] // 2, columns)
+        source = self._text_lines(*cells.shape[:2])
         panel = self._panel_lines(*cells.shape[:2])
         place = self._panel_place
-        # The picture does not draw where the panel is.
+        # The picture does not draw where the text and the panel are.
+        for row, text_width in enumerate(self._text_widths):
+            cells[row, :text_width] = 0
         cells[place.top : place.top + place.height, place.left : place.left + place.width] = 0
         lines = [painted(row, self._colourful) for row in text] or [b""] * _reserved(rows)
         parts = [draw(cells, self._cells, self._colours), b"\x1b[0m"]
         # A line is erased before it is written: afterwards, erasing at the last column would remove the last character.
         shown = {(row, 1): b"\x1b[K" + line for row, line in enumerate(lines, len(cells) + 1)}
+        shown |= {(row, 1): line for row, line in enumerate(source, 1)}
         shown |= {(row + 1, place.left + 1): line for row, line in enumerate(panel)}
         for (row, column), line in shown.items():
             if self._lines.get((row, column)) != line:
@@ -392,6 +412,20 @@ class Terminal(Screen):
         self._lines = shown
         if parts[0] or parts[2:]:
             self._device.send(SYNCHRONIZED[0] + b"".join(parts) + SYNCHRONIZED[1])
+
+    def _text_lines(self, rows: int, columns: int) -> list[bytes]:
+        """The lines of the text that plays, from the upper left corner on. If one of them becomes narrower, everything
+        is drawn again."""
+        found: list[list[PanelCell]] = []
+        if self._text_is_shown:
+            room = columns - (self._panel_place.width if self.panel.is_open else 0)
+            now = time.monotonic()
+            self._text_first, found = text_cells(self._text_view, room, rows, self._text_first, now)
+        widths = [len(row) for row in found]
+        if widths != self._text_widths:
+            self._text_widths = widths
+            self._cells, self._lines = None, {}
+        return [painted_panel(row, self._colour_code) for row in found]
 
     def _panel_lines(self, rows: int, columns: int) -> list[bytes]:
         """The lines of the panel, at the right edge of a picture with this many cells. If its place changes, everything

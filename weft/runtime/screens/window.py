@@ -7,7 +7,7 @@ All of it is for the main thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
@@ -22,9 +22,11 @@ from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
 from weft.runtime.screens.panel_painter import PanelPainter, PanelPlace
+from weft.runtime.screens.playing_text import TextPainter, TextRoom
 from weft.runtime.screens.screen import (
     Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, enlarged, fitted, letterbox, shared
 )
+from weft.runtime.screens.text_view import USUAL_STYLE, TextStyle, TextView
 from weft.runtime.stderr import suppress_stderr
 
 LEAST = (480, 270)
@@ -76,12 +78,15 @@ class Window(Screen):
         monitor: int | None = None, filtering: Filter = "linear", inputs: Inputs | None = None,
         on_command: Callable[[str], None] = lambda command: None, display: Display | None = None, leads: bool = True,
         size: tuple[int, int] | None = None, least: tuple[int, int] = (1, 1),
-        warn: Callable[[Diagnostic], None] = lambda problem: None,
+        warn: Callable[[Diagnostic], None] = lambda problem: None, shows_text: bool = False,
+        text_style: TextStyle = USUAL_STYLE,
     ) -> None:
         """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. With a `size`, the window
         has that size instead, and keeps it. Otherwise small pictures are enlarged, so that it has at least the `least`
         size. `monitor` counts from 0. If the monitor is missing, `warn` gets a warning, and the window moves there when
         the monitor is connected.
+
+        With `shows_text`, the text that plays is over the picture, and `text_style` says where and how large.
 
         `filtering` is how pictures are scaled. Of several windows, gamepads and the backends that draw belong to the
         one that `leads`. Raises `WeftError` (`no-display`) if no window can be opened.
@@ -105,6 +110,10 @@ class Window(Screen):
         self._pointer_used = time.monotonic()
         self._pointer_hidden = False
         self._annotator = Annotator()
+        self._text_is_shown = shows_text
+        self._text_style = text_style
+        self._text_view = TextView()
+        self._text_painter = TextPainter(text_style)
         self._panel_painter = PanelPainter()
         self._panel_place = PanelPlace(0, 0, 1, 1)
         with ExitStack() as stack:
@@ -217,6 +226,25 @@ class Window(Screen):
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
         scale = max(glfw.get_window_content_scale(self._handle))
         notes = self._annotator.labels(self._overlay, frame, scale)
+        if self._text_is_shown:
+            return (*self._text_labels(frame, scale, notes), *self._panel_labels(frame, scale, notes))
+        return self._panel_labels(frame, scale, notes)
+
+    def _text_labels(self, frame: tuple[int, int], scale: float, notes: Sequence[Label]) -> tuple[Label, ...]:
+        """The labels of the text that plays, where notes leave room for it in its corner."""
+        is_left = self._text_style.corner.endswith("left")
+        above, below = 0, self._text_painter.reserve(frame, scale)
+        for place in (note.place for note in notes):
+            end = place.top + place.height
+            if place.top > frame[1] - end:  # nearer to the lower edge
+                below = max(below, frame[1] - place.top)
+            elif (place.left < frame[0] // 4) == is_left:
+                above = max(above, end)
+        room = TextRoom(frame, above, below)
+        return self._text_painter.labels(self._text_view, room, scale)
+
+    def _panel_labels(self, frame: tuple[int, int], scale: float, notes: tuple[Label, ...]) -> tuple[Label, ...]:
+        """The notes, above the labels of the panel if that is open."""
         if not self.panel.is_open:
             return notes
         # The figures are in the same corner.
@@ -255,6 +283,10 @@ class Window(Screen):
         if rests != self._pointer_hidden:
             self._pointer_hidden = rests
             glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if rests else glfw.CURSOR_NORMAL)
+
+    def show_text(self, view: TextView) -> None:
+        """See `Screen.show_text`."""
+        self._text_view = view
 
     def set_title(self, title: str) -> None:
         """Gives the window another title."""
@@ -419,7 +451,7 @@ class Window(Screen):
 
 class Windows(Window):
     """The first window of a performance, and one for each further picture, which shows nothing else. Keys and the mouse
-    work in all of them, and F fills the monitor with the one that has the focus.
+    work in all of them. F fills the monitor with the one that has the focus, and V shows the text that plays there.
 
     A further window opens with its first picture, and closes when its picture is gone. If the player closes a window,
     the others stay, and it stays closed until its picture is gone. When all are closed, the performance ends. Text over
@@ -482,12 +514,15 @@ class Windows(Window):
         def on_command(command: str) -> None:
             if command == "fullscreen":
                 window.toggle_fullscreen()
+            elif command == "source":
+                window.toggle_text()
             else:
                 self._on_command(command)
 
         window = Window(
             self._titled(name), picture.shape[1], picture.shape[0], vsync=False, fullscreen=wanted.fullscreen,
             monitor=wanted.monitor, inputs=self.inputs, on_command=on_command, display=self.display, leads=False,
+            shows_text=wanted.shows_text, text_style=self._text_style,
         )  # fmt: skip
         window.set_patch_keys(self._patch_keys)
         self._further[name] = window
@@ -516,6 +551,15 @@ class Windows(Window):
         super().annotate(overlay)
         for window in self._further.values():
             window.annotate(overlay if window is self._leading else Overlay())
+
+    @property
+    def wants_text(self) -> bool:
+        return super().wants_text or any(window.wants_text for window in self._further.values())
+
+    def show_text(self, view: TextView) -> None:
+        super().show_text(view)
+        for window in self._further.values():
+            window.show_text(view)
 
     def set_title(self, title: str) -> None:
         super().set_title(title)
