@@ -241,7 +241,7 @@ def test_kernels_in_wgsl_are_one_file_that_compiles_as_it_is_printed(weft, dumpe
     assert len(found) > 10
     for text in found:
         assert text.isascii()
-        wgpu._device.create_shader_module(code=text)  # raises an error with naga's words
+        wgpu.own.create_shader_module(code=text)  # raises an error with naga's words
     crowded = weft("compile", "crowded.weft", "--dump-wgsl").stdout
     assert "struct VisualDisplayFrame {" in crowded
     assert "@group(0) @binding(0) var<uniform> visual_display__frame: VisualDisplayFrame;" in crowded

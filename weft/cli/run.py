@@ -351,7 +351,7 @@ class _RunOptions:
                     stack.callback(display.close)
                     return display
                 except GraphicsError as failure:
-                    say(f"pictures are copied to the window: Metal does not draw there ({failure})")
+                    say(f"pictures are copied to the window: {failure}")
             if session.loader.draws:
                 with suppress(GraphicsError):
                     display = Display()
@@ -391,12 +391,17 @@ class _RunOptions:
             return
 
         def again(failure: WeftError) -> Screen:
-            nonlocal shown
-            if display is not None or not shown.display.is_gone:
+            nonlocal shown, display
+            is_drawn = display is not None and display.device is not None
+            if not is_drawn and (display is not None or not shown.display.is_gone):
                 raise failure
+            reason = "the X server had closed the windows" if shown.display.is_gone else failure.diagnostics[0].message
             windows.close()
+            if display is not None:  # OpenGL draws the next ones
+                display.close()
+                display = None
             shown = windows.enter_context(opened())
-            session.reporter.restarted("windows", "the X server had closed the windows, which are open again")
+            session.reporter.restarted("windows", f"{reason}; they are open again")
             return shown
 
         with windows, kept_awake():

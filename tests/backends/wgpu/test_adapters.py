@@ -95,7 +95,7 @@ def test_a_lost_device_says_so_whatever_it_is_asked_for() -> None:
     buffer, (start,) = lost.allocate(64), Wgsl().start()
     text = f"@compute @workgroup_size(1)\nfn nothing({GIVEN}) {{ {start.text} }}\n"
     kernel = lost.compile(text, "nothing")
-    lost._device.destroy()
+    lost.own.destroy()
     asked: list[Callable[[], Any]] = [
         lost.wait, lambda: lost.allocate(4), lambda: lost.write(buffer, np.ones(4)), lambda: lost.read(buffer),
         lambda: lost.copy(buffer, 0, buffer, 8, 8), lambda: lost.compile(text, "nothing"),
@@ -111,7 +111,7 @@ def test_the_show_goes_on_when_a_device_is_lost() -> None:
     loaded = loader.prepare(built("n<v> = prev(n@v) + me@x / 8\ndisplay(n@v)\n").compiled, (31, 17))
     loaded.runner.run(env_of(0))
     compiled: Any = loaded.runner.parts[0].compiled
-    compiled.device._device.destroy()
+    compiled.device.own.destroy()
     words = r"visual cannot continue: a launch fails \(Parent device is lost\)"
     with pytest.raises(DeviceLostError, match=words) as failure:
         loaded.runner.run(env_of(1))
@@ -121,7 +121,7 @@ def test_the_show_goes_on_when_a_device_is_lost() -> None:
 
 
 def test_a_program_that_takes_more_than_the_device_has_is_refused(wgpu: WgpuDevice) -> None:
-    most = wgpu._device.limits["max-storage-buffers-per-shader-stage"]
+    most = wgpu.own.limits["max-storage-buffers-per-shader-stage"]
     given = "".join(f"@group(0) @binding({at}) var<storage, read> b{at}: array<f32>;\n" for at in range(most + 1))
     with pytest.raises(CompileError, match=r"(?i)storage"):
         wgpu.compile(f"{given}@compute @workgroup_size(1)\nfn nothing() {{ }}\n", "nothing")

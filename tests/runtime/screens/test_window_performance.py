@@ -12,14 +12,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.compute import wgpu
 from tests.support.performance import Performance
 from tests.support.together import all_but
 from tests.support.windows import on_x11, private_display, screen, xdotool
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
+from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.stages import Request, build
+
+__all__ = ["wgpu"]
 
 WIDTH, HEIGHT = 160, 90
 AS_SMALL = ("--window", f"{WIDTH}x{HEIGHT}")
@@ -68,8 +72,12 @@ def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("backend", all_but(1, ["native", "gl"]))
-def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("backend", all_but(1, ["native", "gl", "wgpu"]))
+def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(
+    tmp_path: Path, backend: str, request: pytest.FixtureRequest
+) -> None:
+    if backend == "wgpu":
+        request.getfixturevalue("wgpu")
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
     with Performance(patch, *AS_SMALL, "--backend", f"visual={backend}") as performance:
@@ -134,6 +142,24 @@ def test_windows_that_are_killed_open_again_and_the_performance_goes_on(tmp_path
         performance.wait_for("window", count=2, when=lambda event: event["state"] == "opened")
         xdotool("search", "--name", "^side", "windowmove", "--sync", 400, 300)
         wait_for_picture(tmp_path, reference(STILL))
+
+
+@on_x11
+@pytest.mark.long
+def test_windows_that_webgpu_drew_are_drawn_by_opengl_when_they_open_again(
+    tmp_path: Path, wgpu: WgpuDevice
+) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL)
+    with Performance(patch, *AS_SMALL, "--backend", "visual=wgpu") as performance:
+        performance.wait_for("frames")
+        wait_for_picture(tmp_path, reference(STILL))
+        xdotool("search", "--name", "^patch.weft", "windowkill")
+        assert performance.wait_for("restart")["process"] == "windows"
+        wait_for_picture(tmp_path, reference(STILL))
+        edited = STILL.replace("0.2)", "0.35)")
+        performance.save(edited)
+        wait_for_picture(tmp_path, reference(edited))
 
 
 @on_x11

@@ -167,7 +167,7 @@ class ComputePicture(CardPicture):
 
     def __init__(self, device: ComputeDevice, buffer: Any, work: Work, shape: tuple[int, int]) -> None:
         super().__init__(shape)
-        self._device = device
+        self.device = device
         self._work = work
         self.buffer = buffer
         """The pixels drawn so far."""
@@ -181,7 +181,7 @@ class ComputePicture(CardPicture):
 
     def _begun(self) -> Callable[[], npt.NDArray[np.uint8]]:
         with failing("a picture cannot be read"):
-            arrival = self._device.read(self.buffer, self._work.run)
+            arrival = self.device.read(self.buffer, self._work.run)
 
         def fetch() -> npt.NDArray[np.uint8]:
             with failing("a picture cannot be read"):

@@ -8,7 +8,7 @@ from weft.backends import hardware
 from weft.backends.base import DeviceInfo
 from weft.backends.card import CardCompute, CardVisual, Dialect
 from weft.backends.compute.backend import ComputeAudio, ComputeBackend
-from weft.backends.compute.interface import ComputeDevice
+from weft.backends.compute.interface import ComputeDevice, ComputeError
 from weft.backends.registry import register_backend
 from weft.backends.wgpu import adapters
 from weft.backends.wgpu.webgpu import WgpuDevice
@@ -39,6 +39,13 @@ class WgpuVisual(CardVisual, WgpuBackend):
     """Gives a picture in memory of the device."""
 
     name = "wgpu_visual"
+
+    def window_device(self) -> WgpuDevice | None:
+        try:
+            device, _ = self.device()
+        except ComputeError:
+            return None
+        return device if isinstance(device, WgpuDevice) else None
 
 
 @register_backend

@@ -41,12 +41,12 @@ class WgpuDevice(RemoteDevice):
 
     def __init__(self, index: int) -> None:
         """Raises ComputeError."""
-        self._gpu = adapters.library()
+        self.gpu = adapters.library()
         with failing(f"the device {index} cannot be opened"):
             adapter = adapters.found()[index]
-            self._device = adapter.request_device_sync(required_limits={name: adapter.limits[name] for name in _LIMITS})
-        self._largest = min(self._device.limits[name] for name in _LIMITS[1:])
-        usage = self._gpu.BufferUsage
+            self.own = adapter.request_device_sync(required_limits={name: adapter.limits[name] for name in _LIMITS})
+        self._largest = min(self.own.limits[name] for name in _LIMITS[1:])
+        usage = self.gpu.BufferUsage
         self._usage = usage.STORAGE | usage.UNIFORM | usage.COPY_SRC | usage.COPY_DST
         self._reading = usage.MAP_READ | usage.COPY_DST
         self._mark = self.allocate(4)
@@ -56,7 +56,7 @@ class WgpuDevice(RemoteDevice):
         """Makes an error of the library one with its last words alone."""
         try:
             yield
-        except self._gpu.GPUError as failure:
+        except self.gpu.GPUError as failure:
             raise RuntimeError(_words(failure)) from failure
 
     def allocate(self, size: int) -> Any:
@@ -64,7 +64,7 @@ class WgpuDevice(RemoteDevice):
         if size > self._largest:
             raise MemoryError(f"a buffer of {size} bytes is larger than the {self._largest} that it takes")
         with self._told():
-            return self._device.create_buffer(size=size, usage=self._usage)
+            return self.own.create_buffer(size=size, usage=self._usage)
 
     def send(self, data: npt.NDArray[Any], before: Any = None) -> Any:
         # What is written waits for launches under way that read it.
@@ -76,16 +76,16 @@ class WgpuDevice(RemoteDevice):
         given = as_bytes(data) if data.nbytes % 4 == 0 else np.pad(as_bytes(data), (0, -data.nbytes % 4))
         with self._told():
             if given.size:
-                self._device.queue.write_buffer(buffer, start, given)
+                self.own.queue.write_buffer(buffer, start, given)
 
     def copy(self, source: Any, start: int, target: Any, to: int, size: int) -> None:
         if source is target:
             self.copy(source, start, between := self.allocate(size), 0, size)
             source, start = between, 0
         with self._told():
-            encoder = self._device.create_command_encoder()
+            encoder = self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(source, start, target, to, _whole(size))
-            self._device.queue.submit([encoder.finish()])
+            self.own.queue.submit([encoder.finish()])
 
     def read(
         self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None, encoder: Any = None
@@ -93,10 +93,10 @@ class WgpuDevice(RemoteDevice):
         """See there. Submits what an encoder holds, and reads when that is done."""
         wanted = buffer.size - start if size is None else size
         with self._told():
-            into = self._device.create_buffer(size=_whole(wanted), usage=self._reading)
-            encoder = encoder or self._device.create_command_encoder()
+            into = self.own.create_buffer(size=_whole(wanted), usage=self._reading)
+            encoder = encoder or self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, start, into, 0, into.size)
-            self._device.queue.submit([encoder.finish()])
+            self.own.queue.submit([encoder.finish()])
             promise = into.map_async("READ_NOSYNC")
 
         def fetch() -> Bytes:
@@ -109,29 +109,29 @@ class WgpuDevice(RemoteDevice):
         return fetch
 
     def compile(self, text: str, entry: str) -> Any:
-        seen = {"visibility": self._gpu.ShaderStage.COMPUTE}
+        seen = {"visibility": self.gpu.ShaderStage.COMPUTE}
         kinds = [{"type": _KINDS[kind]} for kind in _VARIABLE.findall(text)]
         entries = [{"binding": at, "buffer": kind, **seen} for at, kind in enumerate(kinds)]
         try:
-            stage = {"module": self._device.create_shader_module(code=plain(text)), "entry_point": entry}
-            layout = self._device.create_bind_group_layout(entries=entries)
-            whole = self._device.create_pipeline_layout(bind_group_layouts=[layout])
-            return self._device.create_compute_pipeline(layout=whole, compute=stage), layout
-        except self._gpu.GPUError as failure:
+            stage = {"module": self.own.create_shader_module(code=plain(text)), "entry_point": entry}
+            layout = self.own.create_bind_group_layout(entries=entries)
+            whole = self.own.create_pipeline_layout(bind_group_layouts=[layout])
+            return self.own.create_compute_pipeline(layout=whole, compute=stage), layout
+        except self.gpu.GPUError as failure:
             words, place = _words(failure), _LINE.search(str(failure))
-            if words == "Parent device is lost" or isinstance(failure, self._gpu.GPUOutOfMemoryError):
+            if words == "Parent device is lost" or isinstance(failure, self.gpu.GPUOutOfMemoryError):
                 raise RuntimeError(words) from failure
             raise CompileError(*(place[1], int(place[2])) if place else (words,)) from failure
 
     def launch(self, kernel: Any, count: int, buffers: Sequence[Any]) -> Run:
         bound = [{"binding": at, "resource": {"buffer": each}} for at, each in enumerate(buffers)]
         groups = -(-count // GROUP)
-        rows = -(-groups // self._device.limits["max-compute-workgroups-per-dimension"])
+        rows = -(-groups // self.own.limits["max-compute-workgroups-per-dimension"])
         with self._told():
-            encoder = self._device.create_command_encoder()
+            encoder = self.own.create_command_encoder()
             work = encoder.begin_compute_pass()
             work.set_pipeline(kernel[0])
-            work.set_bind_group(0, self._device.create_bind_group(layout=kernel[1], entries=bound))
+            work.set_bind_group(0, self.own.create_bind_group(layout=kernel[1], entries=bound))
             work.dispatch_workgroups(-(-groups // rows), rows)
             work.end()
         return Fence(cache(self.read(self._mark, encoder=encoder)))

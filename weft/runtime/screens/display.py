@@ -19,6 +19,7 @@ from weft.runtime.stderr import suppress_stderr
 
 if TYPE_CHECKING:
     from weft.apple import AppleDevice
+    from weft.backends.wgpu.webgpu import WgpuDevice
 
 HINT = "--terminal shows the picture in the terminal, --headless runs without one"
 
@@ -56,7 +57,7 @@ _GL_HINTS = {
     glfw.DEPTH_BITS: 0,
     glfw.STENCIL_BITS: 0,
 }
-_METAL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
+_NO_GL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
 
 _Closed = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -93,9 +94,9 @@ _connections = _Connections()
 class Display:
     """GLFW, from its start to its end. All windows that are open at the same time share one."""
 
-    def __init__(self, device: AppleDevice | None = None) -> None:
-        """With a Metal `device`, windows are drawn by that device, without OpenGL. Raises `WeftError` (`no-display`) if
-        there is no display."""
+    def __init__(self, device: AppleDevice | WgpuDevice | None = None) -> None:
+        """With a `device` of Metal or WebGPU, windows are drawn by that device, without OpenGL. Raises `WeftError`
+        (`no-display`) if there is no display."""
         self.device = device
         self._errors: deque[str] = deque(maxlen=8)
         self._drawer: tuple[Any, Graphics] | None = None
@@ -164,7 +165,7 @@ class Display:
         """A hidden window, which shares its objects with another window, or else with the graphics of this display;
         None if GLFW makes none."""
         glfw.default_window_hints()
-        for hint, value in (_HINTS | (_METAL_HINTS if self.device else _GL_HINTS)).items():
+        for hint, value in (_HINTS | (_NO_GL_HINTS if self.device else _GL_HINTS)).items():
             glfw.window_hint(hint, value)
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
         with suppress_stderr():

@@ -14,6 +14,8 @@ from typing import Any
 
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import DeviceLostError
+from weft.backends.compute.interface import ComputeError
+from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.errors import Diagnostic, WeftError, visible
 from weft.keys import key_name
 from weft.runtime.hands.inputs import BUTTONS, Inputs
@@ -27,6 +29,7 @@ from weft.runtime.screens.screen import (
     Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, enlarged, fitted, letterbox, shared
 )
 from weft.runtime.screens.text_view import USUAL_STYLE, TextStyle, TextView
+from weft.runtime.screens.wgpu_painter import WgpuSurface
 from weft.runtime.stderr import suppress_stderr
 
 LEAST = (480, 270)
@@ -38,17 +41,28 @@ _REST = 2.0
 
 def surface_of(
     display: Display, handle: Any, filtering: Filter, leads: bool = True
-) -> GlSurface | MetalSurface:
+) -> GlSurface | MetalSurface | WgpuSurface:
     """The surface of a window of a display; see `GlSurface`. Raises `WeftError` (`no-display`)."""
     if display.device is None:
         return GlSurface(display, handle, filtering, leads=leads)
     try:
-        return MetalSurface(display.device, handle, filtering)
-    except AppleError as problem:
-        raise no_display(f"Metal does not draw ({problem})") from problem
+        return _surface_on(display.device, handle, filtering)
+    except (AppleError, ComputeError) as problem:
+        raise no_display(f"{_library(display.device)} does not draw ({problem})") from problem
 
 
-def display_on(device: AppleDevice) -> Display:
+def _library(device: AppleDevice | WgpuDevice) -> str:
+    return device.library if isinstance(device, WgpuDevice) else "Metal"
+
+
+def _surface_on(device: AppleDevice | WgpuDevice, handle: Any, filtering: Filter) -> MetalSurface | WgpuSurface:
+    """A surface that a device draws. Raises AppleError or ComputeError."""
+    if isinstance(device, WgpuDevice):
+        return WgpuSurface(device, handle, filtering)
+    return MetalSurface(device, handle, filtering)
+
+
+def display_on(device: AppleDevice | WgpuDevice) -> Display:
     """A display whose windows show the pictures of a device without a copy, tested with a hidden window. Raises
     `WeftError` (`no-display`) if there is no display, and GraphicsError if only the device cannot draw in it."""
     display = Display(device)
@@ -56,13 +70,13 @@ def display_on(device: AppleDevice) -> Display:
         handle = display.create(1, 1, "weft")
         if not handle:
             raise GraphicsError(display.take_error() or "no window can be made")
-        surface = MetalSurface(device, handle, "linear")
+        surface = _surface_on(device, handle, "linear")
         surface.read_back((1, 1), ())
         surface.close()
         glfw.destroy_window(handle)
-    except (AppleError, GraphicsError, WeftError) as problem:
+    except (AppleError, ComputeError, GraphicsError, WeftError) as problem:
         display.close()
-        raise GraphicsError(str(problem)) from problem
+        raise GraphicsError(f"{_library(device)} does not draw there ({problem})") from problem
     return display
 
 

@@ -1,5 +1,5 @@
-"""Pictures that were computed by Metal in a window that is drawn by it: shown where they lie, and looking as they do by
-OpenGL. Without a Mac, a stand-in for pyobjc draws into a layer of its own."""
+"""Pictures that were computed by Metal or WebGPU in a window that is drawn by the same: shown in the memory where they
+are, and looking as they do by OpenGL. Without a Mac, a stand-in for pyobjc draws into a layer of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.compute import wgpu
 from tests.support.metal.apple import CommandBuffer, cocoa_window
 from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
@@ -32,7 +33,7 @@ from weft.runtime.screens.screen import Overlay
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window
 
-__all__ = ["device"]
+__all__ = ["device", "wgpu"]
 pytestmark = pytest.mark.usefixtures("display")
 
 SIZE = (96, 54)
@@ -40,11 +41,23 @@ FEEDBACK = "t<v> = mix(hash(me@px, me@py, me@absframe), prev(t@v), 0.75)\ndispla
 OVERLAY = Overlay(note="what happened", figures=("59.9 fps",))
 
 
+METAL = pytest.mark.parametrize("backend", ["metal"], indirect=True)
+
+
+@pytest.fixture(params=["metal", "wgpu"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def layer(device: Any, monkeypatch: pytest.MonkeyPatch) -> CAMetalLayer | None:
-    """Apple's frameworks, be they the real ones. Gives the layer of those that are not."""
+def layer(backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CAMetalLayer | None:
+    """The library of a backend, be it the real one. Gives the layer of Apple's frameworks that are not."""
     import glfw
 
+    if backend == "wgpu":
+        request.getfixturevalue("wgpu")
+        return None
+    device = request.getfixturevalue("device")
     if not isinstance(device, CpuDevice):
         if not isinstance(device, AppleDevice):
             pytest.skip("this device is of the other library")
@@ -55,8 +68,8 @@ def layer(device: Any, monkeypatch: pytest.MonkeyPatch) -> CAMetalLayer | None:
 
 
 @pytest.fixture
-def loader(layer: object) -> ProgramLoader:
-    return ProgramLoader(choose(load_registry(), ["visual"], "metal"))
+def loader(backend: str, layer: object) -> ProgramLoader:
+    return ProgramLoader(choose(load_registry(), ["visual"], backend))
 
 
 @pytest.fixture
@@ -162,10 +175,10 @@ def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering:
             window._follow_picture = lambda: None  # type: ignore[method-assign]  # it keeps its size
             window.present(noise(*SIZE))
             found.append(window.read_back().astype(int))
-    by_metal, by_opengl = found
-    assert by_metal.shape == (size[1], size[0], 4)
+    by_device, by_opengl = found
+    assert by_device.shape == (size[1], size[0], 4)
     # Where the nearest is not clear, each may take another one.
-    assert (np.abs(by_metal - by_opengl) > 2).mean() < (0.05 if filtering == "nearest" else 1e-6)
+    assert (np.abs(by_device - by_opengl) > 2).mean() < (0.05 if filtering == "nearest" else 1e-6)
 
 
 def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened: Callable[..., Window]) -> None:
@@ -178,15 +191,18 @@ def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened
     np.testing.assert_array_equal(window.read_back()[..., :3].shape, (window.frame_size[1], window.frame_size[0], 3))
 
 
-def test_a_picture_of_another_device_is_read(loader: ProgramLoader, opened: Callable[..., Window]) -> None:
+def test_a_picture_of_another_device_is_read(
+    backend: str, loader: ProgramLoader, opened: Callable[..., Window]
+) -> None:
     window = opened(*SIZE)
-    other = ProgramLoader(choose(load_registry(), ["visual"], "metal"))
+    other = ProgramLoader(choose(load_registry(), ["visual"], backend))
     shown = drawn(prepared(other, "display(me@x, me@y, 0.5)\n"), 0)
-    assert shown.buffer.owner is not loader.window_device()
+    assert other.window_device() is not loader.window_device()
     window.present(shown)
     np.testing.assert_array_equal(window.read_back(), shown.read())
 
 
+@METAL
 def test_a_window_that_is_covered_is_not_drawn(layer: CAMetalLayer | None, opened: Callable[..., Window]) -> None:
     if layer is None:
         pytest.skip("nobody covers a real window")
@@ -203,6 +219,7 @@ def test_a_window_that_is_covered_is_not_drawn(layer: CAMetalLayer | None, opene
     np.testing.assert_array_equal(layer.presented, noise(*SIZE))
 
 
+@METAL
 def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
     loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
@@ -216,16 +233,18 @@ def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
 
 
 def test_where_the_device_cannot_draw_pictures_are_uploaded(
-    loader: ProgramLoader, monkeypatch: pytest.MonkeyPatch
+    backend: str, loader: ProgramLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weft.runtime.screens import metal_painter
+    from weft.runtime.screens import metal_painter, wgpu_painter
     from weft.runtime.screens.window import display_on
 
-    monkeypatch.setattr(metal_painter, "SHADERS", metal_painter.SHADERS.replace("mix(", "nowhere(", 1))
+    painter = metal_painter if backend == "metal" else wgpu_painter
+    monkeypatch.setattr(painter, "SHADERS", painter.SHADERS.replace("mix(", "nowhere(", 1))
     with pytest.raises(GraphicsError, match="nowhere"):
         display_on(loader.window_device())
 
 
+@METAL
 def test_what_pyobjc_does_not_know_is_a_reason(
     loader: ProgramLoader, layer: CAMetalLayer | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +257,7 @@ def test_what_pyobjc_does_not_know_is_a_reason(
         display_on(loader.window_device())
 
 
+@METAL
 def test_a_launch_that_failed_is_told_by_the_next(
     loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +287,16 @@ def test_a_launch_that_failed_is_told_by_the_next(
     np.testing.assert_array_equal(window.read_back()[0, 0], (0, 0, 0, 255))  # what failed is told once
 
 
+@METAL
 def test_memory_that_is_lacking_is_told_in_words(loader: ProgramLoader) -> None:
     with pytest.raises(AppleError, match="Metal cannot provide memory for 1099511627776 bytes"):
         loader.window_device().buffer(1 << 40)
+
+
+@pytest.mark.parametrize("backend", ["wgpu"], indirect=True)
+def test_a_device_that_is_lost_is_told_in_words(loader: ProgramLoader, opened: Callable[..., Window]) -> None:
+    window = opened(*SIZE)
+    loader.window_device().own.destroy()
+    with pytest.raises(WeftError, match=r"the window cannot be drawn into any more: .*(lost|destroyed)") as failure:
+        window.present(noise(*SIZE))
+    assert failure.value.diagnostics[0].code == "display-lost"

@@ -1,0 +1,239 @@
+"""A window without OpenGL: a surface of WebGPU, which shows pictures in the memory where the same device computed them.
+
+Pictures are drawn into the surface by the queue that computes them. So nothing waits for them, and no pixel passes
+through the processor.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.backends.compute.interface import ComputeError, failing
+from weft.backends.compute.subgraph import ComputePicture
+from weft.backends.wgpu.webgpu import WgpuDevice
+from weft.errors import error
+from weft.runtime.screens.display import glfw, lost
+from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
+from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
+
+SHADERS = """\
+struct Placed {
+    corner: vec2f,
+    size: vec2f,
+    pixels: vec2u,
+    smooth_edges: u32,
+}
+
+@group(0) @binding(0) var<uniform> placed: Placed;
+@group(0) @binding(1) var<storage, read> picture: array<u32>;
+
+@vertex
+fn cover(@builtin(vertex_index) number: u32) -> @builtin(position) vec4f {
+    // One triangle that covers the viewport.
+    return vec4f(vec2f(f32(number & 1u), f32(number >> 1u)) * 4.0 - 1.0, 0.0, 1.0);
+}
+
+fn texel(x: i32, y: i32) -> vec4f {
+    let column = clamp(x, 0, i32(placed.pixels.x) - 1);
+    let row = clamp(y, 0, i32(placed.pixels.y) - 1);
+    return unpack4x8unorm(picture[u32(row) * placed.pixels.x + u32(column)]);
+}
+
+@fragment
+fn shown(@builtin(position) at: vec4f) -> @location(0) vec4f {
+    let place = (at.xy - placed.corner) / placed.size * vec2f(placed.pixels);
+    if (placed.smooth_edges == 0u) {
+        return texel(i32(place.x), i32(place.y));
+    }
+    let first = floor(place - 0.5);
+    let part = place - 0.5 - first;
+    let x = i32(first.x);
+    let y = i32(first.y);
+    let upper = mix(texel(x, y), texel(x + 1, y), part.x);
+    let lower = mix(texel(x, y + 1), texel(x + 1, y + 1), part.x);
+    return mix(upper, lower, part.y);
+}
+"""
+"""The picture is read from the buffer in which it was computed, so it need not be copied to a texture."""
+
+# Colours as they are in pictures, without another curve of brightness.
+_LINEAR = "-srgb"
+_READ_BACK = "rgba8unorm"
+
+
+class _Painted(NamedTuple):
+    """A picture in a buffer: its place in the frame, and its width and height."""
+
+    place: Rect
+    buffer: Any
+    size: tuple[int, int]
+    smooth: bool
+    blends: bool
+
+
+class WgpuSurface:
+    """The inside of a window, as `GlSurface` is with OpenGL. It belongs to the thread of its window."""
+
+    def __init__(self, device: WgpuDevice, handle: Any, filtering: Filter) -> None:
+        """`handle` is the window, as for `GlSurface`. Raises ComputeError."""
+        self._device = device
+        self._smooth = filtering == "linear"
+        self._shown: Any = None
+        self._shown_size = (0, 0)
+        self._uploaded: Any = None
+        self._labels: list[tuple[Label, Any]] = []
+        with failing("the window has no surface"):
+            self._place = _place_of(handle)
+            self._context = device.gpu.gpu.get_canvas_context(self._place)
+            own = device.own
+            self._format = self._context.get_preferred_format(own.adapter).removesuffix(_LINEAR)
+            self._configure()
+            self._module = own.create_shader_module(code=SHADERS)
+            kinds = ({"type": "uniform"}, {"type": "read-only-storage"})
+            seen = device.gpu.ShaderStage.FRAGMENT
+            self._layout = own.create_bind_group_layout(
+                entries=[{"binding": at, "visibility": seen, "buffer": kind} for at, kind in enumerate(kinds)]
+            )
+            self._pipelines = {
+                (form, blends): self._pipeline(form, blends)
+                for form in {self._format, _READ_BACK}
+                for blends in (False, True)
+            }
+
+    def _configure(self) -> None:
+        self._context.configure(device=self._device.own, format=self._format)
+
+    def _pipeline(self, form: str, blends: bool) -> Any:
+        own = self._device.own
+        part = {"src_factor": "one", "dst_factor": "one-minus-src-alpha", "operation": "add"}
+        # The colours are already multiplied by their alpha.
+        target = {"format": form, **({"blend": {"color": part, "alpha": part}} if blends else {})}
+        return own.create_render_pipeline(
+            layout=own.create_pipeline_layout(bind_group_layouts=[self._layout]),
+            vertex={"module": self._module, "entry_point": "cover"},
+            primitive={"topology": "triangle-list"},
+            fragment={"module": self._module, "entry_point": "shown", "targets": [target]},
+        )
+
+    def keep_pace(self, vsync: bool) -> None:
+        """See `GlSurface.keep_pace`."""
+        # Not on Wayland, as there. The surface reads this when it is configured.
+        paced = vsync and self._place["platform"] != "wayland"
+        if self._place.get("vsync") != paced:
+            self._place["vsync"] = paced
+            with self._drawing():
+                self._configure()
+
+    def show(self, picture: Shown) -> None:
+        """See `GlSurface.show`."""
+        with self._drawing():
+            if isinstance(picture, ComputePicture) and picture.device is self._device:
+                self._shown = picture.buffer
+            else:
+                self._shown = self._upload(pixels_of(picture))
+            self._shown_size = (picture.shape[1], picture.shape[0])
+
+    def _upload(self, pixels: Picture) -> Any:
+        try:
+            self._uploaded = self._device.send(pixels, self._uploaded)
+        except (MemoryError, self._device.gpu.GPUOutOfMemoryError) as problem:
+            height, width, _ = pixels.shape
+            message = f"the graphics card cannot show a picture of {width}×{height}"
+            raise error("picture-too-large", message, hint=NO_MEMORY) from problem
+        return self._uploaded
+
+    def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
+        """See `GlSurface.present`. Does nothing where the window system has no room for a frame, as of a window that is
+        covered."""
+        if not all(frame):
+            return
+        with self._drawing():
+            self._context.set_physical_size(*frame)
+            try:
+                texture = self._context.get_current_texture()
+            except self._device.gpu.classes.DrawCancelled:
+                return
+            self._paint(texture, self._format, frame, labels)
+            self._context.present()
+
+    def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
+        """Draws the same to memory and returns it."""
+        width, height = frame
+        if not all(frame):
+            return np.zeros((height, width, 4), np.uint8)
+        gpu, own = self._device.gpu, self._device.own
+        with self._drawing():
+            usage = gpu.TextureUsage.RENDER_ATTACHMENT | gpu.TextureUsage.COPY_SRC
+            texture = own.create_texture(size=(width, height, 1), format=_READ_BACK, usage=usage)
+            self._paint(texture, _READ_BACK, frame, labels)
+            rows = {"bytes_per_row": 4 * width, "rows_per_image": height}
+            found = own.queue.read_texture({"texture": texture}, rows, (width, height, 1))
+        return np.frombuffer(found, np.uint8).reshape(height, width, 4).copy()
+
+    def close(self) -> None:
+        """Gives the surface back, which has to be done before the window is gone."""
+        self._context.unconfigure()
+        del self._context
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Turns errors of WebGPU into `WeftError`."""
+        try:
+            with failing("WebGPU does not draw"):
+                yield
+        except ComputeError as problem:
+            raise lost(str(problem)) from problem
+
+    def _annotate(self, labels: Sequence[Label]) -> None:
+        known = {id(label): (label, buffer) for label, buffer in self._labels}
+        self._labels = [known.get(id(label)) or (label, self._device.send(label.pixels)) for label in labels]
+
+    def _paint(self, texture: Any, form: str, frame: tuple[int, int], labels: Sequence[Label]) -> None:
+        """Fills a texture with the picture, black around it, and the labels over both."""
+        self._annotate(labels)
+        encoder = self._device.own.create_command_encoder()
+        target = {
+            "view": texture.create_view(), "load_op": "clear", "store_op": "store", "clear_value": (0, 0, 0, 1),
+        }  # fmt: skip
+        drawing = encoder.begin_render_pass(color_attachments=[target])
+        for each in self._painted(frame):
+            corner = np.array([each.place.left, each.place.top, each.place.width, each.place.height], np.float32)
+            placed = np.concatenate([corner.view(np.uint32), np.array([*each.size, each.smooth, 0], np.uint32)])
+            resources = (self._device.send(placed), each.buffer)
+            entries = [{"binding": at, "resource": {"buffer": buffer}} for at, buffer in enumerate(resources)]
+            drawing.set_pipeline(self._pipelines[form, each.blends])
+            drawing.set_bind_group(0, self._device.own.create_bind_group(layout=self._layout, entries=entries))
+            drawing.set_viewport(*map(float, corner), 0.0, 1.0)
+            drawing.draw(3)
+        drawing.end()
+        self._device.own.queue.submit([encoder.finish()])
+
+    def _painted(self, frame: tuple[int, int]) -> Iterator[_Painted]:
+        """What is in a frame, in order."""
+        if self._shown is not None:
+            place = letterbox(self._shown_size, frame)
+            smooth = self._smooth and (place.width, place.height) != self._shown_size
+            yield _Painted(place, self._shown, self._shown_size, smooth, blends=False)
+        for label, buffer in self._labels:
+            yield _Painted(label.place, buffer, (label.place.width, label.place.height), smooth=False, blends=True)
+
+
+def _place_of(handle: Any) -> dict[str, Any]:
+    """What WebGPU has to know of a window. Raises ComputeError where the window system has no surfaces."""
+    own: Any = glfw  # some of its functions exist on one system only
+    match glfw.get_platform():
+        case glfw.PLATFORM_X11:
+            return {"platform": "x11", "window": own.get_x11_window(handle), "display": int(own.get_x11_display())}
+        case glfw.PLATFORM_WAYLAND:
+            display, window = own.get_wayland_display(), own.get_wayland_window(handle)
+            return {"platform": "wayland", "window": int(window), "display": int(display)}
+        case glfw.PLATFORM_WIN32:
+            return {"platform": "windows", "window": int(own.get_win32_window(handle))}
+        case glfw.PLATFORM_COCOA:
+            return {"platform": "cocoa", "window": int(own.get_cocoa_window(handle))}
+    raise ComputeError(f"no surface is known for the window system of {sys.platform}")
