@@ -174,7 +174,15 @@ MIDI = ContextSpec(
     targets=True,
 )
 
-OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND, MIDI)
+LIGHTS = ContextSpec(
+    name="lights",
+    statements=("lights",),
+    doc="sends levels to lamps, 0…1, one for each channel of a universe of DMX from `at` on, 44 times a second",
+    example="lights(universe: 1, at: 17, lamp: <1, 0.5, 0.2> * me@beatphase)",
+    counters=("absframe",),
+)
+
+OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND, MIDI, LIGHTS)
 """The contexts of weft itself."""
 
 

@@ -18,5 +18,5 @@ ANYWHERE = Permissions((os.sep,))
 
 @cache
 def on_processor(executor: str, *contexts: str) -> Mapping[str, Choice]:
-    """An executor of the processor for some contexts; without names, for those that are weft's own."""
-    return MappingProxyType(choose(load_registry(), contexts or ("visual", "audio", "compute"), executor))
+    """An executor of the processor for some contexts; without names, for those of patches that ship."""
+    return MappingProxyType(choose(load_registry(), contexts or ("visual", "audio", "compute", "lights"), executor))

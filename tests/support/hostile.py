@@ -136,6 +136,7 @@ def hostile(patches: Path, port: int) -> dict[str, str]:
 HARMLESS = {
     "window": 'display(me@x, me@y, 0, to: "../../outside/window")\n',
     "parameter": '#slider s<v> = 0, 1, 0.5 "../../outside/slider"\ndisplay(s@v)\n',
+    "lamps": 'lights(universe: 1, at: 1, me@x)\ndisplay(me@x)\n',
     "sent": 'osc_send("/../../outside", me@x)\ndisplay(me@x)\n',
     "devices": 'm = midi_cc(1, device: "../../outside")\nmic("/dev/zero")::i<l, r>\nplay(i@l, m)\ndisplay(m)\n',
 }

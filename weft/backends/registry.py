@@ -17,6 +17,7 @@ from weft.sources import load_packages
 _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.cpu", {"cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
                            "cpu_osc_send": "osc_send", "cpu_midi": "midi"}),
+    ("weft.backends.lights", {"cpu_lights": "lights"}),
     ("weft.backends.gl.backend", {"gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute"}),
     ("weft.backends.metal.backend", {"metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute"}),
     ("weft.backends.opencl.backend", {"opencl_visual": "visual", "opencl_audio": "audio", "opencl_compute": "compute"}),

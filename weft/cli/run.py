@@ -25,7 +25,7 @@ from weft.cli.arguments import (
 )
 from weft.cli.console import Missing, call, exit_code_of, say, show
 from weft.codes.rows import INTERRUPTED
-from weft.contexts import AUDIO, COMPUTE, MIDI, OSC_SEND, VISUAL
+from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.names import outlet_of
@@ -36,6 +36,7 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.films.encoding import missing_encoder
 from weft.runtime.films.recording import LIVE_CODECS
 from weft.runtime.hands.inputs import Inputs, WallClock
+from weft.runtime.hands.light_sender import FORMS, LightAddress, LightSender
 from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.midi import MidiController, MidiSender
 from weft.runtime.hands.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
@@ -67,9 +68,11 @@ FIRST_PATCH = "plasma.weft"
 
 if TYPE_CHECKING:
     _OscAddressType = click.ParamType[OscAddress]
+    _LightAddressType = click.ParamType[LightAddress]
     _WindowType = click.ParamType[tuple[str, WindowOptions]]
 else:
-    _OscAddressType = _WindowType = click.ParamType  # not generic in every version of click that is allowed
+    # Not generic in every version of click that is allowed.
+    _OscAddressType = _LightAddressType = _WindowType = click.ParamType
 
 
 class _OscAddressParam(_OscAddressType):
@@ -85,6 +88,18 @@ class _OscAddressParam(_OscAddressType):
 
 
 _OSC_ADDRESS = _OscAddressParam()
+
+
+class _LightAddressParam(_LightAddressType):
+    """`sacn`, `sacn@192.168.1.2`, `sacn:HOST` or `artnet:HOST`: where lights go."""
+
+    name = "PROTOCOL[:HOST]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> LightAddress:
+        found = value if isinstance(value, LightAddress) else LightAddress.parse(str(value))
+        if found is None:
+            self.fail(f"{value!r} does not say where lights go; write {FORMS}", param, ctx)
+        return found
 
 
 class _WindowParam(_WindowType):
@@ -152,6 +167,8 @@ _WINDOW = _WindowParam()
               help="Listen for OSC at PORT; HOST 0.0.0.0 is for other machines.")
 @click.option("--osc-send", type=_OSC_ADDRESS, metavar="[HOST:]PORT", default="9001", show_default=True,
               envvar="WEFT_OSC", help="Where osc_send sends; WEFT_OSC says it too.")
+@click.option("--lights", type=_LightAddressParam(), multiple=True, metavar="PROTOCOL[:HOST]",
+              help=f"Where lights(…) goes: {FORMS}. May be repeated.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--bpm", type=NumberRange(0.1, 10000), metavar="N",
               help="The tempo at the beginning, instead of the patch's; T taps another one.")
@@ -200,6 +217,7 @@ class _RunOptions:
     buffer: int
     osc: OscAddress | None
     osc_send: OscAddress
+    lights: tuple[LightAddress, ...]
     fade: float | None
     bpm: float | None
     link: bool
@@ -233,6 +251,8 @@ class _RunOptions:
             reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
             outside = OscReporter(reporter.mention, events.emit)
             sender = OscSender(self.osc_send, outside)
+            lights = LightSender(self.lights, reporter.mention, reporter.restarted)
+            inputs.connect(lights)
             midi = None if self.no_midi else MidiSender(reporter.mention)
             session = Session(
                 patches, Compiler.of(setup), reporter, inputs,
@@ -242,7 +262,7 @@ class _RunOptions:
                 text_over=self._text_style if self.record_source else None,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
                 keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
-                senders={OSC_SEND.name: sender} if midi is None else {OSC_SEND.name: sender, MIDI.name: midi},
+                senders={OSC_SEND.name: sender, LIGHTS.name: lights, **({} if midi is None else {MIDI.name: midi})},
             )  # fmt: skip
             if self.link:
                 session.link = LinkPeer(session.clock.tempo)

@@ -12,12 +12,12 @@ MEANING: Sequence[CodeSpec] = (
         "What listens to a sound (fft, onset, pitch, …) runs once, so it cannot be in a loop: bind it before the "
         "loop, and use its result inside.",
         wrong=(
-            "spindle lights(s) :: v {\n  for i in (1 to 3) { v += rms(s) * i }\n}\n"
-            "display(lights(sin(me@time * 440)))"
+            "spindle lit(s) :: v {\n  for i in (1 to 3) { v += rms(s) * i }\n}\n"
+            "display(lit(sin(me@time * 440)))"
         ),
         right=(
-            "spindle lights(s) :: v {\n  loud = rms(s)\n  for i in (1 to 3) { v += loud * i }\n}\n"
-            "display(lights(sin(me@time * 440)))"
+            "spindle lit(s) :: v {\n  loud = rms(s)\n  for i in (1 to 3) { v += loud * i }\n}\n"
+            "display(lit(sin(me@time * 440)))"
         ),
     ),
     CodeSpec(

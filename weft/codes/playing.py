@@ -95,6 +95,13 @@ PLAYING: Sequence[CodeSpec] = (
         severity="warning",
     ),
     CodeSpec(
+        "lights-host",
+        "The machine that lights are to be sent to is not found: check how it is written, and that both are in the "
+        "same network.",
+        arises="weft run --lights sacn: with the name of a machine that does not exist.",
+        exit_code=MISSING,
+    ),
+    CodeSpec(
         "microphone-silent",
         "A render has no microphone, so mic() is silent in it: record what you want to hear, and load that file.",
         arises="weft render of a patch with mic().",

@@ -90,8 +90,8 @@ TEXT: Sequence[CodeSpec] = (
     CodeSpec(
         "bad-toggle",
         "A toggle is off or on, so it starts at 0 or 1; `#slider` takes other numbers.",
-        wrong="#toggle lights<v> = 2\ndisplay(lights)",
-        right="#toggle lights<v> = 1\ndisplay(lights)",
+        wrong="#toggle lamps<v> = 2\ndisplay(lamps)",
+        right="#toggle lamps<v> = 1\ndisplay(lamps)",
     ),
     CodeSpec(
         "bare-angle",
