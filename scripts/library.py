@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft.cli.help import library_docs
+from weft.editor.topics import library_docs
 from weft.syntax.docs import SpindleDoc
 from weft.syntax.includes import libraries
 

@@ -36,7 +36,7 @@ DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "AppKit", "Meta
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {
     "cli", "__init__", "__main__", "backends/registry.py", "backends/haptic.py", "backends/gl/backend.py",
-    "backends/gl/probe.py", "media/sampled.py", "media/sounds.py", "editor/checks.py",
+    "backends/gl/probe.py", "media/sampled.py", "media/sounds.py", "editor/checks.py", "editor/topics.py",
 }  # fmt: skip
 
 

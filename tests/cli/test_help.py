@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from weft.cli import COMMANDS, main
-from weft.cli.help import KINDS, _of_library, all_names, all_topics, find, library_docs
 from weft.contexts import ContextTable, context_table
+from weft.editor.topics import KINDS, _of_library, all_names, all_topics, find, library_docs
 from weft.errors import Report, Source, did_you_mean
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE

@@ -14,6 +14,14 @@ def editor(tmp_path):
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One editor for all tests of a file."""
+    made = Editor(tmp_path_factory.mktemp("shared"))
+    yield made
+    made.close()
+
+
 @pytest.fixture(params=PROFILES)
 def any_editor(request, tmp_path):
     """An editor with the profile of each of those that are known."""

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.generated import patch
 from tests.support.sound import eventually
 from weft.editor.analyst import AnalysisError, Analyst
-from weft.editor.answers import AnalystSetup
 from weft.editor.documents import Document
+from weft.editor.questions import AnalystSetup
 from weft.permissions import DEFAULT_PERMISSIONS
 
 SETUP = AnalystSetup("utf-16", DEFAULT_PERMISSIONS, False)

@@ -14,9 +14,9 @@ from tests.support.sound import steps
 from tests.support.together import all_but
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.cli.help import library_docs
 from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
+from weft.editor.topics import library_docs
 from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS, STATE
 from weft.runtime.compiling.stages import Build, Request, build

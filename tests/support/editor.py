@@ -15,13 +15,15 @@ from pygls.uris import from_fs_path
 from pytest_lsp import client_capabilities
 from pytest_lsp.client import make_test_lsp_client
 
+from weft.editor.positions import TextPositions
+
 T = TypeVar("T")
 
 # What clients said when their editors were recorded; that of Helix is in its source, of which this is the part that a
 # server looks at.
 PROFILES = ("visual_studio_code", "neovim", "emacs", "helix")
 
-_PATIENCE = 60.0
+_PATIENCE = 110.0
 
 
 def _capabilities(profile: str) -> types.ClientCapabilities:
@@ -42,7 +44,7 @@ def _capabilities(profile: str) -> types.ClientCapabilities:
 
 
 class Editor:
-    """Opens and edits texts, and asks about places in them. A place is given by what is there: `"a = si|n(1)"`."""
+    """Opens and edits texts, and asks about places in them. A place is given by what is there: `"a = si‸n(1)"`."""
 
     def __init__(self, folder: Path, profile: str = PROFILES[0], *options: str) -> None:
         self.folder = folder
@@ -105,6 +107,47 @@ class Editor:
 
     def document(self, name: str) -> types.TextDocumentIdentifier:
         return types.TextDocumentIdentifier(self.uri(name))
+
+    # --- places ---
+
+    def at(self, name: str, marked: str) -> types.Position:
+        """The place of the `‸` in a piece of a text, which occurs there once."""
+        before, _, after = marked.partition("‸")
+        text = self.texts[name]
+        assert text.count(before + after) == 1, marked
+        return TextPositions(text, self.encoding).position(text.index(before + after) + len(before))
+
+    @property
+    def encoding(self) -> str:
+        return str(getattr(self.server.capabilities.position_encoding, "value", "utf-16"))
+
+    def shown(self, name: str, place: types.Range) -> str:
+        """The text at a place."""
+        positions = TextPositions(self.texts[name], self.encoding)
+        return self.texts[name][positions.offset(place.start) : positions.offset(place.end)]
+
+    def edited(self, name: str, edits: Sequence[types.TextEdit]) -> str:
+        """A text after some edits."""
+        text, positions = self.texts[name], TextPositions(self.texts[name], self.encoding)
+        in_order = sorted(edits, key=lambda each: positions.offset(each.range.start))
+        for each in reversed(in_order):
+            text = text[: positions.offset(each.range.start)] + each.new_text + text[positions.offset(each.range.end) :]
+        return text
+
+    def where(self, kind: type[T], name: str, marked: str) -> T:
+        """The parameters of a question about a place."""
+        return kind(self.document(name), self.at(name, marked))  # type: ignore[call-arg] -- all of them take these
+
+    def completed(self, name: str, marked: str) -> dict[str, types.CompletionItem]:
+        """What may be typed at a place, by its label."""
+        found = self.now(self.client.text_document_completion_async(self.where(types.CompletionParams, name, marked)))
+        assert isinstance(found, types.CompletionList)
+        return {item.label: item for item in found.items}
+
+    def hovered(self, name: str, marked: str) -> str:
+        """What is said about a place."""
+        found = self.now(self.client.text_document_hover_async(self.where(types.HoverParams, name, marked)))
+        return found.contents.value if found else ""
 
     # --- diagnostics ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.help import spindle_docs
+from weft.editor.topics import spindle_docs
 from weft.errors import Source
 from weft.syntax.docs import first_sentence, opening_line
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from weft.child import Child
 from weft.codes.rows import InternalError
 from weft.editor import ANALYST
-from weft.editor.answers import AnalystSetup, Question, Unanswered
 from weft.editor.documents import Document
+from weft.editor.questions import AnalystSetup, Question, RefusedRequestError, Unanswered
 
 # Seconds between two looks at a process that has not answered yet.
 _GLANCE = 0.2
@@ -42,7 +42,7 @@ class Analyst:
         self._thread = ThreadPoolExecutor(1, "weft-analyst")
 
     async def ask(self, documents: Mapping[str, Document], method: str, *arguments: object) -> object:
-        """The answer of a method of `Answers`, given these documents. Raises AnalysisError."""
+        """The answer of a method of `Answers`, given these documents. Raises AnalysisError, and RefusedRequestError."""
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, self._asked, dict(documents), method, arguments
         )
@@ -70,6 +70,8 @@ class Analyst:
             except (EOFError, OSError):
                 reason = self._ended()
                 continue
+            if isinstance(answer, Unanswered) and answer.is_refused:
+                raise RefusedRequestError(answer.reason)
             if isinstance(answer, Unanswered):
                 raise AnalysisError(f"failed ({answer.reason})")
             return answer

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lsprotocol import types
 
-from weft.contexts import ContextTable
+from weft.contexts import VISUAL, ContextSpec, ContextTable, Sweep
 from weft.editor.documents import Document, Documents
-from weft.errors import Diagnostic, Source, WeftError, fault
+from weft.editor.questions import Correction, Diagnosis, Finding, InstanceFacts
+from weft.errors import CLOSE_NAME, Diagnostic, Source, WeftError, fault
 from weft.media.sampled import header_if_whole
+from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Build, Request, build
@@ -20,32 +22,15 @@ from weft.runtime.inspect.forecast import Additions, check
 # The number of files for which the last build is kept.
 _MOST_KEPT = 4
 
+# From the most frequent to the rarest.
+_RATES: Mapping[Sweep, str] = {
+    "element": "each sample", "row": "each row", "column": "each column", "frame": "each frame", "once": "once",
+}  # fmt: skip
+
+# A hint that is nothing but a name.
+_MEANT = re.compile(rf'{CLOSE_NAME} "([^"\s]+)"\?')
+
 _SEVERITIES = {"error": types.DiagnosticSeverity.Error, "warning": types.DiagnosticSeverity.Warning}
-
-
-@dataclass(frozen=True)
-class Correction:
-    """A text that corrects the mistake of a diagnostic, and its place. It is `sure` if `weft check --fix` would write
-    it."""
-
-    range: types.Range
-    text: str
-    is_sure: bool
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A diagnostic as editors show it, and what corrects it in the same file, if that is known."""
-
-    shown: types.Diagnostic
-    correction: Correction | None = None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What was found about a document, and about the files that it includes, by what the editor calls these."""
-
-    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
 
 
 class Checker:
@@ -68,14 +53,28 @@ class Checker:
             document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
             read=self._documents.read,
         )  # fmt: skip
+        instances: Mapping[str, InstanceFacts] | None = None
         try:
-            found: Iterable[Diagnostic] = build(request, kept=kept).warnings
+            made = build(request, kept=kept)
+            found: Iterable[Diagnostic] = made.warnings
+            instances = self._facts(made, kept)
         except WeftError as failure:
             found = failure.diagnostics
         except Exception as failure:
             del self._kept[uri]  # it may be half of one build and half of another
             found = [fault("weft failed on this text", failure)]
-        return self._diagnosis(document, found)
+        return self._diagnosis(document, found, instances)
+
+    def _facts(self, made: Build, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
+        over, contexts = kept.over(), {ref: strand.contexts for ref, strand in made.graph.strands().items()}
+        found: dict[str, InstanceFacts] = {}
+        for name, instance in made.patch.instances.items():
+            refs = {output: StrandRef(name, output) for output in instance.outputs}
+            among = list(dict.fromkeys(each for ref in refs.values() for each in contexts.get(ref, ())))
+            specs = [self._contexts[each] for each in among]
+            rates = {output: _rate(over[ref], specs) if ref in over else "" for output, ref in refs.items()}
+            found[name] = InstanceFacts(rates, among)
+        return found
 
     def forecast(self, uri: str) -> Diagnosis:
         """All that `weft check` says of a document."""
@@ -88,12 +87,14 @@ class Checker:
             found = [fault("weft failed on this text", failure)]
         return self._diagnosis(document, found)
 
-    def _diagnosis(self, document: Document, found: Iterable[Diagnostic]) -> Diagnosis:
+    def _diagnosis(
+        self, document: Document, found: Iterable[Diagnostic], instances: Mapping[str, InstanceFacts] | None = None
+    ) -> Diagnosis:
         findings: dict[str, list[Finding]] = {document.uri: []}
         for each in found:
             uri = document.uri if each.span is None else self._documents.uri_of(each.span.source)
             findings.setdefault(uri, []).append(self._finding(each))
-        return Diagnosis(findings)
+        return Diagnosis(findings, instances)
 
     def _finding(self, found: Diagnostic) -> Finding:
         documents = self._documents
@@ -107,10 +108,31 @@ class Checker:
         return Finding(shown, self._correction(found))
 
     def _correction(self, found: Diagnostic) -> Correction | None:
-        if found.fix is None or found.span is None or found.fix[0].source is not found.span.source:
+        if found.span is None:
             return None
-        place, text = found.fix
-        return Correction(self._documents.range(place), text, True)
+        if found.fix is not None and found.fix[0].source is found.span.source:
+            place, text = found.fix
+            is_windows = "\r\n" in place.source.text
+            return Correction(self._documents.range(place), text.replace("\n", "\r\n") if is_windows else text, True)
+        meant = _MEANT.fullmatch(found.hint or "")
+        if meant is None:
+            return None
+        is_quoted = found.span.text.startswith('"')
+        return Correction(self._documents.range(found.span), f'"{meant[1]}"' if is_quoted else meant[1], False)
+
+
+def _rate(over: Collection[str], contexts: Sequence[ContextSpec]) -> str:
+    """How often a strand that depends on this is computed, in words."""
+    if not over:
+        return "constant"
+    found = []
+    for spec in contexts or (VISUAL,):
+        sweeps = {"frame" if each == "tick" else spec.sweep_of(each) for each in over}
+        if {"row", "column"} <= sweeps:
+            found.append("each pixel")
+        else:
+            found.append(next(_RATES[sweep] for sweep in _RATES if sweep in sweeps))
+    return ", ".join(dict.fromkeys(found))
 
 
 def _measure(program: Build, source: Source, additions: Additions) -> Sequence[Diagnostic]:

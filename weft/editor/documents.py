@@ -14,6 +14,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from weft.editor.positions import TextPositions
 from weft.errors import Source, Span
 from weft.permissions import real_path
+from weft.syntax.includes import libraries
 from weft.syntax.scanner import ENDING, read_text
 
 
@@ -78,12 +79,18 @@ class Documents:
 
     def uri_of(self, source: Source) -> str:
         """What the editor calls the file of a text. That of a library is where it is installed."""
-        if source.library:
-            name = source.name.strip("<>").removeprefix("std.")
-            return uri_of_path(str(resources.files("weft").joinpath("std", f"{name}{ENDING}")))
+        if source.library and (uri := self.library_uri(source.name.strip("<>"))) is not None:
+            return uri
         identity = real_path(source.name)
         known = (uri for uri, each in self.by_uri.items() if each.path == source.name or each.identity == identity)
         return next(known, None) or uri_of_path(source.name)
+
+    @staticmethod
+    def library_uri(library: str) -> str | None:
+        """The address of the file of a library that ships with weft; None if there is none of this name."""
+        if library not in libraries():
+            return None
+        return uri_of_path(str(resources.files("weft").joinpath("std", library.removeprefix("std.") + ENDING)))
 
     def positions(self, text: str) -> TextPositions:
         """The places of a text."""

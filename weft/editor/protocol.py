@@ -6,22 +6,27 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from weft import __version__
 from weft.editor.analyst import AnalysisError, Analyst
-from weft.editor.answers import AnalystSetup
-from weft.editor.checks import Diagnosis, Finding
 from weft.editor.documents import Document
+from weft.editor.questions import (
+    TOKEN_MODIFIERS, TOKEN_TYPES, AnalystSetup, Correction, Diagnosis, Finding, RefusedRequestError
+)
 from weft.permissions import Permissions
 
 # Seconds without an edit after which all that `weft check` says is found out.
 _PAUSE = 0.12
+
+# The code of the protocol for a request that is refused for a reason.
+_REQUEST_FAILED = -32803
 
 # Answered when all is published that is to be found out about the texts so far.
 _SETTLED = "weft/settled"
@@ -58,9 +63,12 @@ class EditorServer(LanguageServer):
         return self._analysts[role]
 
     async def ask(self, method: str, *arguments: object) -> Any:
-        """The answer to a question of the editor; None if there is none."""
+        """The answer to a question of the editor; None if there is none. Raises JsonRpcException for a request that is
+        refused."""
         try:
             return await self.analyst("answer").ask(self.documents, method, *arguments)
+        except RefusedRequestError as refusal:
+            raise JsonRpcException(str(refusal), _REQUEST_FAILED) from refusal
         except AnalysisError as failure:
             self._log(f"{method}: the analysis {failure}")
             return None
@@ -143,6 +151,8 @@ class EditorServer(LanguageServer):
         if self.documents.get(uri) is document:
             self._diagnoses[uri] = document, found
             self._publish()
+            if found.instances is not None:
+                await self.ask("learn", uri, found.instances)
 
     def findings(self, uri: str) -> list[Finding]:
         """What is known about a file: by itself if it is open, and as part of others."""
@@ -151,6 +161,17 @@ class EditorServer(LanguageServer):
             if other != uri:
                 found += [each for each in self._of(other, uri) if each not in found]
         return found
+
+    def corrections(self, params: types.CodeActionParams) -> Iterator[tuple[Finding, Correction]]:
+        """What corrects the mistakes in a range, if the text is still the one that has them."""
+        uri, wanted = params.text_document.uri, params.range
+        known = self._diagnoses.get(uri)
+        if known is None or self.documents.get(uri) is not known[0]:
+            return
+        for each in known[1].findings.get(uri, ()):
+            place = each.shown.range
+            if each.correction is not None and place.start <= wanted.end and wanted.start <= place.end:
+                yield each, each.correction
 
     def _of(self, checked: str, uri: str) -> Sequence[Finding]:
         known = self._diagnoses.get(checked)
@@ -215,10 +236,111 @@ def _texts(server: EditorServer) -> None:
         return True
 
 
+def _places(server: EditorServer) -> None:
+    """Registers the questions about places in texts."""
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> Any:
+        return await server.ask("hover", params.text_document.uri, params.position)
+
+    completion = types.CompletionOptions(trigger_characters=["@", "#", '"', "/", "<", "."], resolve_provider=True)
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)
+    async def proposals(params: types.CompletionParams) -> Any:
+        found = await server.ask("proposals", params.text_document.uri, params.position)
+        return types.CompletionList(is_incomplete=False, items=found or [])
+
+    @server.feature(types.COMPLETION_ITEM_RESOLVE)
+    async def explained(params: types.CompletionItem) -> Any:
+        return await server.ask("explained", params) or params
+
+    signature = types.SignatureHelpOptions(trigger_characters=["(", ","], retrigger_characters=[":"])
+
+    @server.feature(types.TEXT_DOCUMENT_SIGNATURE_HELP, signature)
+    async def signatures(params: types.SignatureHelpParams) -> Any:
+        return await server.ask("signatures", params.text_document.uri, params.position)
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    async def definition(params: types.DefinitionParams) -> Any:
+        return await server.ask("definition", params.text_document.uri, params.position)
+
+    @server.feature(types.TEXT_DOCUMENT_REFERENCES)
+    async def references(params: types.ReferenceParams) -> Any:
+        with_definition = params.context.include_declaration
+        return await server.ask("references", params.text_document.uri, params.position, with_definition)
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    async def highlights(params: types.DocumentHighlightParams) -> Any:
+        return await server.ask("highlights", params.text_document.uri, params.position)
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def may_rename(params: types.PrepareRenameParams) -> Any:
+        return await server.ask("may_rename", params.text_document.uri, params.position)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    async def rename(params: types.RenameParams) -> Any:
+        return await server.ask("rename", params.text_document.uri, params.position, params.new_name)
+
+    @server.feature(types.TEXT_DOCUMENT_SELECTION_RANGE)
+    async def selections(params: types.SelectionRangeParams) -> Any:
+        return await server.ask("selections", params.text_document.uri, params.positions)
+
+    actions = types.CodeActionOptions([types.CodeActionKind.QuickFix])
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, actions)
+    def corrections(params: types.CodeActionParams) -> list[types.CodeAction]:
+        return [_action(params.text_document.uri, *each) for each in server.corrections(params)]
+
+
+def _action(uri: str, found: Finding, correction: Correction) -> types.CodeAction:
+    text = correction.text.strip()
+    is_empty = correction.range.start == correction.range.end
+    return types.CodeAction(
+        f"add {text}" if is_empty else f"write {text}", types.CodeActionKind.QuickFix, [found.shown],
+        is_preferred=correction.is_sure,
+        edit=types.WorkspaceEdit(changes={uri: [types.TextEdit(correction.range, correction.text)]}),
+    )  # fmt: skip
+
+
+def _whole(server: EditorServer) -> None:
+    """Registers the questions about whole texts."""
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def outline(params: types.DocumentSymbolParams) -> Any:
+        return await server.ask("outline", params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
+    async def folds(params: types.FoldingRangeParams) -> Any:
+        return await server.ask("folds", params.text_document.uri)
+
+    legend = types.SemanticTokensLegend(TOKEN_TYPES, TOKEN_MODIFIERS)
+
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
+    async def tokens(params: types.SemanticTokensParams) -> Any:
+        return types.SemanticTokens(await server.ask("tokens", params.text_document.uri) or [])
+
+    @server.feature(types.TEXT_DOCUMENT_FORMATTING)
+    async def style(params: types.DocumentFormattingParams) -> Any:
+        return await server.ask("style", params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_COLOR)
+    async def colours(params: types.DocumentColorParams) -> Any:
+        return await server.ask("colours", params.text_document.uri) or []
+
+    @server.feature(types.TEXT_DOCUMENT_COLOR_PRESENTATION)
+    async def picked(params: types.ColorPresentationParams) -> Any:
+        return await server.ask("picked", params.text_document.uri, params.range, params.color) or []
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)
+    async def links(params: types.DocumentLinkParams) -> Any:
+        return await server.ask("links", params.text_document.uri)
+
+
 def serve(permissions: Permissions) -> None:
     """Serves an editor over stdin and stdout until it leaves."""
     server = EditorServer(permissions)
-    _texts(server)
+    for register in (_texts, _places, _whole):
+        register(server)
     if os.environ.get("WEFT_DEBUG") != "1":
         logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it logs tracebacks
     # What anything else prints must not come between the messages.

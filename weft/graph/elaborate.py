@@ -174,6 +174,10 @@ class Elaborator(Evaluator[V]):
         """The values of the strands of an instance, wherever they have been evaluated."""
         return {key: value for key, value in self._strands.items() if key[0].instance == instance}
 
+    def at_own(self) -> dict[StrandRef, V]:
+        """The values of the strands that have been evaluated at their own coordinates."""
+        return {ref: value for (ref, at), value in self._strands.items() if at == self.env.own}
+
     def is_poisoned(self, ref: StrandRef) -> bool:
         """Whether a strand could not be evaluated."""
         return ref in self._poisoned

@@ -13,7 +13,7 @@ from weft.errors import WeftError
 from weft.graph.affected import Edit
 from weft.graph.budget import Budget
 from weft.graph.components import reachable
-from weft.graph.domain import OWN, Coordinates, Environment, Shape, ShapeDomain, SlotKey
+from weft.graph.domain import CHANNEL, OWN, TIME, UNIFORM, Coordinates, Environment, Shape, ShapeDomain, SlotKey, X, Y
 from weft.graph.elaborate import Elaborator
 from weft.graph.evaluation import Owner
 from weft.graph.nodes import RenderGraph
@@ -22,6 +22,8 @@ from weft.graph.patch import Patch
 from weft.graph.scope import PoisonedError
 from weft.names import StrandRef
 from weft.syntax.ast import SpindleDefinition
+
+_NAMES_OF_BITS = {"x": X, "y": Y, "abstime": TIME, "channel": CHANNEL, "tick": UNIFORM}
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,13 @@ class KeptShapes:
         domain = ShapeDomain(numbers=numbers or Numbers())
         env = Environment(domain, patch.settings, ("absframe",), OWN)
         return cls(Elaborator(patch, domain, env, budget), domain, set())
+
+    def over(self) -> dict[StrandRef, frozenset[str]]:
+        """What the strands depend on: base coordinates, and `tick` for what changes from tick to tick."""
+        return {
+            ref: frozenset(name for name, bit in _NAMES_OF_BITS.items() if shape.over & bit)
+            for ref, shape in self.elaborator.at_own().items()
+        }
 
     def retain(self, patch: Patch, budget: Budget, edit: Edit) -> None:
         """Continues with another patch; see `Elaborator.retain`. The effect of the edit spreads from a name to those

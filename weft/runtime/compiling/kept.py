@@ -25,6 +25,7 @@ from weft.graph.kept_shapes import KeptShapes
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
 from weft.graph.patch import Patch
+from weft.names import StrandRef
 from weft.runtime.compiling.opened import OpensMedia
 from weft.sources import MediaHeader
 from weft.syntax.ast import (
@@ -204,6 +205,10 @@ class KeptBuild:
         budget.spent = self._spent
         self._shapes.retain(patch, budget, edit)
         return self._shapes, edit
+
+    def over(self) -> Mapping[StrandRef, frozenset[str]]:
+        """What the strands of the last build depend on; see `KeptShapes.over`."""
+        return self._shapes.over() if self._shapes is not None else {}
 
     def located(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
         """The diagnostics, with the places of kept statements replaced by those in the current text. Raises

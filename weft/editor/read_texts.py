@@ -1,0 +1,99 @@
+"""A document as it is read: its tokens, its statements with all that they include, and the names in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from weft.contexts import ContextTable
+from weft.editor.documents import Document, Documents
+from weft.editor.occurrences import NamesOfProgram, Occurrence
+from weft.editor.positions import TextPositions
+from weft.errors import Report, Source
+from weft.permissions import Permissions
+from weft.syntax.ast import Include, Program, Use
+from weft.syntax.includes import load
+from weft.syntax.parser import parse
+from weft.syntax.scanner import Tokens, scan
+
+# Texts that are included, and are the same as before, are not parsed again.
+_MOST_PARSED = 64
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """One text of a document. Mistakes are left out: what can be read of it is there."""
+
+    document: Document
+    positions: TextPositions
+    own: Program
+    """Its own statements."""
+    names: NamesOfProgram
+    """Those of all its statements, with what they include."""
+
+    @property
+    def source(self) -> Source:
+        return self.document.source
+
+    @cached_property
+    def tokens(self) -> Tokens | None:
+        """None if it is not a text."""
+        return scan(self.source, Report())
+
+    @cached_property
+    def occurrences(self) -> list[Occurrence]:
+        """All names in it."""
+        including = [each for each in self.own.statements if isinstance(each, (Include, Use))]
+        found = [each for statement in including for each in self.names.in_statement(statement)]
+        return sorted([*found, *self.names.occurrences(self.source)], key=lambda each: each.span.start)
+
+    def occurrence(self, offset: int) -> Occurrence | None:
+        """The name at a place, or directly before it."""
+        found = [each for each in self.occurrences if each.span.start <= offset <= each.span.end]
+        return max(found, key=lambda each: (offset < each.span.end, each.span.start), default=None)
+
+
+class TextReader:
+    """Reads documents, each text once."""
+
+    def __init__(self, documents: Documents, contexts: ContextTable, permissions: Permissions) -> None:
+        self._documents = documents
+        self._contexts = contexts
+        self._permissions = permissions
+        self._read: dict[str, tuple[object, ReadText]] = {}
+        self._parsed: dict[tuple[str, str], tuple[Source, Program]] = {}
+
+    def reading(self, uri: str) -> ReadText:
+        """A document as it is now, with the texts that it includes as they are now."""
+        document = self._documents.by_uri[uri]
+        texts = tuple(each.text for each in self._documents.by_uri.values()) if "#include" in document.text else ()
+        known = self._read.get(uri)
+        # What is on the disk may change at any time, so a text with includes is put together each time.
+        if known is not None and known[1].document is document and not texts:
+            return known[1]
+        own: list[Program] = []
+
+        def parsed(source: Source, _report: Report, statements: Collection[str]) -> Program:
+            program = self._program(source, statements, source is document.source)
+            own.append(program)
+            return program
+
+        loaded = load(
+            document.source, Report(), self._contexts.statements, self._documents.read, parsed, self._permissions
+        )
+        positions = self._documents.positions(document.text)
+        found = ReadText(document, positions, own[0], NamesOfProgram(loaded.program))
+        self._read[uri] = texts, found
+        return found
+
+    def _program(self, source: Source, statements: Collection[str], is_own: bool) -> Program:
+        """The statements of a text. Those of an included text are those of an equal one that was parsed before."""
+        known = self._parsed.get((source.name, source.text))
+        if known is not None and (known[0] is source or not is_own):
+            return known[1]
+        program = parse(source, Report(), statements)
+        self._parsed[source.name, source.text] = source, program
+        while len(self._parsed) > _MOST_PARSED:
+            self._parsed.pop(next(iter(self._parsed)))
+        return program
