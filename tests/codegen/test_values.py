@@ -122,7 +122,7 @@ def test_a_section_that_was_sent_is_sent_on_as_it_is(e):
     again = pickle.loads(data)
     assert pickle.dumps(again) == data
     assert again == section
-    assert (len(again), bool(again), again.structure) == (len(section), bool(section), section.structure)
+    assert (len(again), bool(again), again.digest) == (len(section), bool(section), section.digest)
     assert not pickle.loads(pickle.dumps(Section(Rate.ROW)))
 
 

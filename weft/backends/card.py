@@ -83,7 +83,7 @@ class ProgramWriter:
         packs = packed and bool(unit.kernel.outputs)
         kernels = ((unit.kernel, packs), *((stage, False) for stage in unit.kernel.stages))
         known = [(kernel, self._written.find((structure_hash(kernel), form))) for kernel, form in kernels]
-        return all(found is not None and found[0].numbers(kernel) is not None for kernel, found in known)
+        return all(found is not None and found[0].serves(kernel) for kernel, found in known)
 
     def over_points(self, kernel: Kernel) -> Shader:
         """The program of a kernel over points. Raises UnsuitableError."""
@@ -94,10 +94,9 @@ class ProgramWriter:
 
     def _numbered(self, kernel: Kernel, form: Hashable, write: Callable[[NumberedKernel], Forms]) -> Forms:
         key = structure_hash(kernel), form
-        if (known := self._written.find(key)) is not None:
-            numbered, forms = known
-            if (numbers := numbered.numbers(kernel)) is not None:
-                return forms.with_numbers(numbers)
+        known = self._written.find(key)
+        if known is not None and known[0].serves(kernel):
+            return known[1].with_numbers(kernel.numbers)
         numbered = NumberedKernel.of(kernel)
         forms = write(numbered)
         self._written.keep(key, (numbered, forms))

@@ -53,7 +53,8 @@ def prologue_code(kernel: Kernel) -> NativeCode | None:
             module = emit_prologue(kernel, processor.isa)
         if module is None:
             return None
-        return NativeCode(module.layout, machine_code(module.text, processor, _LEVEL), max(TIERS))
+        layout = replace(module.layout, given=kernel.numbers)
+        return NativeCode(layout, machine_code(module.text, processor, _LEVEL), max(TIERS))
     except RefusedError:
         return None  # then the interpreter computes it
 
@@ -103,7 +104,7 @@ class PrologueMachine:
             for at, number in self.wholes:
                 found[number] = float(wholes[at])
         coords = {name: float(launch.coords[name]) for name in self._coords}
-        return Machine(launch, memory, found, coords, loop_stopped=self.stopped)
+        return Machine(launch, memory, found, coords, loop_stopped=self.stopped, numbers=self._kernel.numbers)
 
     def begin_shape(self, shape: tuple[int, int]) -> None:
         """Prepares a launch over a shape."""
@@ -177,7 +178,7 @@ class PrologueBlock:
         self._others: list[tuple[int, bool, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
             match uniform.source:
-                case Scalar("const", int(place)):
+                case Scalar("number", int(place)):
                     self.words.view(np.float32)[at] = shader.numbers[place]
                 case Scalar("local", key):
                     (self.locals if uniform.kind == "float" else self.whole_locals).append((at, int(key)))

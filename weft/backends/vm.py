@@ -59,9 +59,11 @@ class Machine:
     steps_left: int = 0
     """The number of steps that the nest of loops may still take."""
     loop_stopped: bool = False
+    numbers: Sequence[float] = ()
+    """Those of the kernel."""
 
     def value_of(self, source: str, key: Any) -> float:
-        """A number of the prologue: a uniform, a coordinate, or a local."""
+        """A number of the prologue: a uniform, a coordinate, a local, or a number of the kernel."""
         match source:
             case "uniform":
                 return self.launch.uniforms[key]
@@ -70,6 +72,9 @@ class Machine:
             case "local":
                 local: float = self.locals[key]
                 return local
+            case "number":
+                number: float = self.numbers[key]
+                return number
         raise LookupError(f"nothing gives {source} {key}")
 
     def make_step(self, loop: RunningLoop) -> bool:
@@ -116,7 +121,7 @@ class Interpreter:
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine that has run the prologue of a launch: the constant and the frame section. The results of the
         constant section are kept for later launches."""
-        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {})
+        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {}, numbers=self.kernel.numbers)
         self._set_coords(machine, Rate.CONSTANT)
         key = tuple(machine.coords.items())
         if self._constants[0] != key:

@@ -168,7 +168,9 @@ class Bytecode:
 def assemble(kernel: Kernel) -> Bytecode:
     """The bytecode of a kernel."""
     allocations = list(kernel.locals)
-    sections = [SectionCode(each.rate, _SectionAssembler(each, allocations).code()) for each in kernel.sections]
+    sections = [
+        SectionCode(each.rate, _SectionAssembler(each, allocations, kernel.numbers).code()) for each in kernel.sections
+    ]
     return Bytecode(kernel, tuple(sections), tuple(allocations))
 
 
@@ -192,8 +194,10 @@ class _SectionAssembler:
     """Assembles one section. Tasks are kept in a list and done from its end, not by recursion: values depend on each
     other too deeply for Python's stack."""
 
-    def __init__(self, section: Section, allocations: list[Allocation]) -> None:
+    def __init__(self, section: Section, allocations: list[Allocation], given: Sequence[float]) -> None:
         self._section = section
+        self._given = given
+        """The numbers of the kernel."""
         self._allocations = allocations
         self._numbers: dict[Node, int] = {}
         """The locals that hold values, from when their code is planned."""
@@ -275,6 +279,8 @@ class _SectionAssembler:
         if node.op in _STRUCTURAL:
             return Instruction(_STRUCTURAL[node.op], node.attr)
         match node.attr:
+            case Scalar("number", int(place)):
+                return Instruction("PUSH", self._given[place])
             case Scalar(source, key) | Line(source, key):
                 return Instruction(_GIVEN[source], key)
             case StrandRef(instance, output):

@@ -15,11 +15,11 @@ from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Sto
 from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import error
 from weft.ir.expr import (
-    Expr, KnownRewrites, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, Replacements, SlotPlane,
-    StrandRef, Update, depending_on_loop, depth_first, known_of, rewrite, topological
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
+    depending_on_loop, depth_first, rewrite, topological
 )
 from weft.ir.rates import Rate, RateAnalysis
-from weft.ir.tunable import current
+from weft.ir.tunable import Tunable
 from weft.names import is_sound
 from weft.ops.spec import ValueType
 
@@ -110,10 +110,6 @@ class Placement:
         if node not in self._others:
             return first
         return next(v for v in (first, *self._others[node]) if v.region in region.outwards())
-
-    def places(self, node: Expr) -> list[Place]:
-        """All places of an expression."""
-        return [self._values[node], *self._others.get(node, ())] if node in self._values else []
 
     def _use(self, nodes: Iterable[Expr], region: Region) -> None:
         uses, use = self._uses, (region, 0)
@@ -295,19 +291,17 @@ def _part_of_picture(
 ) -> Kernel:  # fmt: skip
     """The kernel of a part of a picture: of the `stage` of this name, or the last one. Expressions that are `known`
     are read instead."""
-    read_instead = KnownRewrites()
     if pool is not None and known:
         own = pool  # not None in the function
 
         def read(node: Expr, args: tuple[Expr, ...]) -> Expr:
             return known.get(node) or own.with_args(node, args)
 
-        part = rewrite(part, own, {value.op for value in known}, read, known=read_instead)
+        part = rewrite(part, own, {value.op for value in known}, read)
     rate = RateAnalysis(spec, part.slots).of(part.nodes)
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
     builder = KernelBuilder(part, rate, pool, points=False, builders=builders)
-    builder.made_of = read_instead.results
     sections = builder.sections(part.ordered, [output.value for output in part.outputs], updates, optimise)
     if stage is None:
         return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
@@ -395,10 +389,8 @@ class KernelBuilder:
         self.strands: set[StrandRef] = set()
         self.pictures: set[str] = set()
         self.slots: set[str] = set()
-        self.writers: list[SectionWriter] = []
-        """The builder of each section."""
-        self.made_of: Mapping[Expr, Expr] = Replacements()
-        """The expressions from which it is built, in place of some of the IR."""
+        self.numbers: dict[Tunable, int] = {}
+        """The numbers of the text that are inputs, by their places."""
 
     def sections(
         self, nodes: Sequence[Expr], outputs: list[Expr], updates: list[tuple[Rate, Update]], optimise: bool
@@ -407,15 +399,15 @@ class KernelBuilder:
         roots = [(update.value, rate) for rate, update in updates]
         roots += [(value, Rate.ELEMENT) for value in outputs]
         placement = Placement(roots, nodes, self.rate, hoist=optimise)
+        for tunable in _tunables(placement):
+            self.numbers.setdefault(tunable, len(self.numbers))
         made = []
         for section, region in placement.sections.items():
             own = [update for rate, update in updates if rate == section]
             shown = outputs if section == Rate.ELEMENT else []
             crossing = placement.crossing(section)
             if section == Rate.ELEMENT or own or crossing:
-                writer = SectionWriter(self, placement, region)
-                made.append(writer.section(crossing, own, shown))
-                self.writers.append(writer)
+                made.append(SectionWriter(self, placement, region).section(crossing, own, shown))
         return tuple(made)
 
     def kernel(
@@ -437,6 +429,7 @@ class KernelBuilder:
             pictures=tuple(sorted(self.pictures)),
             slots=tuple(slot for slot in lowered.slots if slot.key in self.slots) if self.points else lowered.slots,
             locals=tuple(self.locals),
+            numbers=tuple([each.current for each in self.numbers]),
         )
 
     def allocate(self, place: Place, out: int, kind: ValueType) -> int:
@@ -454,6 +447,18 @@ class KernelBuilder:
         self.locals.append(Allocation(name, place.region.rate, kind))
         self.crossing[place, out] = len(self.locals) - 1
         return len(self.locals) - 1
+
+
+def _tunables(placement: Placement) -> Iterator[Tunable]:
+    """The constants that are operands: those of elements first, so that code for these does not change if another
+    section has more or fewer."""
+    waiting = list(placement.sections.values())
+    while waiting:
+        region = waiting.pop()
+        for place in reversed(region.places):
+            yield from (arg.attr for arg in place.node.args if isinstance(arg.attr, Tunable))
+            if place.body is not None:
+                waiting.append(place.body)
 
 
 class SectionWriter:
@@ -487,17 +492,7 @@ class SectionWriter:
             for out in place.outs:
                 made = self._made[place, out] if place.body is not None else self._value(place.node, region)
                 read[self._program.allocate(place, out, made.kind)] = made
-        self.made = Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
-        return self.made
-
-    def first_operands(self, node: Expr) -> list[int]:
-        """The numbers of the first operands of the values that compute an expression; see `Section.first_operand`."""
-        if node in self._known:
-            made = [self._known[node]]
-        else:
-            places = self._placement.places(node)
-            made = [self._made[place, 0] for place in places if (place, 0) in self._made]
-        return [self.made.first_operand(each) for each in made if each.op not in ("scalar", "line")]
+        return Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
 
     def _write(self, region: Region) -> None:
         """Builds what a region computes, operands first."""
@@ -590,8 +585,9 @@ class SectionWriter:
                 if is_sound(name):
                     self._program.pictures.add(name)  # the number of its samples
                 made = builder.leaf("scalar", Scalar("uniform", name, "float"))
-            case "const", _:
-                made = builder.leaf(node.op, current(known_of(node)))
+            case "const", Tunable():
+                place = self._program.numbers.setdefault(node.attr, len(self._program.numbers))
+                made = builder.leaf("scalar", Scalar("number", place, "float"))
             case _:
                 made = builder.leaf(node.op, node.attr)
         self._known[node] = made

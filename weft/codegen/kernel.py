@@ -76,6 +76,8 @@ class Kernel:
     over the pixels of its level. The inputs of a kernel include those of its stages."""
     level: int = 0
     """How often the sides of its sweep are halved: that of the images that it computes."""
+    numbers: tuple[float, ...] = ()
+    """The numbers of the text that are inputs. Kernels that differ in these only have one structure."""
 
     @property
     def alone(self) -> Kernel:
@@ -126,6 +128,7 @@ def to_json(kernel: Kernel) -> Json:
         sections.append([section.rate, [*rows._replace(attrs=tuple(attrs))], notes])
     listed = {"slots": list(map(astuple, kernel.slots)), "locals": list(map(astuple, kernel.locals))}
     listed["stages"] = list(map(to_json, kernel.stages))
+    listed["numbers"] = list(map(number_to_json, kernel.numbers))
     return {**{each.name: getattr(kernel, each.name) for each in fields(kernel)}, "sections": sections, **listed}
 
 
@@ -138,6 +141,7 @@ def from_json(data: Json) -> Kernel:
         "slots": [StateSlot(*slot) for slot in data["slots"]],
         "locals": [Allocation(name, Rate(rate), kind) for name, rate, kind in data["locals"]],
         "stages": list(map(from_json, data.get("stages", ()))),
+        "numbers": list(map(number_from_json, data.get("numbers", ()))),
     }
     lists = {name: tuple(value) for name, value in {**data, **made}.items() if not isinstance(value, (str, int))}
     return Kernel(**{**data, **lists})
@@ -145,28 +149,28 @@ def from_json(data: Json) -> Kernel:
 
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that compute the same. Names do not count."""
-    return _digest(kernel, has_constants=True)
+    return _digest(kernel, has_numbers=True)
 
 
 def structure_hash(kernel: Kernel) -> str:
-    """16 hexadecimal digits, equal for kernels that differ in the values of constants only."""
-    return _digest(kernel, has_constants=False)
+    """16 hexadecimal digits, equal for kernels that differ in the values of their numbers only."""
+    return _digest(kernel, has_numbers=False)
 
 
-def _digest(kernel: Kernel, has_constants: bool) -> str:
+def _digest(kernel: Kernel, has_numbers: bool) -> str:
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, kernel.level, [(name, int(rate)) for name, rate in kernel.coords],
-        [(int(local.rate), local.type) for local in kernel.locals],
+        [(int(local.rate), local.type) for local in kernel.locals], len(kernel.numbers),
     )  # fmt: skip
     found = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:
-        found.update(bytes([section.rate]) + section.structure.digest)
-        if has_constants:
-            # They are compared by their bits.
-            found.update(struct.pack(f"<{len(section.constants)}d", *section.constants))
+        found.update(bytes([section.rate]) + section.digest)
+    if has_numbers:
+        # They are compared by their bits.
+        found.update(struct.pack(f"<{len(kernel.numbers)}d", *kernel.numbers))
     for stage in kernel.stages:
-        found.update(f"\nstage {_digest(stage, has_constants)}".encode())
+        found.update(f"\nstage {_digest(stage, has_numbers)}".encode())
     return found.hexdigest()[:16]
 
 
@@ -311,6 +315,8 @@ class _ValueCheck:
         match leaf.op, leaf.attr:
             case ("const", float()) | ("u32", int()):
                 return
+            case "scalar", Scalar("number", int(at), "float"):
+                self._require(0 <= at < len(self.kernel.numbers), leaf, f"the kernel has no number {at}")
             case "scalar", Scalar("uniform", name):
                 self._require(name in self.kernel.uniforms, leaf, f"{name} is no uniform of the kernel")
             case ("scalar" | "line"), Scalar("coord", name) | Line("coord", name):

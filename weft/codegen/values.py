@@ -11,17 +11,15 @@ from __future__ import annotations
 import hashlib
 import pickle
 from array import array
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from itertools import accumulate, chain, islice
+from dataclasses import dataclass
+from itertools import chain
 from math import copysign
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from weft.ir.expr import LoopShape, LoopValue, MalformedError, SlotPlane
+from weft.ir.expr import LoopShape, LoopValue, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
@@ -34,10 +32,10 @@ IMPLIED = "implied"
 
 
 class Scalar(NamedTuple):
-    """A number that is the same in a whole launch: a uniform, a coordinate, a local, or in machine code a constant, by
-    its place among all that are arguments."""
+    """A value that is the same in a whole launch: a uniform, a coordinate, a local, or a number of the kernel
+    (`Kernel.numbers`), by its place among these."""
 
-    source: Literal["uniform", "coord", "local", "const"]
+    source: Literal["uniform", "coord", "local", "number"]
     key: str | int
     kind: ValueType
 
@@ -112,96 +110,22 @@ class Rows(NamedTuple):
     stores: tuple[tuple[SlotPlane, int], ...]
     locals: tuple[tuple[int, int], ...]
 
-    def operands(self) -> list[int]:
-        """The operands of all rows, in their order, then the outputs, and what is stored and read by others. They are
-        numbered in this order, which does not depend on the rows of leaves."""
-        ends = self.outputs, [at for _, at in self.stores], [at for _, at in self.locals]
-        return [*chain(*self.args, *ends)]
+    def digest(self) -> bytes:
+        """A hash of all rows."""
+        attrs = [attr for attr in self.attrs if attr is not None and not isinstance(attr, float)]
+        found = hashlib.sha256(f"{' '.join(self.ops)} {(attrs, self.outputs, self.stores, self.locals)!r}".encode())
+        found.update(array("d", [attr for attr in self.attrs if isinstance(attr, float)]).tobytes())  # by their bits
+        found.update(array("q", map(len, self.args)).tobytes())
+        found.update(array("q", chain(*self.args)).tobytes())
+        return found.digest()
 
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """A section without the values of its constants. Sections with equal digests differ only in these, and it does not
-    matter which constants are equal. `constants` are the numbers of the operands that are constants; see
-    `Rows.operands`."""
-
-    digest: bytes
-    constants: tuple[int, ...]
-    _bare: _BareRows = field(compare=False, repr=False)
-
-    @classmethod
-    def of(cls, rows: Rows) -> Structure:
-        bare = _BareRows.of(rows)
-        attrs = [attr for attr in bare.attrs if attr is not None]
-        ends = [[slot for slot, _ in rows.stores], [local for local, _ in rows.locals], len(rows.outputs)]
-        found = hashlib.sha256(f"{' '.join(bare.ops)} {(attrs, ends)!r}".encode())
-        found.update(array("q", bare.lengths).tobytes())
-        found.update(array("q", bare.operands).tobytes())
-        return cls(found.digest(), tuple([at for at, number in enumerate(bare.operands) if number < 0]), bare)
-
-    def rows(self, rows: Rows, values: Sequence[float]) -> tuple[Rows, Sequence[int]]:
-        """The rows of a section of this structure with other values of constants, as they would be written; and the
-        numbers of the rows that are no constants. Equal constants are one row, before its first user."""
-        bare = self._bare
-        first: dict[object, int] = {}
-        befores, constants, used = list[int](), list[float](), list[int]()
-        for number, value in zip(self.constants, values, strict=True):
-            same = value or _bits(value)
-            if same not in first:
-                first[same] = bisect_right(bare.needed, number) + len(first)
-                befores.append(first[same] - len(constants))
-                constants.append(value)
-            used.append(first[same])
-        moved, ops, attrs, lengths = list[int](), list[str](), list[Any](), list[int]()
-        begins, ends = [0, *befores], [*befores, len(bare.ops)]
-        for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-            if at:
-                ops.append("const")
-                attrs.append(constants[at - 1])
-                lengths.append(0)
-            moved += range(begin + at, end + at)
-            ops += bare.ops[begin:end]
-            attrs += bare.attrs[begin:end]
-            lengths += bare.lengths[begin:end]
-        operands = [moved[number] for number in bare.operands]
-        for number, row in zip(self.constants, used, strict=True):
-            operands[number] = row
-        left = iter(operands)
-        args = tuple([tuple(islice(left, length)) for length in lengths])
-        outputs = tuple(islice(left, len(rows.outputs)))
-        stores = tuple([(slot, next(left)) for slot, _ in rows.stores])
-        locals_ = tuple([(local, next(left)) for local, _ in rows.locals])
-        return Rows(tuple(ops), args, tuple(attrs), outputs, stores, locals_), moved
-
-
-class _BareRows(NamedTuple):
-    """Rows without those of constants. `operands` are the rows of all operands, −1 for constants. `needed` has the
-    number of the operand that first needs each row. A constant is written after all rows whose number there is at most
-    that of its own operand."""
-
-    ops: list[str]
-    attrs: list[Any]
-    lengths: list[int]
-    operands: list[int]
-    needed: list[int]
-
-    @classmethod
-    def of(cls, rows: Rows) -> _BareRows:
-        ops, attrs, lengths, numbers = list[str](), list[Any](), list[int](), list[int]()
-        for op, attr, args in zip(rows.ops, rows.attrs, rows.args, strict=True):
-            if op == "const":
-                numbers.append(-1)
-            else:
-                numbers.append(len(ops))
-                ops.append(op)
-                attrs.append(attr)
-                lengths.append(len(args))
-        operands = [numbers[at] for at in rows.operands()]
-        needed = list(accumulate(lengths))
-        for at, number in reversed([*enumerate(operands)]):
-            if number >= 0 and ops[number] in LEAVES:
-                needed[number] = at  # at last, that of the first use
-        return cls(ops, attrs, lengths, operands, needed)
+    def with_constants(self, values: Mapping[int, float]) -> Rows:
+        """The rows with constants in place of numbers of the kernel, by the places of these."""
+        ops, attrs = list(self.ops), list(self.attrs)
+        for at, attr in enumerate(self.attrs):
+            if isinstance(attr, Scalar) and attr.source == "number" and attr.key in values:
+                ops[at], attrs[at] = "const", values[int(attr.key)]
+        return self._replace(ops=tuple(ops), attrs=tuple(attrs))
 
 
 class _SectionValues(NamedTuple):
@@ -221,7 +145,7 @@ class Section:
     then the rows are still pickled, because a process that plays a translated kernel needs few of them.
     """
 
-    __slots__ = ("_constants", "_firsts", "_numbered", "_numbers", "_pickled", "_structure", "_values", "rate")
+    __slots__ = ("_digest", "_numbered", "_pickled", "_values", "rate")
 
     def __init__(
         self, rate: Rate, nodes: tuple[Node, ...] = (), outputs: tuple[Node, ...] = (), stores: tuple[Store, ...] = (),
@@ -232,11 +156,7 @@ class Section:
         self._numbered: tuple[Rows, tuple[tuple[int, Note], ...]] | None = None
         self._pickled = b""
         """The same, pickled, if the section has been sent."""
-        self._numbers: Mapping[Node, int] = {}
-        """The numbers of the rows of its values, if the values were not made of rows."""
-        self._structure: Structure | None = None
-        self._constants: list[float] | None = None
-        self._firsts: list[int] | None = None
+        self._digest = b""
 
     @classmethod
     def of_rows(cls, rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
@@ -246,10 +166,10 @@ class Section:
         return section
 
     @classmethod
-    def of_pickled(cls, rate: Rate, pickled: bytes) -> Section:
+    def of_pickled(cls, rate: Rate, pickled: bytes, digest: bytes) -> Section:
         """The section that another process has sent."""
         section = cls(rate)
-        section._values, section._pickled = None, pickled
+        section._values, section._pickled, section._digest = None, pickled, digest
         return section
 
     @property
@@ -284,55 +204,20 @@ class Section:
         if self._numbered is None and self._pickled:
             self._numbered = pickle.loads(self._pickled)
         if self._numbered is None:
-            writer = _RowWriter()
-            self._numbered, self._numbers = writer.section(self._read), writer.numbers
+            self._numbered = _RowWriter().section(self._read)
         return self._numbered
 
-    def first_operand(self, node: Node) -> int:
-        """The number of the first operand of a value; see `Rows.operands`. Raises KeyError if the section was made of
-        rows."""
-        rows, _ = self.numbered
-        if self._firsts is None:
-            self._firsts = [*accumulate(map(len, rows.args), initial=0)]
-        return self._firsts[self._numbers[node]]
-
     @property
-    def structure(self) -> Structure:
-        """What the section is without the values of its constants."""
-        if self._structure is None:
-            self._structure = Structure.of(self.numbered[0])
-        return self._structure
+    def digest(self) -> bytes:
+        """A hash of what it computes. Notes do not count."""
+        if not self._digest:
+            self._digest = self.numbered[0].digest()
+        return self._digest
 
-    @property
-    def constants(self) -> list[float]:
-        """The values of the operands that are constants, in their order."""
-        if self._constants is None:
-            rows, _ = self.numbered
-            operands = rows.operands()
-            self._constants = [rows.attrs[operands[at]] for at in self.structure.constants]
-        return self._constants
-
-    def with_constants(self, new: Mapping[int, float]) -> Section:
-        """The section with other constants in place of its own, by the numbers of operands. It is the same as if it had
-        been built with these. Raises MalformedError if an operand is no constant."""
-        structure, values = self.structure, [*self.constants]
-        places = {number: at for at, number in enumerate(structure.constants)}
-        if not new.keys() <= places.keys():
-            raise MalformedError("an operand is no constant")
-        for number, value in new.items():
-            values[places[number]] = value
+    def with_constants(self, values: Mapping[int, float]) -> Section:
+        """The section with constants in place of numbers of the kernel, by the places of these."""
         rows, notes = self.numbered
-        attrs = _with_constants(rows, new)
-        if attrs is not None:
-            rows = rows._replace(attrs=attrs)
-        else:
-            others = [at for at, op in enumerate(rows.ops) if op != "const"]
-            rows, numbers = structure.rows(rows, values)
-            moved = dict(zip(others, numbers, strict=True))
-            notes = tuple([(moved[at], note) for at, note in notes if at in moved])
-        made = Section.of_rows(self.rate, rows, notes)
-        made._structure, made._constants = structure, values
-        return made
+        return Section.of_rows(self.rate, rows.with_constants(values), notes)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -380,9 +265,9 @@ class Section:
     def __repr__(self) -> str:
         return f"<{self.rate.title} section of {len(self)}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Section], tuple[Rate, bytes]]:
+    def __reduce__(self) -> tuple[Callable[..., Section], tuple[Rate, bytes, bytes]]:
         self._pickled = self._pickled or pickle.dumps(self.numbered, pickle.HIGHEST_PROTOCOL)
-        return Section.of_pickled, (self.rate, self._pickled)
+        return Section.of_pickled, (self.rate, self._pickled, self.digest)
 
 
 def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -632,22 +517,6 @@ def _read_rows(rows: Rows, notes: Iterable[tuple[int, Note]]) -> _SectionValues:
         {local: made[number] for local, number in rows.locals},
         {made[number]: note for number, note in notes},
     )
-
-
-def _with_constants(rows: Rows, new: Mapping[int, float]) -> tuple[Any, ...] | None:
-    """The attributes of rows with other constants as some operands; None if one row would have to become several
-    constants, or several rows one constant."""
-    operands = rows.operands()
-    values = defaultdict[int, list[float]](list)
-    for at, value in new.items():
-        values[operands[at]].append(value)
-    if any(operands.count(at) != len(those) or len(set(map(_bits, those))) > 1 for at, those in values.items()):
-        return None
-    attrs = list(rows.attrs)
-    for at, those in values.items():
-        attrs[at] = those[0]
-    constants = [attr or _bits(attr) for op, attr in zip(rows.ops, attrs, strict=True) if op == "const"]
-    return tuple(attrs) if len(set(constants)) == len(constants) else None
 
 
 def _bits(value: float) -> tuple[float, float]:

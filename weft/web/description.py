@@ -272,7 +272,7 @@ def _slot(slot: Any) -> Json:
 def _source(source: Source, shader: Shader) -> list[Json]:
     """Where a number of a shader comes from: the kind of the source, and what tells it from others of its kind."""
     match source:
-        case Scalar("const", int(place)):
+        case Scalar("number", int(place)):
             return ["constant", shader.numbers[place]]
         case Scalar(given, key):
             return [given, key]

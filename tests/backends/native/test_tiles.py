@@ -14,12 +14,10 @@ import pytest
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import agree, compiled, kernel, kernel_by, launch_of, run
 from tests.support.mutations import programs
-from tests.support.shown import built
 from weft.backends.launch import StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, handlers_object, host, plainest, runs_here
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.kernel import structure_hash
 from weft.codegen.native import tiles
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, UNIFORM, handler_names
 from weft.codegen.native.plan import Form, plan
@@ -27,7 +25,12 @@ from weft.codegen.native.target import ISAS, SINGLE
 from weft.codegen.native.tiles import TileEmitter, TileProgram, emit_tiles
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import SIGNATURES, Line, Node, Section
+from weft.contexts import ContextTable
+from weft.errors import Source
 from weft.ir.rates import Rate
+from weft.media.sampled import header_of
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Request, build
 
 BENCH = Path(__file__).parents[3] / "patches" / "bench"
 
@@ -104,9 +107,9 @@ def test_the_texts_need_every_kind_of_handler():
 
 
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
-def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
+def test_a_list_with_other_numbers_is_the_one_that_these_would_have(path):
     chance, emitter = random.Random(path.stem), TileEmitter()
-    for unit in built(path).units:
+    for unit in units_of(path.read_text(), str(path)):
         made = unit.kernel
         if unit.subgraph.context != "visual" or made.stages or plan(made).first is not Form.LIST:
             continue
@@ -114,7 +117,7 @@ def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
             continue
         served = 0
         for _ in range(8):
-            made = with_another_constant(made, chance)
+            made = with_another_number(made, chance)
             again = emitter.emit_again(made, True)
             served += again is not None
             assert emitter.emit(made, True) == (again or emit_tiles(made, True)) == emit_tiles(made, True)
@@ -123,18 +126,17 @@ def test_a_list_with_other_constants_is_the_one_that_these_would_have(path):
         assert served
 
 
-def with_another_constant(kernel, chance):
-    """A kernel with another constant as one operand, of which some are in another place, too."""
-    sections = [*kernel.sections]
-    at = chance.choice([at for at, section in enumerate(sections) if section.constants])
-    place = chance.randrange(len(sections[at].constants))
-    before = sections[at].constants[place]
-    value = chance.choice([before * 0.999, 0.0, 1.0, -before, chance.choice(sections[at].constants), chance.random()])
-    same = [number for number, each in enumerate(sections[at].constants) if each == before]
-    changed = same if chance.random() < 0.7 else [place]
-    numbers = sections[at].structure.constants
-    sections[at] = sections[at].with_constants({numbers[each]: value for each in changed})
-    return replace(kernel, sections=tuple(sections))
+def units_of(text, path="p.weft"):
+    """The units of a text with its numbers as inputs."""
+    return build(Request(Source(path, text), ContextTable(), probe=header_of), kept=KeptBuild()).units
+
+
+def with_another_number(kernel, chance):
+    """A kernel with another value of one of its numbers."""
+    numbers, at = [*kernel.numbers], chance.randrange(len(kernel.numbers))
+    before = numbers[at]
+    numbers[at] = chance.choice([before * 0.999, 0.0, 1.0, -before, chance.choice(numbers), chance.random()])
+    return replace(kernel, numbers=tuple(numbers))
 
 
 TUNED = "a = me@x * 2.5 + 0.75\nb = delay(a, 2, 3)\ndisplay(<a % 1.5 + sin(b), a * a * 0.6, b * 0.3 + me@y * 0.2>)"
@@ -145,7 +147,7 @@ TUNED = "a = me@x * 2.5 + 0.75\nb = delay(a, 2, 3)\ndisplay(<a % 1.5 + sin(b), a
     [
         (("2.5", "2.25"), True),
         (("0.75", "0.8"), True),
-        (("0.75", "2.5"), False),  # two constants have become one
+        (("0.75", "2.5"), True),  # two numbers that are equal
         (("1.5", "1.6"), False),  # the remainder is computed with it
         (("delay(a, 2", "delay(a, 1"), False),  # the place in a ring is part of a call
         (("a * 0.6", "a * 0.7"), False),  # it is merged with the levels of a pixel
@@ -153,8 +155,7 @@ TUNED = "a = me@x * 2.5 + 0.75\nb = delay(a, 2, 3)\ndisplay(<a % 1.5 + sin(b), a
     ],
 )
 def test_what_a_list_of_calls_serves_again_for(edit, serves):
-    kernels = [kernel_by(text) for text in (TUNED, TUNED.replace(*edit))]
-    assert len({structure_hash(made) for made in kernels}) == 1
+    kernels = [units_of(text)[0].kernel for text in (TUNED, TUNED.replace(*edit))]
     emitter, executor = TileEmitter(), NativeExecutor()
     emitter.emit(kernels[0], True)
     assert (emitter.emit_again(kernels[1], True) is not None) == serves
@@ -166,12 +167,12 @@ def test_what_a_list_of_calls_serves_again_for(edit, serves):
 
 
 def test_the_elements_of_a_picture_serve_another_that_differs_elsewhere(monkeypatch):
-    """A number that is split off changes what is computed by column, but not the elements."""
+    """A summand changes what is computed by column, but not the elements."""
     emitted = []
     emit = tiles._emitted
     monkeypatch.setattr(tiles, "_emitted", lambda name, *others: emitted.append(name) or emit(name, *others))
-    text = "display(fract(me@y * sin((me@x - 0.5) * 3) + cos((me@x - {}) * 5)))"
-    emitter, (one, other) = TileEmitter(), (kernel_by(text.format(number)) for number in (0.5, 0.4))
+    text = "display(fract(me@y * sin((me@x - 0.5) * 3) + cos((me@x - 0.5) * {})))"
+    emitter, (one, other) = TileEmitter(), (units_of(text.format(factor))[0].kernel for factor in ("5", "5 + me@x"))
     emitter.emit(one, True)
     assert emitter.emit_again(other, True) is None
     emitter.emit(other, True)

@@ -128,7 +128,7 @@ def test_numbers_of_a_patch(seed: int) -> None:
 
 
 def structures(made: Build) -> list[bytes]:
-    return [section.structure.digest for unit in made.units for kernel in unit.kernels for section in kernel.sections]
+    return [section.digest for unit in made.units for kernel in unit.kernels for section in kernel.sections]
 
 
 REST = "a = me@x\nb = me@y\ny = me@x * 7.5 + me@time\ndisplay(shown + a * b)\n"

@@ -18,7 +18,8 @@ from weft.backends.executors import (
 )
 from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture
 from weft.backends.native.llvm import (
-    ArgumentBlock, BegunCode, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code
+    ArgumentBlock, BegunCode, Functions, NativeCode, Processor, TileFunctions, assembly, host, linked, machine_code,
+    numbers_given
 )
 from weft.backends.native.samples import SeriesExecutable
 from weft.backends.prologue import LineReads
@@ -26,14 +27,14 @@ from weft.backends.vector.machine import Code, VectorExecutor
 from weft.backends.vector.steps import shared_bits
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel, structure_hash
-from weft.codegen.native.chunks import emit_chunks
-from weft.codegen.native.module import FRAME, IN_ORDER, Module, emit, registers
+from weft.codegen.native.chunks import decides_chunks, emit_chunks
+from weft.codegen.native.module import FRAME, IN_ORDER, Module, decides_code, emit, registers
 from weft.codegen.native.plan import Form, KernelDomain, NativePlan, domain_of, plan
 from weft.codegen.native.series import emit_series
 from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Tier, Word, exactly, single
 from weft.codegen.native.tiles import TileEmitter, TileProgram
-from weft.codegen.native.tuning import TunableKernel, tunable
 from weft.codegen.native.writer import WHOLE
+from weft.codegen.open_numbers import OpenKernel, OpenKernels, without_numbers
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
@@ -85,10 +86,12 @@ class LaunchBuffers:
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
         block.set_array(block.place(Word.SCALARS), self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
-        placed = [(at, scalar) for at, scalar in enumerate(layout.scalars) if isinstance(scalar, Scalar)]
-        for at, constant in enumerate(layout.scalars):
-            if isinstance(constant, int):
-                self._reals[at] = single(layout.constants[constant])
+        placed = [
+            (at, scalar) for at, scalar in enumerate(layout.scalars)
+            if isinstance(scalar, Scalar) and scalar.source != "number"
+        ]  # fmt: skip
+        for at, number in numbers_given(layout.scalars, layout):
+            self._reals[at] = single(number)
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
         self._real_places = np.array([at for at, scalar in placed if scalar.kind == "float"], np.intp)
         self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "float"]
@@ -208,10 +211,9 @@ class NativeExecutor:
         self._pool = BandPool()
         self.refusals: Refusals = self._plainer.refusals
         self._kept: RecentlyUsed[tuple[str, bool], NativeCode | TileProgram] = RecentlyUsed(_TUNED)
-        """Code of the second tier for pictures, and lists of calls for sounds, by the hash of the kernel with constants
-        as arguments."""
-        self._tunables: RecentlyUsed[str, TunableKernel] = RecentlyUsed(_TUNED)
-        """The kernels with constants as arguments, by the structure of the original ones."""
+        """Code of the second tier for pictures, and lists of calls for sounds, by the hashes of their open kernels."""
+        self._lists = OpenKernels(decides_chunks)
+        self._codes: OpenKernels | None = None
         self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_BEGUN)
         """The code that LLVM may still be compiling, by the same keys as the code that is kept."""
         self._plans: RecentlyUsed[str, NativePlan] = RecentlyUsed(_TUNED)
@@ -275,17 +277,16 @@ class NativeExecutor:
         """The machine code of a kernel that can have some: a sound, or a picture at least as wide as a vector, or of
         any width if `narrow`. Raises RefusedError."""
         if tier == 1:
-            module = self._module(kernel, packed, tier, narrow)
+            module = self._module(without_numbers(kernel), packed, tier, narrow)
             code = machine_code(module.text, self.processor, self._settings(kernel, tier).level)
             return NativeCode(module.layout, code, tier)
         if narrow or domain_of(kernel) is KernelDomain.SOUND:
-            return self._begin(kernel, packed, tier, narrow).finished()
-        found, constants = self._tunable(kernel)
-        made = self._lasting(found, packed, tier)
-        return replace(made, layout=replace(made.layout, constants=constants))
+            return self._begin(without_numbers(kernel), packed, tier, narrow).finished()
+        made = self._lasting(self._opened(kernel).of(kernel), packed, tier)
+        return replace(made, layout=replace(made.layout, given=kernel.numbers))
 
-    def _lasting(self, found: TunableKernel, packed: bool, tier: int) -> NativeCode:
-        """The code of a kernel with constants as arguments. If the wait for it is interrupted, the compilation
+    def _lasting(self, found: OpenKernel, packed: bool, tier: int) -> NativeCode:
+        """The code of all kernels that an open one serves. If the wait for it is interrupted, the compilation
         continues, and its result is there the next time."""
         key = found.hash, packed
         made = self._kept.find(key)
@@ -309,36 +310,27 @@ class NativeExecutor:
         """The list of calls of a kernel that can be one; None if it takes too much memory."""
         if domain_of(kernel) is KernelDomain.PICTURE:
             return self._tiles.emit(kernel, packed)
-        given, constants = self._tunable(kernel)
-        found = emit_chunks(given.kernel)
-        self._kept.keep((given.hash, packed), found)
-        return replace(found, layout=replace(found.layout, constants=constants))
+        opened = self._lists.of(kernel)
+        found = emit_chunks(opened.kernel)
+        self._kept.keep((opened.hash, packed), found)
+        return replace(found, layout=replace(found.layout, given=kernel.numbers))
 
-    def _known(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]] | None:
-        """A kernel with constants as arguments that has been made already, and their values; see `_tunable`."""
-        found = self._tunables.find(structure_hash(kernel))
-        constants = None if found is None else found.constants(kernel)
-        return None if found is None or constants is None else (found, constants)
-
-    def _tunable(self, kernel: Kernel) -> tuple[TunableKernel, tuple[float, ...]]:
-        """The kernel with constants as arguments, and the values of these. For a sound they are the arguments of a list
-        of calls, for a picture those of machine code."""
-        if (known := self._known(kernel)) is not None:
-            return known
-        found = tunable(kernel, None if domain_of(kernel) is KernelDomain.SOUND else self.processor.isa)
-        self._tunables.keep(structure_hash(kernel), found)
-        constants = found.constants(kernel)
-        assert constants is not None, "it was made of this kernel"
-        return found, constants
+    def _opened(self, kernel: Kernel) -> OpenKernels:
+        """Those of lists of calls for a sound, those of machine code for a picture."""
+        if domain_of(kernel) is KernelDomain.SOUND:
+            return self._lists
+        if self._codes is None:
+            self._codes = OpenKernels(decides_code(self.processor.isa))
+        return self._codes
 
     def _again(self, kernel: Kernel, packed: bool) -> NativeCode | TileProgram | None:
-        """The code of a kernel that differs in constants only: the list of calls of a sound; for a picture the code of
+        """The code of a kernel that differs in numbers only: the list of calls of a sound; for a picture the code of
         the second tier, or else its list. The values of the kernel may not have been read yet, so they are not looked
         at."""
-        if (known := self._known(kernel)) is not None:
-            code = self._kept.find((known[0].hash, packed))
+        if (known := self._opened(kernel).known(kernel)) is not None:
+            code = self._kept.find((known.hash, packed))
             if code is not None:
-                return replace(code, layout=replace(code.layout, constants=known[1]))
+                return replace(code, layout=replace(code.layout, given=kernel.numbers))
         return None if domain_of(kernel) is KernelDomain.SOUND else self._tiles.emit_again(kernel, packed)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
@@ -369,7 +361,7 @@ class NativeExecutor:
         try:
             if how.first is Form.MODULE or how.second is not None:
                 is_tuned = tier > 1 and how.domain is KernelDomain.PICTURE
-                given = self._tunable(kernel)[0].kernel if is_tuned else kernel
+                given = self._opened(kernel).of(kernel).kernel if is_tuned else without_numbers(kernel)
                 text = f"; {kernel.name}\n{self._module(given, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))

@@ -29,9 +29,11 @@ from weft.backends.launch import Launch, StateMemory, shape_of_level
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.handlers import RECORD, handler_names, handlers
 from weft.codegen.native.target import (
-    CHANNELS, ISAS, SIDES, Field, Head, History, ImageCell, Isa, Layout, LevelWord, PictureWord, Precision, Ring, Word
+    CHANNELS, ISAS, SIDES, SINGLE, Field, Head, History, ImageCell, Isa, Layout, LevelWord, PictureWord, Precision,
+    ReciprocalPart, Ring, Word
 )
 from weft.codegen.native.tiles import TileProgram
+from weft.codegen.native.writer import reciprocal
 from weft.codegen.values import Scalar
 from weft.disk import cache_folder, keep, read_kept
 from weft.ir.expr import StateSlot
@@ -356,6 +358,18 @@ does not fit."""
 _TURNS = 2
 
 
+def numbers_given(arguments: Iterable[Scalar | ReciprocalPart], layout: Layout) -> Iterator[tuple[int, float]]:
+    """The places of those arguments that are made of the numbers of the kernel, and their values."""
+    for at, argument in enumerate(arguments):
+        match argument:
+            case ReciprocalPart(place, part):
+                found = reciprocal(layout.given[place], SINGLE)
+                assert found is not None, "such a number decides"
+                yield at, getattr(found, part)
+            case Scalar("number", int(place)):
+                yield at, layout.given[place]
+
+
 class ArgumentBlock:
     """The arguments of a kernel's functions: words, and the arrays that they point to. Words are known by their places,
     since finding a place takes longer than filling it in."""
@@ -370,13 +384,12 @@ class ArgumentBlock:
         self._checked: list[tuple[_Checked, ...]] = [()] * len(layout.fields)
         self.numbers = np.zeros(len(layout.numbers))
         self.set_array(self.place(Word.NUMBERS), self.numbers, np.float64, len(layout.numbers))
-        given = [(at, number) for at, number in enumerate(layout.numbers) if isinstance(number, Scalar)]
+        given = [*enumerate(layout.numbers)]
         self.uniforms = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "uniform"]
         """The places of uniforms among the numbers, and of coordinates."""
         self.coords = [(at, str(scalar.key)) for at, scalar in given if scalar.source == "coord"]
-        for at, number in enumerate(layout.numbers):
-            if isinstance(number, int):
-                self.numbers[at] = layout.constants[number]
+        for at, value in numbers_given(layout.numbers, layout):
+            self.numbers[at] = value
 
     def place(self, field: Field) -> int:
         """The place of a word."""

@@ -489,7 +489,7 @@ class ShaderWriter:
                 elif name.endswith("…") or len(name) < 2:
                     owner = self.plan.owners.get(node)
                     name = owner.name if owner is not None else "given"
-            case Scalar("const", int(place)):
+            case Scalar("number", int(place)):
                 owner = self.plan.owners.get(node)
                 name = f"{owner.name}_number" if owner is not None else "number"
                 origin = f"{self.numbers[place]:.9g}" if self.program.notes else ""  # in a listing, for people
@@ -519,7 +519,7 @@ class ShaderWriter:
 
 def _is_number(node: Node) -> bool:
     """Whether a value is a number that is an input, which is finite."""
-    return node.op == "scalar" and node.attr.source == "const"
+    return node.op == "scalar" and node.attr.source == "number"
 
 
 def _is_zero(node: Node) -> bool:
@@ -565,8 +565,7 @@ def emit_forms(
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
     numbered = numbered or NumberedKernel.of(kernel)
-    numbers = numbered.numbers(kernel)
-    assert numbers is not None, "it was made of this kernel"
+    numbers = kernel.numbers
     program, prologue = read_program(numbered.kernel)
     parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken), languages[0].frame_access))
     write_program(ShaderWriter(languages[0], parts, program, prologue, numbers))

@@ -1,10 +1,9 @@
-"""The numbers of a program: constants of a kernel that are fields of `Frame`, so that one program serves all values.
+"""Which numbers of a kernel are fields of `Frame`, so that one program serves all their values.
 
-A driver takes tenths of a second to link a program, and on stage, numbers are tuned more often than anything else. So
-most constants of a program are inputs of it, each use of a constant by itself. Constants that determine the text of the
-program stay constants: bounds of loops, the number of ticks that a read goes back, exponents, and zeros where languages
-treat them in their own way. Whether an angle may be large is a question as well: if the answer differs, so does the
-program.
+A driver takes tenths of a second to link a program, and on stage, numbers are tuned more often than anything else.
+Numbers that determine the text of the program are constants of it: bounds of loops, the number of ticks that a read
+goes back, exponents, and zeros where languages treat them in their own way. Whether an angle may be large is a question
+as well: if the answer differs, so does the program.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import interval
-from weft.codegen.native.tuning import Part, TunableKernel, suits, with_arguments
+from weft.codegen.open_numbers import NumberUse, OpenKernel, with_constants
 from weft.codegen.values import Line, Node, Scalar, Section
 from weft.ir.rates import Rate
-from weft.ops.intervals import ANYWHERE, UNIT, Interval
+from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
 WAVES = frozenset({"sinpi", "cospi"})
 """Sines of half turns: the functions of the languages are precise up to some half turns only."""
@@ -34,27 +33,24 @@ _MOST = 3072
 
 @dataclass(frozen=True)
 class NumberedKernel:
-    """A kernel whose numbers are inputs (`Scalar` of `const`), with `NEAR` where a wave is."""
+    """A kernel whose numbers are inputs if they may be, with `NEAR` where a wave is."""
 
     kernel: Kernel
-    _arguments: TunableKernel
+    _open: OpenKernel | None
+    """None if no number is an input."""
     _near: tuple[bool, ...]
 
     @classmethod
     def of(cls, kernel: Kernel) -> NumberedKernel:
-        found = with_arguments(kernel, lambda section: _part_of if section.rate > Rate.FRAME else None)
-        if len(found.arguments) > _MOST:
-            found = TunableKernel(kernel, (), {})
+        found = OpenKernel.of(kernel, _decides) if len(kernel.numbers) <= _MOST else None
+        given = with_constants(kernel, dict(enumerate(kernel.numbers))) if found is None else found.kernel
         near = tuple(_nearness(kernel))
         left = iter(near)
-        sections = tuple([_marked(section, left) for section in found.kernel.sections])
-        return cls(replace(found.kernel, sections=sections), found, near)
+        return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, near)
 
-    def numbers(self, kernel: Kernel) -> tuple[float, ...] | None:
-        """The numbers of a kernel that has the structure of the one that this was made of, by their places; None if it
-        needs another program."""
-        found = self._arguments.constants(kernel)
-        return found if found is not None and tuple(_nearness(kernel)) == self._near else None
+    def serves(self, kernel: Kernel) -> bool:
+        """Whether the program is also that of a kernel of the same structure."""
+        return self._open is not None and self._open.serves(kernel) and tuple(_nearness(kernel)) == self._near
 
 
 def _marked(section: Section, near: Iterator[bool]) -> Section:
@@ -67,17 +63,18 @@ def _marked(section: Section, near: Iterator[bool]) -> Section:
     return Section.of_rows(section.rate, rows._replace(attrs=attrs), notes)
 
 
-def _part_of(op: str, place: int, value: float) -> Part | None:
-    """See `Rule`."""
-    part: Part = "finite"
-    match op, place:
+def _decides(use: NumberUse, value: float) -> bool:
+    """Whether the text of a program depends on the value of a number."""
+    if use.in_prologue:
+        return False  # the CPU computes it
+    match use.op, use.place:
         case ("power", 1) | ("loop", 0 | 1) | ("next" | "state" | "sample", _):
-            return None  # of an exponent, too: if a compiler knows it, it drops the tests in the function
-        case ("min" | "max" | "loop", _):
-            part = "nonzero"  # of two zeros the second one is given
+            return True  # of an exponent, too: if a compiler knows it, it drops the tests in the function
         case ("div" | "mod" | "select", 1) | ("select", 2):
-            part = "no step"
-    return part if suits(part, value) else None
+            return value in (-1, 0, 1)
+        case ("min" | "max" | "loop", _):
+            return value == 0  # of two zeros the second one is given
+    return False
 
 
 def _nearness(kernel: Kernel) -> Iterator[bool]:
@@ -86,8 +83,10 @@ def _nearness(kernel: Kernel) -> Iterator[bool]:
 
     def given(leaf: Node) -> Interval:
         match leaf.attr:
-            case Scalar("local", int(number)) | Line("local", int(number)):
-                return interval(sections[kernel.locals[number].rate].locals[number], given)
+            case Scalar("local", int(at)) | Line("local", int(at)):
+                return interval(sections[kernel.locals[at].rate].locals[at], given)
+            case Scalar("number", int(place)):
+                return number(kernel.numbers[place])
             case Line("coord", "x" | "y") if kernel.sweep == "grid":
                 return UNIT
         return ANYWHERE

@@ -17,8 +17,9 @@ from weft.codegen.native.loop_parts import TIME, with_waves
 from weft.codegen.native.serial_parts import SerialPart, SerialParts, SerialReads, ticks_of
 from weft.codegen.native.series import SERIES
 from weft.codegen.native.target import DOUBLE, Head, History, PictureWord
-from weft.codegen.native.tiles import Fusing, Records, TileProgram, period_of, uses_of
+from weft.codegen.native.tiles import DECIDING, Fusing, Records, TileProgram, period_of, uses_of
 from weft.codegen.native.writer import ArgumentTable
+from weft.codegen.open_numbers import NumberUse
 from weft.codegen.values import LoopBody, Node, Scalar, joined, needed, operands
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -33,6 +34,11 @@ _MARGIN = 64
 
 # The operations whose functions have operands that are no values.
 _CALLS = frozenset({"mod", "wave", "picture", "fetch", "state"})
+
+
+def decides_chunks(use: NumberUse, value: float) -> bool:
+    """Whether the list of calls of a sound depends on the value of a number."""
+    return use.op in DECIDING
 
 
 def emit_chunks(kernel: Kernel) -> TileProgram:

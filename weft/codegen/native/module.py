@@ -15,8 +15,9 @@ from weft.codegen.native.target import (
 )
 from weft.codegen.native.writer import (
     COLUMNS, ELEMENTS, QUICK, ROWS, USUAL, WHOLE, ArgumentTable, FunctionWriter, band_function, function, line_function,
-    whole_function
+    reciprocal, whole_function
 )
+from weft.codegen.open_numbers import NumberUse, Rule
 from weft.codegen.values import Line, Node, Scalar, Section, joined
 from weft.ir.rates import Rate
 
@@ -202,7 +203,8 @@ def frame_function(
             return Node("const", (), "float", given)
         return frame.locals[int(given.key)] if given.source == "local" else Node("scalar", (), given.kind, given)
 
-    sources = {scalar: source(scalar) for scalar in table.scalars if scalar.source != "const"}
+    computed = [each for each in table.scalars if isinstance(each, Scalar) and each.source != "number"]
+    sources = {scalar: source(scalar) for scalar in computed}
     levels = [(factor, source(level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, frame.nodes, roots)
@@ -293,6 +295,23 @@ def registers(section: Section, isa: Isa) -> int:
 def _is_read(node: Node) -> bool:
     """Whether a value is read from a place of its own for each lane."""
     return node.op in ("sample", "picture", "fetch") or (node.op == "state" and node.args[0].op != "const")
+
+
+# The operations for which it makes little difference whether an operand is a constant.
+_OPEN = frozenset({"add", "sub", "mul", "lt", "le", "gt", "ge", "select"})
+_OPEN_IN_PROLOGUE = _OPEN | {"div"}
+
+
+def decides_code(isa: Isa) -> Rule:
+    """The rule of the machine code of pictures. A quotient is a sum of two products, except in the launch prologue."""
+
+    def decides(use: NumberUse, value: float) -> bool:
+        if use.in_prologue or use.in_level or (use.op, use.place) != ("div", 1):
+            return use.in_level or use.op not in (_OPEN_IN_PROLOGUE if use.in_prologue else _OPEN)
+        parts = reciprocal(value, SINGLE) if isa.fused else None
+        return parts is None or not parts.rest
+
+    return decides
 
 
 # Where elements take nearly all the time, lines are compiled quickly.

@@ -464,7 +464,6 @@ _WORTH_A_LANE = 8
 
 _WRITERS: Mapping[str, Callable[[FunctionWriter, Node], LlvmValue]] = {
     "state": write_state, "sample": write_sample, "picture": write_picture, "fetch": write_fetch,
-    "quotient": lambda w, node: w.quotient(*map(w.value, node.args)),
 }  # fmt: skip
 
 
@@ -511,6 +510,10 @@ def _write_node(w: FunctionWriter, node: Node) -> None:
     row = OPS.get(node.op)
     if row is not None:
         args = [w.value(arg) for arg in node.args]
+        parts = w.reciprocal_of(node.args[1]) if node.op == "div" else None
+        if parts is not None:
+            w.keep(node, w.quotient(args[0], *parts))
+            return
         alone = row.cost >= _WORTH_A_LANE and w.floats == DOUBLE and w.lanes > 1 and node not in w.graph.varying
         w.keep(node, _computed_in_one_lane(w, row, args) if alone else w.computed(row, args))
     elif node.op == "loop":

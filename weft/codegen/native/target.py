@@ -276,15 +276,22 @@ def is_address(field: Field) -> bool:
     return field.what == "pixels" if isinstance(field, PictureWord) else not isinstance(field, (Head, LevelWord))
 
 
+class ReciprocalPart(NamedTuple):
+    """A part of the reciprocal of a number of the kernel, by its place; see `writer.Reciprocal`."""
+
+    number: int
+    part: Literal["value", "rest"]
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arguments of a kernel's code. `scalars` are at `Word.SCALARS` and `numbers` at `Word.NUMBERS`; a whole number
-    among them is that of a constant. `levels` are the channels that are the same in all pixels of a launch, each with
-    its factor in a pixel. `base` are the bits of a pixel that never change."""
+    """The arguments of a kernel's code. `scalars` are at `Word.SCALARS` and `numbers` at `Word.NUMBERS`. `levels` are
+    the channels that are the same in all pixels of a launch, each with its factor in a pixel. `base` are the bits of a
+    pixel that never change."""
 
     fields: tuple[Field, ...]
-    scalars: tuple[Scalar | int, ...]
-    numbers: tuple[Scalar | int, ...]
+    scalars: tuple[Scalar | ReciprocalPart, ...]
+    numbers: tuple[Scalar, ...]
     functions: tuple[str, ...]
     """The functions that the code has. Without one for the launch prologue, the caller computes the scalars and the
     base."""
@@ -295,7 +302,7 @@ class Layout:
     """The size of the memory at `Word.SCRATCH`, in bytes."""
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
-    constants: tuple[float, ...] = ()
-    """The values of the constants among scalars and numbers, by their numbers."""
+    given: tuple[float, ...] = ()
+    """The numbers of the kernel, which are among the scalars and the numbers."""
     sections_that_read: frozenset[Rate] = frozenset()
     """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""

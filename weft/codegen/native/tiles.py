@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from math import inf
@@ -22,9 +22,9 @@ from weft.codegen.native.module import Channels, Level, plan_channels, sections_
 from weft.codegen.native.target import (
     SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of
 )
-from weft.codegen.native.tuning import decisive_constants
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS, ArgumentTable
-from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, Section, needed, operands
+from weft.codegen.open_numbers import NumberUse, OpenKernels
+from weft.codegen.values import SIGNATURES, Line, LoopBody, Node, needed, operands
 from weft.ir.rates import Rate
 from weft.ir.tunable import bits
 from weft.ops import OPS
@@ -125,6 +125,15 @@ LITERALS = frozenset(chain.from_iterable(map(_literals_of, FUSIONS)))
 """The bits of the constants in patterns: a list of calls depends on which constants have these values."""
 
 _COMMUTING = frozenset({"add", "mul", "bits_add", "bits_mul", "bits_xor", "bits_or", "bits_and"})
+
+# The operations whose operands decide how they are computed.
+DECIDING = frozenset({"mod", "state", "sample", "loop", "next"})
+
+
+def decides_list(use: NumberUse, value: float) -> bool:
+    """Whether a list of calls depends on the value of a number, apart from the word that holds it."""
+    return use.op in DECIDING or use.in_level or bits(value) in LITERALS
+
 
 _TILE_WORD = 1 << 32
 """What the word of a slot lacks if the slot is a tile."""
@@ -295,8 +304,8 @@ class _SectionRecords(Records):
         section = kernel.section(rate)
         self._kernel, self._table, self._fuses = kernel, table, callees.fuses
         self._along = Rate.COLUMN if rate == Rate.ELEMENT else rate
-        self.constants: list[tuple[int, float]] = []
-        """The places of constants among the words of the program, and their values."""
+        self.numbers: list[tuple[int, int]] = []
+        """The places of numbers among the words of the program, and among those of the kernel."""
         self.once: list[int] = []
         self.by_row: list[int] = []
         self.by_tile: list[int] = []
@@ -341,10 +350,12 @@ class _SectionRecords(Records):
         fields = self._table.fields
         match node.op:
             case "const":
-                self.constants.append((RECORD + len(self.once) + 2, node.attr))
                 return self.uniform(self.once, "_const", self.bits(node.attr))
             case "u32":
                 return self.uniform(self.once, "_bits", node.attr & 0xFFFF_FFFF)
+            case "scalar" if node.attr.source == "number":
+                self.numbers.append((RECORD + len(self.once) + 2, node.attr.key))
+                return self.uniform(self.once, "_const", 0)
             case "scalar":
                 return self.uniform(self.once, "_scalar", self._table.scalars[node.attr])
             case "line" if self._changes(node):
@@ -511,41 +522,28 @@ class _SectionRecords(Records):
         return self.packed(header, [self.once, self.by_row, self.by_tile])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SectionTiles:
-    """The records of a section: the words of its program, if it computes anything, and the places of constants among
-    them. `decisive` are the numbers of the constants of the section on which more than these words depends."""
+    """The records of a section: the words of its program, if it computes anything, and the places of numbers among
+    them, with those among the numbers of the kernel."""
 
     name: str
-    section: Section
-    decisive: frozenset[int]
     words: bytes
-    constants: tuple[tuple[int, float], ...]
+    numbers: tuple[tuple[int, int], ...]
     room: int
     table: ArgumentTable
     """The numbers of what this section and those before it use."""
     channels: Channels | None
     work: int
-    origin: object = field(default_factory=object, compare=False)
-    """The same for those that differ in constants only."""
 
-    def serving(self, section: Section, floats: Precision) -> SectionTiles | None:
-        """The records of a section that differs from this one in constants only; None if they are not these with other
-        constants. Equal constants have one slot."""
-        new = section.constants
-        pairs = {(bits(one), bits(other)): other for one, other in zip(self.section.constants, new, strict=True)}
-        changed = {one: value for (one, other), value in pairs.items() if one != other}
-        if not changed:
-            return self
-        is_one_to_one = len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
-        literal = any(LITERALS & {one, bits(value)} for one, value in changed.items())
-        if literal or not is_one_to_one or any(bits(self.section.constants[at]) in changed for at in self.decisive):
-            return None
-        constants = tuple([(at, changed.get(bits(value), value)) for at, value in self.constants])
+    def with_numbers(self, numbers: Sequence[float], floats: Precision) -> bytes:
+        """The words, with the numbers of a kernel."""
+        if not self.numbers:
+            return self.words
         words = bytearray(self.words)
-        for at, value in constants:
-            struct.pack_into("<q", words, at * 8, _bits(value, floats))
-        return replace(self, section=section, words=bytes(words), constants=constants)
+        for at, place in self.numbers:
+            struct.pack_into("<q", words, at * 8, _bits(numbers[place], floats))
+        return bytes(words)
 
 
 # How many sections are kept: those of some windows with images, before and after an edit. If one too few were kept,
@@ -554,13 +552,14 @@ _MOST_SECTIONS = 96
 
 
 class TileEmitter:
-    """Emits the programs of pictures, one after another. A section that has been in an earlier picture, but for
-    constants, is not emitted again."""
+    """Emits the programs of pictures, one after another. A section that has been in an earlier picture, but for its
+    numbers, is not emitted again."""
 
     def __init__(self, callees: Callees = HANDLERS) -> None:
         self._callees = callees
+        self._opened = OpenKernels(decides_list)
         self._kept: dict[tuple[object, ...], SectionTiles] = {}
-        """The sections that were used last, by what else they depend on and by their structures."""
+        """The sections that were used last, by what else they depend on and by their hashes."""
 
     def emit(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The program of the kernel of a picture that can be a list of calls, with outputs as planes or `packed` as
@@ -570,33 +569,33 @@ class TileEmitter:
     def emit_again(self, kernel: Kernel, packed: bool) -> TileProgram | None:
         """The same if all sections are known. The values of the kernel, which may not have been made yet, are not
         looked at."""
-        return self._program(kernel, packed, is_known=True)
+        return self._program(kernel, packed, is_known=True) if self._opened.known(kernel) is not None else None
 
     def _program(self, kernel: Kernel, packed: bool, is_known: bool) -> TileProgram | None:
         reading = sections_that_read(kernel) if "strand" not in self._callees.names else frozenset[Rate]()
         context: object = (packed, kernel.tick, kernel.slots, reading)
+        opened = self._opened.of(kernel).kernel
         made: list[SectionTiles] = []
         for name, rate in PROGRAMS.items():
-            section = kernel.section(rate)
-            key = (context, section.structure.digest)
-            known = self._kept.get(key)
-            tiles = None if known is None else known.serving(section, self._callees.floats)
+            key = (context, opened.section(rate).digest)
+            tiles = self._kept.get(key)
             if tiles is None and is_known:
                 return None
-            made.append(tiles or _emitted(name, kernel, self._callees, packed, reading, made[-1] if made else None))
+            made.append(tiles or _emitted(name, opened, self._callees, packed, reading, made[-1] if made else None))
             self._keep(key, made[-1])
             # What the next section uses has its numbers after what this one uses.
-            context = made[-1].origin
+            context = made[-1]
         if any(tiles.room > self._callees.most_room for tiles in made):
             return None
         elements, last = made[0], made[-1]
-        words = tuple((tiles.name, tiles.words) for tiles in made if tiles.words)
+        floats = self._callees.floats
+        words = tuple((tiles.name, tiles.with_numbers(kernel.numbers, floats)) for tiles in made if tiles.words)
         base, levels = (last.channels.base, tuple(last.channels.levels)) if last.channels else (0, ())
         names = tuple(name for name, _ in words)
         layout = last.table.layout(
             names, work=elements.work, base=base, levels=levels, sections_that_read=reading
         )  # fmt: skip
-        return TileProgram(layout, words, self._callees.floats)
+        return TileProgram(layout, words, floats)
 
     def _keep(self, key: tuple[object, ...], tiles: SectionTiles) -> None:
         self._kept.pop(key, None)
@@ -614,8 +613,7 @@ def _emitted(
     name: str, kernel: Kernel, callees: Callees, packed: bool, reading: Set[Rate], before: SectionTiles | None
 ) -> SectionTiles:  # fmt: skip
     """The records of a section, after those `before`."""
-    section = kernel.section(PROGRAMS[name])
-    decisive, table = frozenset(decisive_constants(kernel, section)), ArgumentTable()
+    section, table = kernel.section(PROGRAMS[name]), ArgumentTable()
     if before is None:
         channels = plan_channels(section.outputs) if packed else None
         program: _SectionRecords | None = _element_program(kernel, callees, table, channels)
@@ -624,9 +622,9 @@ def _emitted(
         table, channels, work = before.table.copied(), before.channels, 0
         program = _line_program(kernel, callees, table, channels, section.rate, section.rate in reading)
     if program is None:
-        return SectionTiles(name, section, decisive, b"", (), 0, table, channels, work)
+        return SectionTiles(name, b"", (), 0, table, channels, work)
     words = program.finished(_EXTENTS[name], is_line=before is not None)
-    return SectionTiles(name, section, decisive, words, tuple(program.constants), program.room, table, channels, work)
+    return SectionTiles(name, words, tuple(program.numbers), program.room, table, channels, work)
 
 
 _EXTENTS = {ELEMENTS: Word.WIDTH, COLUMNS: Word.WIDTH, ROWS: Word.HEIGHT}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import Graph
 from weft.codegen.native.target import (
-    DOUBLE, SINGLE, Field, Head, Isa, Layout, LlvmValue, Precision, Word, bits_text, is_address
+    DOUBLE, SINGLE, Field, Head, Isa, Layout, LlvmValue, Precision, ReciprocalPart, Word, bits_text, is_address
 )
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
@@ -464,7 +464,7 @@ class ArgumentTable:
 
     def __init__(self) -> None:
         self.fields = _Numbering[Field]({word: at for at, word in enumerate(Word)})
-        self.scalars = _Numbering[Scalar]()
+        self.scalars = _Numbering["Scalar | ReciprocalPart"]()
         self.numbers = _Numbering[Scalar]()
 
     def copied(self) -> ArgumentTable:
@@ -477,11 +477,7 @@ class ArgumentTable:
 
     def layout(self, functions: tuple[str, ...], **facts: Any) -> Layout:
         """The layout of what they are numbers of. `facts` are its other fields."""
-        scalars, numbers = (
-            tuple([int(each.key) if each.source == "const" else each for each in listed])
-            for listed in (self.scalars, self.numbers)
-        )
-        return Layout(tuple(self.fields), scalars, numbers, functions, **facts)
+        return Layout(tuple(self.fields), tuple(self.scalars), tuple(self.numbers), functions, **facts)
 
 
 class ValueWriter(LlvmLanes):
@@ -648,8 +644,24 @@ class FunctionWriter(ValueWriter):
             place = self.table.scalars[scalar] * (1 if scalar.kind == "float" else self.floats.bytes // 4)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
-        # Many constants would only be moved to the stack, where vectors take more room.
-        return load() if self._is_large and scalar.source == "const" else self._hoist(scalar, load)
+        return self._number(scalar) if scalar.source == "number" else self._hoist(scalar, load)
+
+    def _number(self, number: Scalar | ReciprocalPart) -> LlvmValue:
+        """A number of the kernel, or a part of its reciprocal."""
+
+        def load() -> LlvmValue:
+            return self.load_splat(self.word(Word.SCALARS), str(self.table.scalars[number]), "float")
+
+        # Many numbers would only be moved to the stack, where vectors take more room.
+        return load() if self._is_large else self._hoist(number, load)
+
+    def reciprocal_of(self, divisor: Node) -> tuple[LlvmValue, LlvmValue] | None:
+        """The parts of the reciprocal of a number of the kernel, if quotients by it are sums of products."""
+        is_number = divisor.op == "scalar" and divisor.attr.source == "number"
+        if not is_number or not self.fused or self.floats != SINGLE:
+            return None
+        value, rest = (self._number(ReciprocalPart(divisor.attr.key, part)) for part in ("value", "rest"))
+        return value, rest
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
