@@ -18,6 +18,7 @@ from weft.codegen.clike.reads import read_program
 from weft.codegen.clike.shader import BufferUse, LaunchExtent, LevelExtent, PastValue, Source, UnsuitableError, plain
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import Head
+from weft.codegen.open_numbers import without_numbers
 from weft.codegen.values import Node, Rewriter, Scalar, Section, joined, operands
 from weft.contexts import channel_of, is_smoothed
 from weft.ir.expr import StateSlot
@@ -150,6 +151,7 @@ class Start(NamedTuple):
 def picture(kernel: Kernel, start: Start, macros: frozenset[str] = frozenset()) -> str:
     """The program of a picture; `macros` are those of the text that it is part of. Raises UnsuitableError with the
     reason if there is none."""
+    kernel = without_numbers(kernel)
     program = _CFile.of(kernel, start, macros)
     for each in (*kernel.stages, kernel.alone):
         program.add_picture(each)
@@ -172,6 +174,7 @@ def picture(kernel: Kernel, start: Start, macros: frozenset[str] = frozenset()) 
 def sound(kernel: Kernel, start: Start, macros: frozenset[str] = frozenset()) -> str:
     """The program of a sound; `macros` are those of the text that it is part of. Raises UnsuitableError with the reason
     if there is none."""
+    kernel = without_numbers(kernel)
     program = _CFile.of(kernel, start, macros)
     if any(slot.image for slot in kernel.slots) or kernel.stages:
         raise UnsuitableError("it remembers pictures")

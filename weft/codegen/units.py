@@ -62,17 +62,16 @@ def _hash(unit: Unit) -> str:
 
 @dataclass
 class KeptUnit:
-    """What compiling a subgraph leaves for the next patch. It keeps no names, which only listings show; kernels are the
-    same without them."""
+    """What compiling a subgraph leaves for the next patch. Only listings show names; kernels are the same without."""
 
     lowering: KeptLowering
     context: PassContext
     made: _Made | None = None
 
     @classmethod
-    def of(cls, spec: ContextSpec, patch: Patch, numbers: Numbers) -> KeptUnit:
+    def of(cls, spec: ContextSpec, patch: Patch, numbers: Numbers, has_names: bool) -> KeptUnit:
         """Knows nothing yet. All patches that use it have the same settings and files, and these open numbers."""
-        pool = Pool(names=False)
+        pool = Pool(names=has_names)
         return cls(KeptLowering(pool, numbers), replace(_pass_context(pool, spec, patch), _rewritten={}))
 
     def tuned(self) -> _Made | None:

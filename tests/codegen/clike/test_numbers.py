@@ -20,7 +20,6 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.values import Scalar
 from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Source
-from weft.ir.rates import Rate
 from weft.media.sampled import header_of
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Request, build

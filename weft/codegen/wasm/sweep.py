@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.serial_parts import is_series
+from weft.codegen.open_numbers import without_numbers
 from weft.codegen.wasm.abi import (
     ADVANCE, COLUMNS, CONSTANTS, ELEMENTS, FRAME, HEIGHT, MEMORY, OUT, ROWS, STRANDS, STRIDE, WIDTH, BlockLayout,
     Export, StrandImport, layout_of, series_time
@@ -42,6 +43,7 @@ class WasmKernel:
 def emit(kernel: Kernel, is_whole: bool = True) -> WasmKernel:
     """The module of a kernel without its stages. If it is not `is_whole`, it computes only what is the same in a whole
     launch: what a shader cannot compute itself."""
+    kernel = without_numbers(kernel)
     layout = layout_of(kernel, is_whole)
     scratch = ScratchRows(layout.size)
     functions = [_section_function(kernel, layout, rate) for rate in (Rate.CONSTANT, Rate.FRAME)]

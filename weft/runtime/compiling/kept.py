@@ -60,7 +60,9 @@ class KeptBuild:
     and loops.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_names: bool = False) -> None:
+        """Units have names for listings only if it `has_names`."""
+        self._has_names = has_names
         self._texts: dict[str, EditedText] = {}
         self.opening = OpensMedia()
         self._mentions = Mentions()
@@ -261,7 +263,7 @@ class KeptBuild:
         """What is known of a subgraph."""
         known = self._units.get(subgraph.name)
         if known is None or known.context.spec is not spec:
-            known = self._units[subgraph.name] = KeptUnit.of(spec, patch, self._numbers)
+            known = self._units[subgraph.name] = KeptUnit.of(spec, patch, self._numbers, self._has_names)
         known.lowering.retain(patch, graph, subgraph, budget, edit)
         return known
 

@@ -17,7 +17,6 @@ from weft.codegen.units import compile_unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.affected import Edit
-from weft.graph.bindings import collect
 from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import build_graph
 from weft.graph.domain import SETTINGS, fitted
@@ -69,8 +68,7 @@ class Request:
 class Analysis:
     """A program whose meaning is known. `files` are the texts and `media` the pictures that it names; `opened` are the
     places in the text at which pictures and sounds are opened, by name or by path; `warnings` are those found so far.
-    Lowering continues to spend from the same `budget`. `edit` is what became of the names since the build before, if
-    something of that was kept."""
+    Lowering continues to spend from the same `budget`. `edit` is what became of the names since the build before."""
 
     patch: Patch
     graph: RenderGraph
@@ -81,7 +79,7 @@ class Analysis:
     opened: Mapping[str, Span]
     warnings: tuple[Diagnostic, ...]
     budget: Budget
-    edit: Edit | None
+    edit: Edit
     parse_ms: float
     graph_ms: float
 
@@ -91,45 +89,36 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
-    report = Report()
+    kept, report = kept or KeptBuild(), Report()
     started = time.perf_counter()
     load_packages()
     source, contexts, permissions = request.source, request.contexts, request.permissions
-    loaded = load(source, report, contexts.statements, request.read, kept.parse if kept else parse, permissions)
+    loaded = load(source, report, contexts.statements, request.read, kept.parse, permissions)
     parsed = time.perf_counter()
     program = _consumed(loaded.program, request, report)
     meaning = Report()
     of_media = Report()
-    if kept is not None:
-        program = kept.with_open_numbers(program)
-        report = Report(kept.located(report.diagnostics))
+    program = kept.with_open_numbers(program)
+    report = Report(kept.located(report.diagnostics))
     reach = permissions.reach(source.name)
-    named = check_media(loaded.program, of_media, reach, request.probe, kept.opening if kept else None)
+    named = check_media(loaded.program, of_media, reach, request.probe, kept.opening)
     media = {name: each.header for name, each in named.items()}
-    edit: Edit | None = None
-    if kept is None:
-        patch = collect(program, contexts, meaning, media)
-    else:
-        patch, edit = kept.collect(program, contexts, meaning, media)
-        if report.errors and kept.would_lose_much(edit):
-            raise UnplacedError
+    patch, edit = kept.collect(program, contexts, meaning, media)
+    if report.errors and kept.would_lose_much(edit):
+        raise UnplacedError
     check_outlets(patch, of_media, reach)
     unbound = frozenset(meaning.errors)
     patch = _with_settings(patch, request, meaning)
-    if kept is None or edit is None:
-        budget, known = Budget(request.most_steps), None
-    else:
-        budget = Budget(kept.most_steps(request.most_steps))
-        known, edit = kept.shapes(patch, program, budget, edit)
+    budget = Budget(kept.most_steps(request.most_steps))
+    known, edit = kept.shapes(patch, program, budget, edit)
     graph = build_graph(patch, contexts, meaning, budget, known)
     meaning.add(of_media)
     meaning.add(false_friends(loaded.program))
-    if kept is not None:
-        meaning = Report(kept.located(meaning.diagnostics))
+    meaning = Report(kept.located(meaning.diagnostics))
     report.add(without_follow_ups(meaning, report, unbound, loaded.program))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
-    opened = {name: kept.now(each.place) if kept else each.place for name, each in named.items()}
+    opened = {name: kept.now(each.place) for name, each in named.items()}
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
     warnings = tuple(report)
     return Analysis(patch, graph, loaded.program, contexts, loaded.files, files, opened, warnings, budget, edit, *took)
@@ -207,50 +196,45 @@ class Build(Analysis):
 
 def build(request: Request, optimise: bool = True, kept: KeptBuild | None = None) -> Build:
     """Compiles a text. Without `optimise`, nothing is folded or hoisted. What is `kept` of an earlier build is not done
-    again, and has this one afterwards.
+    again, and has this one afterwards. A build of which nothing is kept has names for listings.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
+    kept = kept or KeptBuild(has_names=True)
     with without_collection():
         try:
             return _build(request, optimise, kept)
         except StaleError:
-            assert kept is not None
             kept.become(KeptBuild())
             return _build(request, optimise, kept)
         except UnplacedError:
-            assert kept is not None
             alone = KeptBuild()
             whole = _build(request, optimise, alone)
             kept.become(alone)
             return whole
 
 
-def _build(request: Request, optimise: bool, kept: KeptBuild | None) -> Build:
+def _build(request: Request, optimise: bool, kept: KeptBuild) -> Build:
     """See `build`. Raises StaleError or UnplacedError if what is kept cannot be used."""
     found, contexts = analyse(request, kept), request.contexts
     started = time.perf_counter()
 
     def made_unit(sub: Subgraph) -> tuple[Unit, Lowered]:
-        spec, known = contexts[sub.context], None
-        if kept is not None and found.edit is not None:
-            known = kept.unit(found.patch, found.graph, sub, spec, found.budget, found.edit)
-        is_new = known is None or not known.lowering.pool
+        known = kept.unit(found.patch, found.graph, sub, contexts[sub.context], found.budget, found.edit)
+        is_new = not known.lowering.pool
         try:
             unit, lowered = compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget, known)
         except WeftError as failure:
-            raise WeftError(*(kept.located(failure.diagnostics) if kept else failure.diagnostics)) from failure
-        loops = kept.loops(unit, is_new) if kept and unit.loops else unit.loops
+            raise WeftError(*kept.located(failure.diagnostics)) from failure
+        loops = kept.loops(unit, is_new) if unit.loops else unit.loops
         if loops is None:
-            assert kept is not None
             kept.forget_unit(sub.name)
             return made_unit(sub)
         in_order = sorted(loops, key=lambda span: (span.source.library, span.source.name, span.start))
         return replace(unit, loops=tuple(in_order)), lowered
 
     made, warnings = each_subgraph(found, made_unit)
-    if kept is not None and found.edit is not None:
-        kept.succeed(found.graph, found.budget, found.edit)
+    kept.succeed(found.graph, found.budget, found.edit)
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
     known = {**vars(found), "warnings": warnings}
