@@ -116,7 +116,7 @@ void main() {
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
-    float last = number_or(me_x * frame.v_number, -uintBitsToFloat(0x7f800000u));
+    float last = number_or(me_x * 9.0, -uintBitsToFloat(0x7f800000u));
     for (int n = 0; float(n) <= last; n++) {
         if (n == 4096) {
             stopped = true;

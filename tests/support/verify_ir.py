@@ -10,14 +10,15 @@ from weft.contexts import is_smoothed
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, SlotPlane, StateSlot, StrandRef
 )
+from weft.ir.tunable import Tunable
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
 COORDINATES = ("x", "y", "abstime", "channel", "since")
 
 # The attribute of each structural operation, and the numbers of operands that it may have (None: any).
-_STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
-    "const": (float, (0,)),
+_STRUCTURE: Mapping[str, tuple[type | tuple[type, ...], tuple[int, ...] | None]] = {
+    "const": ((float, Tunable), (0,)),
     "u32": (int, (0,)),
     "coord": (str, (0,)),
     "uniform": (str, (0,)),
@@ -107,7 +108,7 @@ def _check_operand(node: Expr, arg: Expr, wanted: ValueType) -> None:
 
 def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
     attribute, counts = _STRUCTURE[node.op]
-    _require(isinstance(node.attr, attribute), node, f"its attribute is not a {attribute.__name__}")
+    _require(isinstance(node.attr, attribute), node, f"its attribute is not a {attribute}")
     _require(counts is None or len(node.args) in counts, node, f"takes {counts} operands")
     for arg in node.args:
         _check_operand(node, arg, "float")

@@ -81,6 +81,8 @@ def _value(unit: Unit, kernel: Kernel, node: Node) -> tuple[object, list[_Item]]
 
 
 def _given(unit: Unit, kernel: Kernel, attr: Scalar | Line) -> tuple[object, list[_Item]]:
+    if attr.source == "number":
+        return ("const", kernel.numbers[int(attr.key)]), []
     if isinstance(attr.key, int):
         return "local", [(unit, kernel, s.locals[attr.key]) for s in kernel.sections if attr.key in s.locals]
     feeds = unit.feeds

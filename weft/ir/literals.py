@@ -82,7 +82,7 @@ class LiteralAssignment:
             del self._forms[node], self._varies[node]
         for node in changes.came:
             self._forms[node] = self._form(node)
-            self._varies[node] = self._variation(node, spec) if spec.sweeps_plane else _PIXELS
+            self._varies[node] = self._variation(node, spec)
         self._bits |= {node: bits(self._value(node)) for node in changes.came if node.op == "number"}
         self._count(changes.came, 1)
         self._revalue()
@@ -173,13 +173,13 @@ class LiteralAssignment:
         return hash((node.op, node.attr, *(sorted(forms) if node.op in COMMUTATIVE else forms)))
 
     def _variation(self, node: Expr, spec: ContextSpec) -> int:
-        """What an expression of a picture varies over, from what its operands vary over."""
+        """What an expression varies over, from what its operands vary over. Samples count as pixels."""
         found = 0
         for arg in node.args:
             found |= self._varies[arg]
         if node.op == "coord":
             assert isinstance(node.attr, str)
-            return _OVER.get(spec.sweep_of(node.attr), 0)
+            return _OVER.get(spec.sweep_of(node.attr), 0) if spec.sweeps_plane else _PIXELS
         return found if node.attr is None or node.op in _STEADY else _PIXELS
 
     def _is_costly(self, node: Expr) -> bool:

@@ -13,11 +13,12 @@ from tests.support.series import LOOPS, LOOPS_OF_SEVERAL, PROGRAMS, assert_same,
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.native.chunks import emit_chunks
+from weft.codegen.native.chunks import decides_chunks, emit_chunks
 from weft.codegen.native.handlers import ONE, RECORD, TILE, handler_names, handlers
 from weft.codegen.native.plan import Form
 from weft.codegen.native.target import DOUBLE, ISAS, SINGLE
 from weft.codegen.native.tiles import TileProgram
+from weft.codegen.open_numbers import OpenKernel
 from weft.ops import OPS
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
@@ -77,7 +78,7 @@ NOTE = "w<v> = sin(me@time * {0}) * 0.25\nf<v> = prev(f@v) * {1} + w@v * 0.25 + 
 
 def test_a_list_of_calls_serves_again_for_other_constants():
     executor = NativeExecutor()
-    texts = [NOTE.format(*numbers) for numbers in ((99, 0.5), (98, 0.5), (97, 0.4), (97, 0.25), (97, -0.1))]
+    texts = [NOTE.format(*numbers) for numbers in ((99, 0.5), (98, 0.5), (97, 0.4), (97, 0.25), (97, -0.1), (97, 0.1))]
     codes = [executor.translate(kernel_of(text), False) for text in texts]
     assert len({code.programs for code in codes}) == 1
     for text, code in zip(texts, codes, strict=True):
@@ -87,7 +88,7 @@ def test_a_list_of_calls_serves_again_for_other_constants():
 
 def names_of(made):
     """The functions that the program of a kernel calls."""
-    ((_, words),) = emit_chunks(made).programs
+    ((_, words),) = emit_chunks(OpenKernel.of(made, decides_chunks).kernel).programs
     return [handler_names(DOUBLE)[place] for place in np.frombuffer(words, np.int64).reshape(-1, RECORD)[1:, 0]]
 
 

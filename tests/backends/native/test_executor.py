@@ -448,7 +448,7 @@ def test_code_serves_again_for_other_constants(text):
     """What it draws is what code of their own draws."""
     executor = NativeExecutor()
     executor.translate(kernel_of(text.format(0.3)), True, 2)
-    for number in (0.37, 1.21, 1e-12, 0.4):
+    for number in (0.37, 1.21, 1e-5, 0.4):
         kernel = kernel_of(text.format(number))
         again, own = executor.translate(kernel, True), NativeExecutor().translate(kernel, True, 2)
         assert isinstance(again, NativeCode)
@@ -457,6 +457,16 @@ def test_code_serves_again_for_other_constants(text):
         assert (drawn == alone).all()
         assert differ(drawn, pixels(ReferenceExecutor(), kernel, (9, 130))) <= LEVELS
     assert isinstance(executor.translate(kernel_of(TUNED.format("me@y")), True), TileProgram)
+
+
+def test_quotients_of_infinity():
+    """A reciprocal without a rest is one product: infinity times a rest of 0 would be no number."""
+    for divisor in ("2", "3", "0.5"):
+        kernel, executor = kernel_of(f"display(me@y * (1 / floor(me@x * 0.5) / {divisor} > 1))"), NativeExecutor()
+        code = executor.translate(kernel, True, 2)
+        drawn, expected = (pixels(each, kernel, (3, 130), codes=codes) for each, codes in
+                           ((executor, {True: code}), (ReferenceExecutor(), {})))  # fmt: skip
+        assert (drawn == expected).all()
 
 
 @contextmanager

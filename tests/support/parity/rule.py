@@ -42,6 +42,7 @@ from weft.backends.cpu import IN_DOUBLE
 from weft.backends.executors import Executable, Executor
 from weft.backends.launch import Floats, StateMemory, channels, pack
 from weft.codegen.kernel import Kernel
+from weft.codegen.open_numbers import without_numbers
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 
@@ -151,9 +152,9 @@ def compare_loaded(case: Case, executable: Executable, images: npt.DTypeLike = n
 
 def _beyond_periods(case: Case, planes: Floats) -> tuple[Difference, ...]:
     """Outputs that are remainders of a constant period, and are not less than that."""
-    found = []
-    for output, shown_node in enumerate(case.kernel.section(Rate.ELEMENT).outputs):
-        node = _remainder(case.kernel, shown_node)
+    found, kernel = [], without_numbers(case.kernel)
+    for output, shown_node in enumerate(kernel.section(Rate.ELEMENT).outputs):
+        node = _remainder(kernel, shown_node)
         if node is None or node.args[1].op != "const":
             continue
         shown = planes[:, output]

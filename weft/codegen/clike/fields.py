@@ -16,7 +16,7 @@ from weft.codegen.native.dataflow import interval
 from weft.codegen.open_numbers import NumberUse, OpenKernel, with_constants
 from weft.codegen.values import Line, Node, Scalar, Section
 from weft.ir.rates import Rate
-from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
+from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
 WAVES = frozenset({"sinpi", "cospi"})
 """Sines of half turns: the functions of the languages are precise up to some half turns only."""
@@ -44,13 +44,13 @@ class NumberedKernel:
     def of(cls, kernel: Kernel) -> NumberedKernel:
         found = OpenKernel.of(kernel, _decides) if len(kernel.numbers) <= _MOST else None
         given = with_constants(kernel, dict(enumerate(kernel.numbers))) if found is None else found.kernel
-        near = tuple(_nearness(kernel))
+        near = _nearness(kernel)
         left = iter(near)
         return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, near)
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether the program is also that of a kernel of the same structure."""
-        return self._open is not None and self._open.serves(kernel) and tuple(_nearness(kernel)) == self._near
+        return self._open is not None and self._open.serves(kernel) and _nearness(kernel) == self._near
 
 
 def _marked(section: Section, near: Iterator[bool]) -> Section:
@@ -77,16 +77,19 @@ def _decides(use: NumberUse, value: float) -> bool:
     return False
 
 
-def _nearness(kernel: Kernel) -> Iterator[bool]:
+def _nearness(kernel: Kernel) -> tuple[bool, ...]:
     """Whether the angle of each wave of a program is small enough for the functions of the languages."""
+    waves = any(section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops()) for section in kernel.sections)
+    return tuple(_near_waves(with_constants(kernel, dict(enumerate(kernel.numbers))))) if waves else ()
+
+
+def _near_waves(kernel: Kernel) -> Iterator[bool]:
     sections = {section.rate: section for section in kernel.sections}
 
     def given(leaf: Node) -> Interval:
         match leaf.attr:
             case Scalar("local", int(at)) | Line("local", int(at)):
                 return interval(sections[kernel.locals[at].rate].locals[at], given)
-            case Scalar("number", int(place)):
-                return number(kernel.numbers[place])
             case Line("coord", "x" | "y") if kernel.sweep == "grid":
                 return UNIT
         return ANYWHERE
