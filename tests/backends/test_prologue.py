@@ -14,6 +14,7 @@ from tests.support.together import all_but
 from tests.support.tolerances import DOUBLE
 from weft.backends import prologue
 from weft.backends.base import Env, as_array
+from weft.backends.gl.backend import GlVisual
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native import llvm
 from weft.backends.native.llvm import NativeCode
@@ -135,6 +136,21 @@ def test_only_what_takes_long_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> No
     kernel = kernel_of(f"display(({LONG}) * me@x)")
     _, fast, _ = both(kernel)
     assert (LaunchPrologue(kernel).tier, fast.tier) == (1, 2)
+
+
+def test_code_serves_all_numbers() -> None:
+    """A number that is tuned is an argument of the code that there is."""
+    backend = GlVisual()
+    units = [next(iter(built(f"display(sin(me@time * {n}) * {n} + me@x)").units)) for n in (2.5, 3.25)]
+    codes = [backend.translate(unit, tier=2) for unit in units]
+    assert isinstance(codes[0], NativeCode)
+    assert isinstance(codes[1], NativeCode)
+    assert codes[1].code is codes[0].code
+    for unit, code in zip(units, codes, strict=True):
+        plain, fast = LaunchPrologue(unit.kernel), LaunchPrologue(unit.kernel)
+        fast.upgrade(code)
+        one, other = (each.begin(StateMemory(()), launch_of(7)) for each in (plain, fast))
+        assert DOUBLE.agreement(np.array(other.locals), np.array(one.locals)).all()
 
 
 def test_a_picture_on_a_card_is_the_same_when_its_code_has_come(graphics: Graphics) -> None:

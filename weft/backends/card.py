@@ -348,6 +348,11 @@ class CardBackend(Backend):
         """The writer of its programs."""
         return ProgramWriter(self.dialect)
 
+    @functools.cached_property
+    def _prologues(self) -> RecentlyUsed[str, NativeCode | None]:
+        """The machine code of prologues, by the structures of their kernels."""
+        return RecentlyUsed(_WRITTEN)
+
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""
         return 1, 1
@@ -360,11 +365,16 @@ class CardBackend(Backend):
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
-            return prologue_code(unit.kernel)
+            return self._prologue_code(unit.kernel)
         try:
             return self.code(unit)
         except UnsuitableError:
             return None
+
+    def _prologue_code(self, kernel: Kernel) -> NativeCode | None:
+        """The machine code of a prologue: that of the last one which differed in numbers only, if there was one."""
+        made = self._prologues.get_or_make(structure_hash(kernel), lambda: prologue_code(kernel))
+        return None if made is None else replace(made, layout=replace(made.layout, given=kernel.numbers))
 
     def tier(self, compiled: Compiled) -> int | None:
         return self.own(compiled).prologue.tier
