@@ -5,7 +5,7 @@ make equal expressions share one constant: the three 9s, if three statements con
 makes the same expression as a number of a library becomes a plain constant.
 
 These numbers are found from the text alone, by the values of numbers and the structure of the expressions that use
-them. More numbers may be found than would be necessary.
+them.
 
 In a picture, what is computed once a frame, a column or a row costs so little that it may be computed twice. There,
 numbers share a constant only if two expressions of each pixel become one by it. All others can be tuned separately:
@@ -47,16 +47,18 @@ class LiteralAssignment:
     numbers: Numbers
     _forms: dict[Expr, int] = field(default_factory=dict)
     """Hashes of the structures of expressions. The order of operands counts only where it matters."""
+    _hashes: dict[Expr, int] = field(default_factory=dict)
+    """Hashes of expressions with the values of numbers, as far as they have been asked for since one changed."""
     _varies: dict[Expr, int] = field(default_factory=dict)
     """What each expression of a picture varies over."""
     _census: Census = field(default_factory=lambda: Census(("number",)))
     _rewrites: KnownRewrites = field(default_factory=KnownRewrites)
     _bits: dict[Expr, bytes] = field(default_factory=dict)
     """The values of the numbers in the IR, as bits."""
-    _users: defaultdict[_Use, Counter[Expr | None]] = field(default_factory=lambda: defaultdict(Counter))
-    """The numbers with each use. None represents all constants that are not open."""
+    _users: defaultdict[_Use, Counter[Expr]] = field(default_factory=lambda: defaultdict(Counter))
+    """The numbers with each use, and a constant that is not open, if it has the use, too."""
     _shared: set[_Use] = field(default_factory=set)
-    """The uses that several numbers have."""
+    """The uses that several have."""
     _constants: dict[Expr, Expr] = field(default_factory=dict)
     """The constant of each number."""
     _alone: set[Tunable] = field(default_factory=set)
@@ -79,6 +81,7 @@ class LiteralAssignment:
         self._count(changes.gone, -1)
         for node in changes.gone:
             self._bits.pop(node, None)
+            self._hashes.pop(node, None)
             del self._forms[node], self._varies[node]
         for node in changes.came:
             self._forms[node] = self._form(node)
@@ -139,14 +142,14 @@ class LiteralAssignment:
                     self._add((self._forms[user], self._bits[arg]), arg, change)
                 elif arg.op == "const":
                     assert isinstance(arg.attr, float)
-                    self._add((self._forms[user], bits(arg.attr)), None, change)
+                    self._add((self._forms[user], bits(arg.attr)), arg, change)
 
-    def _add(self, use: _Use, number: Expr | None, change: int) -> None:
-        """Counts a use of a number: `change` is 1 for a new one, −1 for one that is gone."""
+    def _add(self, use: _Use, constant: Expr, change: int) -> None:
+        """Counts a use of a number or of a plain constant: `change` is 1 for a new one, −1 for one that is gone."""
         those = self._users[use]
-        those[number] += change
-        if not those[number]:
-            del those[number]
+        those[constant] += change
+        if not those[constant]:
+            del those[constant]
         if len(those) > 1:
             self._shared.add(use)
         else:
@@ -160,6 +163,7 @@ class LiteralAssignment:
             now = bits(self._value(node))
             if before != now:
                 self._bits[node] = now
+                self._hashes.clear()
                 for user in self._census.users[node]:
                     for _ in range(user.args.count(node)):
                         self._add((self._forms[user], before), node, -1)
@@ -171,6 +175,25 @@ class LiteralAssignment:
             return 0
         forms = [self._forms[arg] for arg in node.args]
         return hash((node.op, node.attr, *(sorted(forms) if node.op in COMMUTATIVE else forms)))
+
+    def _hash(self, node: Expr) -> int:
+        """The hash of an expression with the values of all numbers."""
+        known, todo = self._hashes, [node]
+        while todo:
+            each = todo[-1]
+            if each in known:
+                todo.pop()
+            elif each.op == "number":
+                known[each] = hash(self._bits[each])
+            elif each.op == "const":
+                assert isinstance(each.attr, float)
+                known[each] = hash(bits(each.attr))
+            elif missing := [arg for arg in each.args if arg not in known]:
+                todo += missing
+            else:
+                args = [known[arg] for arg in each.args]
+                known[each] = hash((each.op, each.attr, *(sorted(args) if each.op in COMMUTATIVE else args)))
+        return known[node]
 
     def _variation(self, node: Expr, spec: ContextSpec) -> int:
         """What an expression varies over, from what its operands vary over. Samples count as pixels."""
@@ -187,33 +210,28 @@ class LiteralAssignment:
         return self._varies[node] >= _COLUMNS | _ROWS
 
     def _together(self, use: _Use) -> Iterator[Set[Expr | None]]:
-        """Sets of numbers that have to share a constant because they have the same use. A set makes costly expressions
-        of the same structure, perhaps through several operations. If the use is also that of a constant that is not
-        open, all its numbers are one set."""
-        numbers = self._users[use].keys()
-        if len(numbers) < 2:
+        """Sets of numbers that have to share a constant because equal expressions are made with them. A set makes
+        costly expressions, perhaps through several operations. If one is made with a constant that is not open, None is
+        in the set."""
+        constants, users = self._users[use].keys(), self._census.users
+        if len(constants) < 2:
             return
-        if None in numbers:
-            yield numbers
-            return
-        users = self._census.users
-        first = defaultdict[Expr, set[Expr | None]](set)
-        for number in numbers:
-            assert number is not None
-            for user in users[number]:
+        first = defaultdict[int, defaultdict[Expr, set[Expr | None]]](lambda: defaultdict(set))
+        for constant in constants:
+            for user in users[constant]:
                 if self._forms[user] == use[0]:
-                    first[user].add(number)
-        alike = [first]
+                    first[self._hash(user)][user].add(constant if constant.op == "number" else None)
+        alike = list(first.values())
         while alike:
             above = defaultdict[int, defaultdict[Expr, set[Expr | None]]](lambda: defaultdict(set))
             for nodes in alike:
                 together = set[Expr | None]().union(*nodes.values())
-                if len(together) > 1 and self._is_costly(next(iter(nodes))):
+                if len(together) > 1 and (None in together or self._is_costly(next(iter(nodes)))):
                     yield together
                 elif len(together) > 1 and len(nodes) > 1:
                     for node, those in nodes.items():
                         for user in users[node]:
-                            above[self._forms[user]][user] |= those
+                            above[self._hash(user)][user] |= those
             alike = list(above.values())
 
     # --- constants ---
