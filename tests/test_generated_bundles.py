@@ -15,16 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.support.kernels import closed_hashes
 from tests.support.parity.bundles import PICTURES, BundleAuthor, bundled, bundled_sound
 from tests.support.parity.cases import REFUSED, SHORT_MOMENTS, Case, case_of, sound_case_of
 from tests.support.together import all_but, examples
 from tests.support.tolerances import EXACT
-from weft.codegen.kernel import content_hash
-from weft.codegen.units import compile_unit
-from weft.contexts import ContextTable
-from weft.errors import Source, WeftError
+from weft.errors import WeftError
 from weft.ops import WORDS
-from weft.runtime.compiling.stages import Request, analyse
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 80, 20)
@@ -97,15 +94,7 @@ def compared(text: str, written_out: str, case: Callable[[str], Case]) -> str:
     assert EXACT.agreement(made.expected, expected.expected).all(), both
     if made.kernel.slots:
         return "remembers"
-    return "same code" if _closed(text) == _closed(written_out) else "other code"
-
-
-def _closed(text: str) -> str:
-    """The hash of the kernel of a text whose numbers are no inputs: a number that is written twice may be two."""
-    found = analyse(Request(Source("test.weft", text), ContextTable()))
-    (subgraph,) = found.graph.subgraphs
-    unit, _ = compile_unit(found.patch, found.graph, subgraph, found.contexts)
-    return content_hash(unit.kernel)
+    return "same code" if closed_hashes(text) == closed_hashes(written_out) else "other code"
 
 
 def test_programs_have_everything() -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
+from tests.support.kernels import closed_hashes
 from tests.support.programs import rendered
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.bindings import collect
 from weft.graph.patch import Patch
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Request, build
 from weft.syntax.parser import parse
 
 HEADS = """
@@ -39,14 +39,9 @@ PAIRS = {
 }  # fmt: skip
 
 
-def hashes(text: str) -> list[str]:
-    """The content hashes of the kernels of a patch, which are over their values."""
-    return [unit.hash for unit in build(Request(Source("test.weft", HEADS + text), ContextTable())).units]
-
-
 @pytest.mark.parametrize("name", PAIRS)
 def test_kernels_are_those_of_the_same_patch_written_out(name: str) -> None:
-    with_bundles, written_out = map(hashes, PAIRS[name])
+    with_bundles, written_out = (closed_hashes(HEADS + text) for text in PAIRS[name])
     assert with_bundles == written_out
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.library import PAGE, page
 from tests.std.values import compiled, planes, sound
+from tests.support.kernels import closed_hashes
 from tests.support.sound import steps
 from tests.support.together import all_but
 from weft.backends.registry import load_registry
@@ -221,8 +222,8 @@ def test_what_is_left_out_is_the_default(library: str) -> None:
     # The library's defaults read its own names, and so does a patch that uses the same libraries.
     short, long = (", ".join(pair[i] for pair in pairs) for i in (0, 1))
     if pairs:
-        units = [built(f"#use {library}\ncompute({shown})").units for shown in (short, long)]
-        assert [unit.hash for unit in units[0]] == [unit.hash for unit in units[1]]
+        one, other = (closed_hashes(f"#use {library}\ncompute({shown})") for shown in (short, long))
+        assert one == other
 
 
 def test_a_parameter_that_takes_one_strand_is_called_for_each_member() -> None:

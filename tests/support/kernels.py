@@ -21,7 +21,8 @@ from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
-from weft.codegen.kernel import Allocation, Kernel
+from weft.codegen.kernel import Allocation, Kernel, content_hash
+from weft.codegen.units import compile_unit
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
@@ -31,6 +32,7 @@ from weft.ir.expr import LoopShape, Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, Pass, PassContext, run_passes
 from weft.ir.rates import Rate
+from weft.runtime.compiling.stages import Request, analyse
 from weft.syntax.parser import parse
 
 CONTEXTS = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
@@ -228,3 +230,11 @@ def kernel_by(text: str, passes: Sequence[Pass] = PASSES) -> Kernel:
     """The kernel of a program of one subgraph. It computes everything as rarely as possible, unless the `passes` are
     those that leave the program as it is written."""
     return compiled(lowered_by(text, passes), optimise=list(passes) != AS_WRITTEN)
+
+
+def closed_hashes(text: str) -> list[str]:
+    """The hashes of the kernels of a text whose numbers are no inputs, for texts that mean the same: a number that is
+    written twice may be two inputs. Raises WeftError."""
+    found = analyse(Request(Source("test.weft", text), ContextTable()))
+    made = (compile_unit(found.patch, found.graph, each, found.contexts) for each in found.graph.subgraphs)
+    return [content_hash(kernel) for unit, _ in made for kernel in unit.kernels]
