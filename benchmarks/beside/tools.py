@@ -54,5 +54,6 @@ def library(
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "kernel.so"
         definitions = [f"-D{name}={value}" for name, value in (defined or {}).items()]
-        called([*command, "-shared", "-fPIC", *definitions, str(source), "-o", str(made), "-lm"], timeout)
+        # What starts a library with fast mathematics would have the whole process drop subnormal numbers.
+        called([*command, "-shared", "-nostartfiles", "-fPIC", *definitions, str(source), "-o", str(made), "-lm"], timeout)
         return ctypes.CDLL(str(made))
