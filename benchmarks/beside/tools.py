@@ -55,5 +55,6 @@ def library(
         made = Path(folder) / "kernel.so"
         definitions = [f"-D{name}={value}" for name, value in (defined or {}).items()]
         # What starts a library with fast mathematics would have the whole process drop subnormal numbers.
-        called([*command, "-shared", "-nostartfiles", "-fPIC", *definitions, str(source), "-o", str(made), "-lm"], timeout)
+        shared = ("-shared", "-nostartfiles", "-fPIC")
+        called([*command, *shared, *definitions, str(source), "-o", str(made), "-lm"], timeout)
         return ctypes.CDLL(str(made))
