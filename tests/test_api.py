@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from dataclasses import fields
+import warnings
+from dataclasses import fields, replace
 from pathlib import Path
 
+import pytest
+
 import weft
+from weft.backends.base import Capabilities
 from weft.contexts import ContextSpec
 
 ROOT = Path(weft.__file__).parent
@@ -48,3 +52,11 @@ def test_the_fields_of_a_context_are_all_explained() -> None:
 
 def test_types_are_part_of_the_package() -> None:
     assert (ROOT / "py.typed").exists()
+
+
+def test_what_is_deprecated_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="leave out fp64"):
+        assert Capabilities(simd=True, fp64=True).simd
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert replace(Capabilities(simd=True), handles=True) == Capabilities(simd=True, handles=True)

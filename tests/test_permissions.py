@@ -1,4 +1,4 @@
-"""What a patch may open: what lies below its folder, and what the performer has allowed."""
+"""What a patch may open: what is below its folder, and what the performer has allowed."""
 
 from __future__ import annotations
 

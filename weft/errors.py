@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from heapq import nlargest
 from itertools import pairwise
@@ -479,6 +479,7 @@ CLOSE_NAME: Final = "did you mean"
 
 # Comparing two names letter by letter takes long. Of many names, only this number of likely ones is compared.
 _LIKELY: Final = 8
+_CLOSE: Final = 0.6
 
 
 def installs(extra: str) -> str:
@@ -487,13 +488,36 @@ def installs(extra: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the closest known name, if one is close."""
+    """A hint with the closest known name, if one is close. The last part of a name with points counts twice."""
     name, candidates = name[:LONGEST_WORD], list(known)
     if len(candidates) > _LIKELY:
-        pairs = _pairs(name)
-        candidates = nlargest(_LIKELY, candidates, key=lambda each: len(pairs & _pairs(each)) - len(each) / 64)
-    close = get_close_matches(name, candidates, n=1, cutoff=0.6)
-    return f'{CLOSE_NAME} "{close[0]}"?' if close else None
+        likely = _likely(name, candidates)
+        if "." in name:
+            last = _last_part(name)
+            ends = dict.fromkeys(_likely(last, dict.fromkeys(map(_last_part, candidates))))
+            likely += [each for each in candidates if _last_part(each) in ends]
+        candidates = likely
+    scores = [(_likeness(name, each), each) for each in candidates]
+    likeness, close = max(scores, default=(0.0, ""))
+    return f'{CLOSE_NAME} "{close}"?' if likeness >= _CLOSE else None
+
+
+def _likeness(name: str, other: str) -> float:
+    """How alike two names are, from 0 to 1."""
+    whole = SequenceMatcher(None, other, name).ratio()
+    last = _last_part(name)
+    if last in ("", name):
+        return whole
+    return (whole + SequenceMatcher(None, _last_part(other), last).ratio()) / 2
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _likely(name: str, known: Iterable[str]) -> list[str]:
+    pairs = _pairs(name)
+    return nlargest(_LIKELY, known, key=lambda each: len(pairs & _pairs(each)) - len(each) / 64)
 
 
 @lru_cache(maxsize=4096)

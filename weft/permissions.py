@@ -76,7 +76,7 @@ class Reach:
             return None  # there is no such file
         if any(_is_below(real, folder) for folder in self.folders):
             return None
-        words = "it lies outside the folder of the patch, or a link leads there"
+        words = "it is outside the folder of the patch, or a link leads there"
         return Denial(words, _allowing(os.path.dirname(real)))
 
     def denial_of_stream(self) -> Denial | None:

@@ -147,7 +147,9 @@ def test_it_is_wrapped_to_the_terminal(weft):
 
 
 @pytest.mark.parametrize(("wrong", "right"), [("clammp", "clamp"), ("me@tiem", "me@time"), ("std.noize", "std.noise"),
-                                              ("#slidr", "#slider"), ("chek", "check"), ("blurr", "blur")])  # fmt: skip
+                                              ("#slidr", "#slider"), ("chek", "check"), ("blurr", "blur"),
+                                              ("std.blurr", "std.picture.blur"), ("std.blend.brun", "std.blend.burn"),
+                                              ("sdt.blend.burn", "std.blend.burn")])  # fmt: skip
 def test_an_unknown_name(weft, wrong, right):
     done = weft("help", wrong, code=2)
     assert f'did you mean "{right}"?' in done.stderr

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -47,19 +48,25 @@ class DeviceInfo:
     """Whether the CPU does the work of a graphics card."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do. `sources` are the kinds of media its kernels can sample."""
+    """What a backend can do. `sources` are the kinds of media its kernels can sample. `fp64`, `fp16` and `max_elements`
+    are deprecated: they say nothing that weft asks for."""
 
     simd: bool = False
     threads: bool = False
-    fp64: bool = False
-    fp16: bool = False
+    fp64: InitVar[bool] = False
+    fp16: InitVar[bool] = False
     handles: bool = False
     state: bool = True
     feedback: bool = True
     sources: frozenset[str] = frozenset()
-    max_elements: int = 1 << 28
+    max_elements: InitVar[int] = 1 << 28
+
+    def __post_init__(self, fp64: bool, fp16: bool, max_elements: int) -> None:
+        if fp64 or fp16 or max_elements != 1 << 28:
+            words = "leave out fp64, fp16 and max_elements of Capabilities, which mean nothing any more"
+            warnings.warn(words, DeprecationWarning, stacklevel=3)
 
 
 class DeviceLostError(WeftError):

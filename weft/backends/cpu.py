@@ -130,7 +130,7 @@ class CpuBackend(Backend):
 
     def capabilities(self) -> Capabilities:
         fast = self._executor.name != "vm"
-        return Capabilities(simd=fast, threads=fast, fp64=True, sources=frozenset({"picture"}))
+        return Capabilities(simd=fast, threads=fast, sources=frozenset({"picture"}))
 
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""

@@ -21,7 +21,7 @@ from weft.codegen.clike.body import emit
 from weft.codegen.clike.language import CodeLine, ProgramParts
 from weft.codegen.clike.prelude import HALF_TURNS, functions_in
 from weft.codegen.clike.shader import Bound, Shader
-from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl
+from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl, survey
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Section
 from weft.ir.rates import Rate
@@ -81,34 +81,8 @@ class Essl(Glsl):
 
 
 def surveying(side: int) -> str:
-    """The fragment shader that looks for values that are not finite or greater than `most` in `count` layers of images,
-    from the layer `first` on. It draws `side` × `side` pixels, each white if it finds something in its share."""
-    language = Essl()
-    functions = "\n\n".join(language.functions(["is_finite"]))
-    precisions = "\n".join(language.precisions)
-    return f"""\
-{_VERSION}
-{precisions}
-uniform sampler2DArray images;
-uniform int first;
-uniform int count;
-uniform float most;
-layout(location = 0) out vec4 found;
-
-{functions}
-
-void main() {{
-    ivec2 size = textureSize(images, 0).xy;
-    bool lost = false;
-    for (int layer = first; layer < first + count; layer++)
-        for (int y = int(gl_FragCoord.y); y < size.y; y += {side})
-            for (int x = int(gl_FragCoord.x); x < size.x; x += {side}) {{
-                float value = texelFetch(images, ivec3(x, y, layer), 0).r;
-                lost = lost || !is_finite(value) || value > most;
-            }}
-    found = vec4(lost);
-}}
-"""
+    """The fragment shader that looks for values that are not finite or greater than `most`; see `survey`."""
+    return survey(Essl(), [_VERSION, *Essl.precisions], side, bounded=True)
 
 
 def passes(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> list[Shader]:

@@ -460,16 +460,24 @@ SURVEYED = 64
 
 
 def surveying() -> str:
+    """The fragment shader that looks for values that are not finite; see `survey`."""
+    return survey(Glsl(), ["#version 330 core"], SURVEYED)
+
+
+def survey(language: Glsl, top: Sequence[str], side: int, bounded: bool = False) -> str:
     """The fragment shader that looks for values that are not finite in `count` layers of images, from the layer `first`
-    on. It draws SURVEYED × SURVEYED pixels, each white if it finds something in its share of all values."""
-    functions = "\n\n".join(Glsl().functions(["is_finite"]))
+    on; with a bound, also for those that are greater than `most`. It draws `side` × `side` pixels, each white if it
+    finds something in its share of all values. `top` are its first lines."""
+    head = "\n".join(top)
+    functions = "\n\n".join(language.functions(["is_finite"]))
+    most, beyond = ("uniform float most;\n", " || value > most") if bounded else ("", "")
     return f"""\
-#version 330 core
+{head}
 
 uniform sampler2DArray images;
 uniform int first;
 uniform int count;
-layout(location = 0) out vec4 found;
+{most}layout(location = 0) out vec4 found;
 
 {functions}
 
@@ -477,9 +485,11 @@ void main() {{
     ivec2 size = textureSize(images, 0).xy;
     bool lost = false;
     for (int layer = first; layer < first + count; layer++)
-        for (int y = int(gl_FragCoord.y); y < size.y; y += {SURVEYED})
-            for (int x = int(gl_FragCoord.x); x < size.x; x += {SURVEYED})
-                lost = lost || !is_finite(texelFetch(images, ivec3(x, y, layer), 0).r);
+        for (int y = int(gl_FragCoord.y); y < size.y; y += {side})
+            for (int x = int(gl_FragCoord.x); x < size.x; x += {side}) {{
+                float value = texelFetch(images, ivec3(x, y, layer), 0).r;
+                lost = lost || !is_finite(value){beyond};
+            }}
     found = vec4(lost);
 }}
 """

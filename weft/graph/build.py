@@ -628,7 +628,7 @@ class _GraphBuilder:
         if own is None:
             return (), (), frozenset()
         edges, sources = {ref: Edge(ref) for ref in own.strands}, set(own.sources)
-        # What an analysis hears lies in the past: its rows belong to hops that are complete.
+        # What an analysis hears is in the past: its rows belong to hops that are complete.
         edges |= {ref: Edge(ref, weak=True) for ref in own.heard}
         for each in reachable([owner], self._needs) - {owner} if own.slots else ():
             for ref in (*references[each].strands, *references[each].heard):

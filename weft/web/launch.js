@@ -157,7 +157,7 @@ class Read {
         const { over, strand } = this.record;
         const width = over.includes("point") || over.includes("x") ? launch.width : 1;
         const height = over.includes("point") || over.includes("y") ? launch.height : 1;
-        // What differs along one axis lies in one row.
+        // What differs along one axis is in one row.
         const [columns, rows] = !over.includes("point") && over.length === 1 ? [width * height, 1] : [width, height];
         const places = this._at(tick, launch, columns, rows, over);
         return this.player.strand(strand).values(tick, places, columns, rows, this._holder);

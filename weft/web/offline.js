@@ -7,7 +7,7 @@ import { Player, Tick } from "./player.js";
 const BLOCK = 512;
 const REACH = 1 << 20;
 
-// Inputs by hand that nobody touches.
+// Inputs by hand that are not touched.
 const STILL = { "mouse@x": 0.5, "mouse@y": 0.5 };
 
 // The mixer of a sound, whose newest samples pictures and numbers can read; null where there is no sound.

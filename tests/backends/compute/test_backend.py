@@ -15,10 +15,11 @@ from tests.backends.test_card_sound import SINE, Player, unit_of as sound_of
 from tests.support.choices import on_processor
 from tests.support.compute import opencl, wgpu
 from tests.support.shown import expected_of
+from tests.support.small import alone, built, env_of, unit_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
-from weft.backends.base import DeviceLostError, Env, PictureHandle
+from weft.backends.base import DeviceLostError, PictureHandle
 from weft.backends.card import CardAudio
 from weft.backends.compute.backend import ComputeBackend
 from weft.backends.compute.subgraph import ComputeProgram
@@ -27,13 +28,9 @@ from weft.backends.opencl.backend import ClAudio, ClCompute, ClVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.backends.wgpu.backend import WgpuAudio, WgpuCompute, WgpuVisual
-from weft.codegen.kernel import Unit
-from weft.contexts import ContextTable
-from weft.errors import Source, WeftError
+from weft.errors import WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
-from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.fallback import recover
 from weft.runtime.program.program import ProgramLoader
 
@@ -60,26 +57,8 @@ def family(request: pytest.FixtureRequest) -> Family:
     return found
 
 
-SIZE = {"width": 31.0, "height": 17.0}
 TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
 SHOWN = f"{TRAIL}display(trail@v)\n"
-
-
-def built(text: str) -> Build:
-    return build(Request(Source("p.weft", text), ContextTable(), SIZE))
-
-
-def unit_of(text: str, context: str = "visual") -> Unit:
-    return next(unit for unit in built(text).units if unit.subgraph.context == context)
-
-
-def env_of(tick: int = 0, width: int = 31, height: int = 17, **more: Any) -> Env:
-    return Env(width, height, tick, tick / 60, 1 / 60, **more)
-
-
-def alone() -> ProgramRunner:
-    """What a subgraph is given that reads no others."""
-    return ProgramRunner(ContextTable())
 
 
 def ticked(backend: ComputeBackend, text: str, ticks: int, **size: int) -> Any:

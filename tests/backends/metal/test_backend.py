@@ -20,10 +20,11 @@ from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
 from tests.support.metal.library import DEVICE, either, hide
 from tests.support.shown import expected_of
+from tests.support.small import SIZE, alone, built, env_of, unit_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
-from weft.backends.base import DeviceLostError, Env, PictureHandle
+from weft.backends.base import DeviceLostError, PictureHandle
 from weft.backends.compute.arrays import MappedMemory
 from weft.backends.compute.subgraph import ComputeProgram
 from weft.backends.launch import StateMemory
@@ -31,42 +32,21 @@ from weft.backends.metal import libraries as library
 from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
-from weft.codegen.kernel import Unit
 from weft.codegen.msl import Msl
-from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.compiling.stages import Build, Request, build
+from weft.runtime.compiling.stages import Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.inspect.measure import find_cards, measure_card
-from weft.runtime.program.coordinator import ProgramRunner
 
 __all__ = ["device", "either"]
 
-SIZE = {"width": 31.0, "height": 17.0}
 TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
 
 
 @pytest.fixture(autouse=True)
 def _by_either(either: Any) -> None:
     """All of it by both libraries."""
-
-
-def built(text: str, size: dict[str, float] = SIZE) -> Build:
-    return build(Request(Source("p.weft", text), ContextTable(), size))
-
-
-def unit_of(text: str, context: str = "visual") -> Unit:
-    return next(unit for unit in built(text).units if unit.subgraph.context == context)
-
-
-def env_of(tick: int = 0, width: int = 31, height: int = 17, **more: Any) -> Env:
-    return Env(width, height, tick, tick / 60, 1 / 60, **more)
-
-
-def alone() -> ProgramRunner:
-    """What a subgraph is given that reads no others."""
-    return ProgramRunner(ContextTable())
 
 
 def test_it_says_what_there_is(device: Any) -> None:

@@ -167,7 +167,7 @@ def test_what_is_no_parameter_or_out_of_range_is_told_once(listening: Listening)
                        message("/param/speed", -1.0, 1.0))  # fmt: skip
     assert listening.bank.value("speed@v") == 0
     assert listening.lines == [
-        "OSC: /param/speed runs from 0 to 2; what lies outside is moved there",
+        "OSC: /param/speed runs from 0 to 2; what is outside is moved there",
         "OSC: there is no parameter sped; there are speed, on, spot",
         "OSC: there is no parameter spot/z; its outputs are x, y",
         "OSC: /param/speed takes 1 of 2 numbers",

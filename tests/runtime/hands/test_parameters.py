@@ -145,7 +145,7 @@ def test_a_link_that_leads_out_of_the_folder_is_neither_read_nor_written_through
     (folder / "patch.weft.values").symlink_to(outside)
     made = bank(file=folder / "patch.weft")
     file = ValuesFile(folder / "patch.weft", made)
-    assert str(file.read()).startswith("patch.weft.values is not read: it lies outside")
+    assert str(file.read()).startswith("patch.weft.values is not read: it is outside")
     assert made.values == {}
     made.set("on@v", 1)
     assert file.close() is None

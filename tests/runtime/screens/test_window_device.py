@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.compute import wgpu
+from tests.support.loaded import drawn, expected, loader_of, prepared
 from tests.support.metal.apple import CommandBuffer, cocoa_window
 from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
@@ -21,13 +22,9 @@ from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
 from weft.backends.compute.subgraph import ComputePicture
 from weft.backends.gl.egl import GraphicsError
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
-from weft.contexts import ContextTable
-from weft.errors import Source, WeftError
-from weft.runtime.compiling.stages import Request, build
+from weft.errors import WeftError
 from weft.runtime.program.coordinator import pictures_of
-from weft.runtime.program.program import LoadedProgram, ProgramLoader
+from weft.runtime.program.program import ProgramLoader
 from weft.runtime.screens.screen import Overlay
 
 if TYPE_CHECKING:
@@ -69,7 +66,7 @@ def layer(backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def loader(backend: str, layer: object) -> ProgramLoader:
-    return ProgramLoader(choose(load_registry(), ["visual"], backend))
+    return loader_of(backend)
 
 
 @pytest.fixture
@@ -90,21 +87,6 @@ def opened(loader: ProgramLoader) -> Iterator[Callable[..., Window]]:
     shared.close()
 
 
-def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
-    return loader.prepare(build(Request(Source("test.weft", text), ContextTable())).compiled, SIZE)
-
-
-def drawn(loaded: LoadedProgram, number: int) -> Any:
-    shown = pictures_of(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60))).get("")
-    assert shown is not None
-    return shown.values
-
-
-def expected(text: str, ticks: int) -> NDArray[Any]:
-    loaded = prepared(ProgramLoader(choose(load_registry(), ["visual"], "vector")), text)
-    return [drawn(loaded, number) for number in range(ticks)][-1]
-
-
 def noise(width: int, height: int, seed: int = 0) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 4), np.uint8)
 
@@ -112,14 +94,14 @@ def noise(width: int, height: int, seed: int = 0) -> NDArray[np.uint8]:
 def test_a_picture_is_shown_where_it_was_computed(
     loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
-    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK, SIZE)
     for number in range(4):
         shown = drawn(loaded, number)
         assert isinstance(shown, ComputePicture)
         window.present(shown)
         window.redraw()
         assert shown._pixels is None, "nobody has read it"
-    wanted = expected(FEEDBACK, 4)
+    wanted = expected(FEEDBACK, 4, SIZE)
     assert (np.abs(window.read_back().astype(int) - wanted) > 1)[..., :3].mean() < 0.001
     if layer is not None:
         assert layer.count == 9
@@ -130,11 +112,11 @@ def test_a_picture_is_shown_where_it_was_computed(
 def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
     loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
-    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK, SIZE)
     for number in range(12):
         window.present(drawn(loaded, number))
         found = window.read_back()
-        assert (np.abs(found.astype(int) - expected(FEEDBACK, number + 1)) > 1)[..., :3].mean() < 0.001
+        assert (np.abs(found.astype(int) - expected(FEEDBACK, number + 1, SIZE)) > 1)[..., :3].mean() < 0.001
         if layer is not None:
             np.testing.assert_array_equal(layer.presented, found)
 
@@ -147,8 +129,8 @@ def test_several_windows_show_pictures_where_they_were_computed(
 
     text = FEEDBACK + 'display(1 - t@v, t@v(me@x ~ 1 - me@x), me@y, to: "side")\n'
     shown = []
-    for loads in (loader, ProgramLoader(choose(load_registry(), ["visual"], "vector"))):
-        loaded = prepared(loads, text)
+    for loads in (loader, loader_of("vector")):
+        loaded = prepared(loads, text, SIZE)
         with Windows("weft", *SIZE, vsync=False, display=opened(*SIZE).display) as windows:
             for number in range(4):
                 env = Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)
@@ -195,8 +177,8 @@ def test_a_picture_of_another_device_is_read(
     backend: str, loader: ProgramLoader, opened: Callable[..., Window]
 ) -> None:
     window = opened(*SIZE)
-    other = ProgramLoader(choose(load_registry(), ["visual"], backend))
-    shown = drawn(prepared(other, "display(me@x, me@y, 0.5)\n"), 0)
+    other = loader_of(backend)
+    shown = drawn(prepared(other, "display(me@x, me@y, 0.5)\n", SIZE), 0)
     assert other.window_device() is not loader.window_device()
     window.present(shown)
     np.testing.assert_array_equal(window.read_back(), shown.read())
@@ -263,7 +245,7 @@ def test_a_launch_that_failed_is_told_by_the_next(
 ) -> None:
     if layer is None:
         pytest.skip("a real device does not fail when it is asked to")
-    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK, SIZE)
 
     def fail(commands: CommandBuffer) -> None:
         raise RuntimeError("the device hangs")

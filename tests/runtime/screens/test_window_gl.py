@@ -5,21 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from weft.backends.base import Env, PictureHandle
+from tests.support.loaded import drawn, expected, loader_of, prepared
+from weft.backends.base import PictureHandle
 from weft.backends.gl.egl import GraphicsError
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
-from weft.contexts import ContextTable
-from weft.errors import Source
-from weft.runtime.compiling.stages import Request, build
-from weft.runtime.program.coordinator import pictures_of
-from weft.runtime.program.program import LoadedProgram, ProgramLoader
+from weft.runtime.program.program import LoadedProgram
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -40,31 +34,12 @@ def shared() -> Iterator[Display]:
     found.close()
 
 
-def loader_of(asked: str) -> ProgramLoader:
-    return ProgramLoader(choose(load_registry(), ["visual"], asked))
-
-
-def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
-    return loader.prepare(build(Request(Source("test.weft", text), ContextTable())).compiled, SIZE)
-
-
-def drawn(loaded: LoadedProgram, number: int) -> Any:
-    shown = pictures_of(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60))).get("")
-    assert shown is not None
-    return shown.values
-
-
-def expected(text: str, ticks: int) -> NDArray[Any]:
-    loaded = prepared(loader_of("vector"), text)
-    return [drawn(loaded, number) for number in range(ticks)][-1]
-
-
 def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
     from weft.runtime.screens.window import Window
 
     loader = loader_of("gl")
     loader.draw_in(shared.graphics())
-    loaded = prepared(loader, FEEDBACK)
+    loaded = prepared(loader, FEEDBACK, SIZE)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
         for number in range(4):
             shown = drawn(loaded, number)
@@ -73,7 +48,7 @@ def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
             window.redraw()
         found = window.read_back()
         np.testing.assert_array_equal(found[..., :3], shown.read()[..., :3])
-        assert (np.abs(found.astype(int) - expected(FEEDBACK, 4)) > 1)[..., :3].mean() < 0.001
+        assert (np.abs(found.astype(int) - expected(FEEDBACK, 4, SIZE)) > 1)[..., :3].mean() < 0.001
 
 
 def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> None:
@@ -81,21 +56,22 @@ def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> N
 
     loader = loader_of("gl")
     loader.draw_in(shared.graphics())
-    playing = prepared(loader, FEEDBACK)
+    playing = prepared(loader, FEEDBACK, SIZE)
     ready: list[LoadedProgram] = []
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
-        maker = threading.Thread(target=lambda: ready.extend(prepared(loader, f"{OTHER}// {k}\n") for k in range(5)))
+        others = [f"{OTHER}// {k}\n" for k in range(5)]
+        maker = threading.Thread(target=lambda: ready.extend(prepared(loader, text, SIZE) for text in others))
         maker.start()
         number = 0
         while maker.is_alive() or number < 3:
             window.present(drawn(playing, number))
             number += 1
         maker.join()
-        assert (np.abs(window.read_back().astype(int) - expected(FEEDBACK, number)) > 1)[..., :3].mean() < 0.001
+        assert (np.abs(window.read_back().astype(int) - expected(FEEDBACK, number, SIZE)) > 1)[..., :3].mean() < 0.001
         assert len(ready) == 5
         for loaded in ready:
             window.present(drawn(loaded, 0))
-        assert (np.abs(window.read_back().astype(int) - expected(OTHER, 1)) > 1)[..., :3].mean() < 0.001
+        assert (np.abs(window.read_back().astype(int) - expected(OTHER, 1, SIZE)) > 1)[..., :3].mean() < 0.001
 
 
 def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
@@ -104,7 +80,7 @@ def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
     loader = loader_of("gl")
     loader.draw_in(shared.graphics())
     array = np.random.default_rng(1).integers(0, 256, (SIZE[1], SIZE[0], 4), np.uint8)
-    own = prepared(loader, OTHER)
+    own = prepared(loader, OTHER, SIZE)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
         for picture in (array, drawn(own, 0), array, drawn(own, 7), drawn(own, 9), array):
             window.present(picture)
@@ -118,12 +94,12 @@ def test_a_window_that_is_closed_leaves_the_programs_alone(shared: Display) -> N
     loader = loader_of("gl")
     graphics = shared.graphics()
     loader.draw_in(graphics)
-    loaded = prepared(loader, FEEDBACK)
+    loaded = prepared(loader, FEEDBACK, SIZE)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
         window.present(drawn(loaded, 0))
     drawn(loaded, 1)
     last = drawn(loaded, 2).read()
-    assert (np.abs(last.astype(int) - expected(FEEDBACK, 3)) > 1).mean() < 0.001
+    assert (np.abs(last.astype(int) - expected(FEEDBACK, 3, SIZE)) > 1).mean() < 0.001
     shared.close()
     with pytest.raises(GraphicsError, match="closed"), graphics.drawing():
         pass

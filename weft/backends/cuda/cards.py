@@ -174,7 +174,7 @@ class _ArrivingBytes:
         return self._memory[: self._size].copy()
 
     def __del__(self) -> None:
-        # If nobody waited for them: the next copy into this memory comes after this one.
+        # If they were not waited for: the next copy into this memory comes after this one.
         self._pinned.give_back(self._memory)
 
 

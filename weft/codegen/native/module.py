@@ -148,7 +148,7 @@ class Module:
 
 
 # Without a frame pointer, LLVM cannot align the stack to vectors any more when it begins to keep values there, and each
-# of them would lie in two lines of the cache.
+# of them would be in two lines of the cache.
 _ALIGNED = '"frame-pointer"="all"'
 
 

@@ -40,7 +40,7 @@ ALIGNMENT = 16
 # The words at the beginning of each block, whose offsets never change.
 
 OUT, STRIDE, WIDTH, HEIGHT, STOPPED, FIRST, RATE, ORIGIN, FIXED = 0, 4, 8, 12, 16, 24, 32, 40, 48
-"""`OUT`: the address of the outputs, [outputs, height, width]; `STRIDE`: how many numbers lie between two outputs;
+"""`OUT`: the address of the outputs, [outputs, height, width]; `STRIDE`: how many numbers are between two outputs;
 `WIDTH` and `HEIGHT`: the elements of the launch; `STOPPED`: becomes 1 if a loop meets its limit of steps. Of a sound,
 the time of sample n is `ORIGIN + (FIRST + n) / RATE`. `FIXED` bytes in all."""
 

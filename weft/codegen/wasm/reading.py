@@ -25,7 +25,7 @@ cells are at least as many as the samples."""
 _SIZES: Mapping[str, tuple[WasmType, int]] = MappingProxyType(
     {PLANE: ("f64", 8), PIXEL: ("f32", 16), FETCH: ("f32", 8)}
 )
-"""The type of a number, and how many bytes lie between it and the next one."""
+"""The type of a number, and how many bytes are between it and the next one."""
 
 
 def _loaded(b: FunctionBuilder, name: str, address: WasmValue) -> WasmValue:

@@ -47,7 +47,7 @@ class Request:
 
     `settings` override those of the patch; a picture that is larger than `room` (width, height) is made smaller, with
     the same aspect. `probe` looks into picture files, which are not looked at without it; `permissions` say what may be
-    opened besides what lies below the folder of the text. An output statement to `consume` (`display(a@v)`) replaces
+    opened besides what is below the folder of the text. An output statement to `consume` (`display(a@v)`) replaces
     all output statements of the patch, except those whose words are in `stay`. The whole compile may take `most_steps`
     (`graph/budget.py`). `read` gives the texts of files that are included.
     """

@@ -389,7 +389,7 @@ class OscServer:
                 self._parameters.set(each, number)
             if not spec.low <= number <= spec.high:
                 self._reporter.tell("about ranges", f"{PARAMETERS}{path} runs from {spec.low:g} to {spec.high:g}; "
-                                    "what lies outside is moved there")  # fmt: skip
+                                    "what is outside is moved there")  # fmt: skip
 
     def _command(self, name: str, arguments: tuple[Argument, ...]) -> None:
         """Executes a command, unless its argument is 0, which a button sends when it is released."""

@@ -149,7 +149,7 @@ def health() -> Head:
 
 
 def capabilities() -> Head:
-    return {"simd": True, "threads": True, "fp64": True, "sources": ["picture"]}
+    return {"simd": True, "threads": True, "sources": ["picture"]}
 
 
 class Handler(BaseHTTPRequestHandler):
