@@ -119,7 +119,9 @@ VISUAL = ContextSpec(
     state_rank=1,
 )
 
-CHANNELS = ("left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+CHANNELS = (
+    "left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth", *(f"channel{n}" for n in range(9, 65))
+)  # fmt: skip
 """The places of an `audio` statement with one channel each, in the order of the device's channels."""
 
 

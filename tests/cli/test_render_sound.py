@@ -292,3 +292,15 @@ def test_a_full_disk_is_told_and_leaves_nothing(sounding, ending):
     done = subprocess.run(run, cwd=sounding.folder, preexec_fn=fill, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (3, f"weft: full.{ending} cannot be written: File too large\n")
     assert not [path for path in sounding.folder.iterdir() if "full" in path.name]
+
+
+def test_many_channels_are_in_a_wav_and_too_many_for_a_flac_are_told(weft):
+    weft.file("many.weft", "audio(<0.5 * sin(tau * 100 * i * me@time) for i in (1 to 16)>)")
+    weft("render", "many.weft", "-o", "many.wav", "--duration", "0.1")
+    samples, _ = soundfile.read(weft.folder / "many.wav")
+    assert samples.shape == (4800, 16)
+    for number in range(16):
+        spectrum = np.abs(np.fft.rfft(samples[:, number]))
+        assert np.argmax(spectrum) == 10 * (number + 1)
+    said = weft("render", "many.weft", "-o", "many.flac", "--duration", "0.1", code=3).stderr
+    assert "a .flac has 8 channels at most, and the patch 16 (-o many.wav has them all)" in said

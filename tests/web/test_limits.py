@@ -12,6 +12,7 @@ TOLD = {
     'midi(note: 60, gate: me@x)\ndisplay(me@x)': "2:1",
     'display(me@x)\ndisplay(me@y, to: "pipe:beam.y4m")': "3:1",
     "me<rate> = 1000\naudio(phasor(100))": "3:1",
+    "audio(<phasor(i) - 0.5 for i in (1 to 33)>)\ndisplay(me@x)": "2:1",
     'camera("testsrc2 size=32x18")::c<r>\ndisplay(c@r)': "2:8",
 }
 

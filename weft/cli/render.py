@@ -54,6 +54,8 @@ T = TypeVar("T")
 
 _VISUAL, _AUDIO = VISUAL.name, AUDIO.name
 _SOUNDS = (".wav", ".flac")
+# The channels that the format can have.
+_MOST_IN_FLAC = 8
 # Finer than anyone can hear, and read by every program.
 _SAMPLE_FORMAT, _SAMPLE_BYTES = "PCM_24", 3
 # The most bytes of samples that a WAV file can count. A longer one is RF64, the same with larger numbers.
@@ -580,6 +582,9 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
             raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
         blocks = _heard(offline, span, rate)
         first, kind = next(blocks), path.suffix.removeprefix(".").upper()
+        if kind == "FLAC" and first.shape[1] > _MOST_IN_FLAC:
+            words = f"a .flac has {_MOST_IN_FLAC} channels at most, and the patch {first.shape[1]}"
+            raise Missing(f"{words} (-o {path.stem}.wav has them all)")
         if kind == "WAV" and _count(span, rate) * first.shape[1] * _SAMPLE_BYTES > _MOST_OF_WAV:
             kind = "RF64"
         with _ReportingFile(temporary, "wb+") as raw:

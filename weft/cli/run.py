@@ -63,16 +63,20 @@ _WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pag
 
 _FOR_A_WINDOW = "--fullscreen, --monitor and --window"
 
+# The most outputs of a sound device that a number may name.
+_OUTPUTS = 1024
+
 # The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
 
 if TYPE_CHECKING:
     _OscAddressType = click.ParamType[OscAddress]
     _LightAddressType = click.ParamType[LightAddress]
+    _ChannelsType = click.ParamType[tuple[int, ...]]
     _WindowType = click.ParamType[tuple[str, WindowOptions]]
 else:
     # Not generic in every version of click that is allowed.
-    _OscAddressType = _LightAddressType = _WindowType = click.ParamType
+    _OscAddressType = _LightAddressType = _ChannelsType = _WindowType = click.ParamType
 
 
 class _OscAddressParam(_OscAddressType):
@@ -88,6 +92,21 @@ class _OscAddressParam(_OscAddressType):
 
 
 _OSC_ADDRESS = _OscAddressParam()
+
+
+class _ChannelsParam(_ChannelsType):
+    """`3,4,1,2`: outputs of a sound device, each once."""
+
+    name = "N,N,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple) or not value:
+            return value or ()
+        words = str(value).split(",")
+        found = tuple(int(word) for word in words if re.fullmatch(r" *[0-9]{1,4} *", word))
+        if len(found) < len(words) or len(set(found)) < len(found) or not all(0 < each <= _OUTPUTS for each in found):
+            self.fail(f"{value!r} are not outputs of a sound device; write 3,4,1,2, each once, from 1", param, ctx)
+        return found
 
 
 class _LightAddressParam(_LightAddressType):
@@ -161,6 +180,8 @@ _WINDOW = _WindowParam()
 @click.option("--no-midi", is_flag=True, help="Open no MIDI port.")
 @click.option("--no-values", is_flag=True, help="Do not keep the values of parameters in a file next to the patch.")
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
+@click.option("--channels", type=_ChannelsParam(), metavar="N,N,…", default="",
+              help="The outputs of the sound device, from 1, to which left, right and so on go.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
 @click.option("--osc", type=_OSC_ADDRESS, metavar="[HOST:]PORT",
@@ -214,6 +235,7 @@ class _RunOptions:
     no_midi: bool
     no_values: bool
     audio_device: str | None
+    channels: tuple[int, ...]
     buffer: int
     osc: OscAddress | None
     osc_send: OscAddress
@@ -286,7 +308,9 @@ class _RunOptions:
         return TextStyle(self.source_corner, self.source_size)
 
     def _sound_options(self) -> SoundOptions:
-        return SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio, is_deaf=self.no_mic)
+        return SoundOptions(
+            self.audio_device, frames=self.buffer, places=self.channels, is_silent=self.no_audio, is_deaf=self.no_mic
+        )  # fmt: skip
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self._for_a_window):

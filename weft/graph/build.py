@@ -29,6 +29,9 @@ from weft.syntax.ast import (
     Argument, BodyStatement, Bundle, Call, Expression, Number, SpindleDefinition, Text, Walkable, walk
 )
 
+# Of more layouts than this, messages name only the ends.
+_MOST_NAMED = 8
+
 # --- errors in the bodies of spindles, and the calls that lead there ---
 
 
@@ -232,6 +235,8 @@ def _labelled(spec: ContextSpec, arg: Argument) -> tuple[str, ...]:
     names = (spec.label_groups or {}).get(label) or ((label,) if label in places else None)
     if names is None:
         known = [*places, *(spec.label_groups or {})]
+        if len(known) > 2 * _MOST_NAMED:
+            known = [*known[: _MOST_NAMED + 2], "…", known[-1]]
         raise error("unknown-argument", f'{spec.statements[0]} has no argument "{label}"', arg.label_span or arg.span,
                     f"it has {', '.join(known)}")  # fmt: skip
     return names
@@ -241,7 +246,10 @@ def _layouts(spec: ContextSpec) -> str:
     if spec.labelled:
         found = [" ".join(f"{name}:" for name in layout) for layout in spec.layouts]
         return f"{', '.join(found[:-1])} or {found[-1]}"
-    counts = [str(len(layout)) for layout in spec.layouts]
+    lengths = [len(layout) for layout in spec.layouts]
+    if len(lengths) > _MOST_NAMED and lengths == [*range(lengths[0], lengths[-1] + 1)]:
+        return f"{lengths[0]} to {lengths[-1]} strands"
+    counts = list(map(str, lengths))
     return f"{', '.join(counts[:-1])} or {counts[-1]} strands" if len(counts) > 1 else f"{counts[0]} strands"
 
 

@@ -10,12 +10,16 @@ from weft.errors import Diagnostic, Span
 from weft.graph.patch import SinkStatement
 from weft.names import is_live, live_of, origin_of, outlet_of, shown
 from weft.runtime.compiling.stages import Build
+from weft.runtime.sound.mixer import channels_of
 from weft.sources import FILM
 from weft.syntax.ast import Call, walk_statement
 from weft.web.description import Description
 
 LOWEST_RATE, HIGHEST_RATE = 8000, 96000
 """The rates of sound that every browser plays, in samples a second."""
+
+MOST_CHANNELS = 32
+"""The channels that every browser plays."""
 
 _PLAYED = frozenset((VISUAL.name, AUDIO.name, COMPUTE.name))
 
@@ -39,7 +43,7 @@ def nothing_plays(build: Build) -> Diagnostic:
 def told(build: Build) -> list[Diagnostic]:
     """What the text says that a page cannot do."""
     outputs = [each for sink in build.patch.sinks if (each := _output(sink)) is not None]
-    return [*outputs, *_rate(build), *_inputs(build), *_pictures(build)]
+    return [*outputs, *_rate(build), *_channels(build), *_inputs(build), *_pictures(build)]
 
 
 def _told(words: str, place: Span | None, hint: str | None = None) -> Diagnostic:
@@ -63,6 +67,14 @@ def _rate(build: Build) -> Iterator[Diagnostic]:
         words = f"not every browser plays a sound of {rate:g} samples a second"
         hint = f"me<rate> from {LOWEST_RATE} to {HIGHEST_RATE}"
         yield _told(words, sound.statement.span, hint)
+
+
+def _channels(build: Build) -> Iterator[Diagnostic]:
+    sound = next((sink for sink in build.patch.sinks if sink.spec.streams), None)
+    count = channels_of(build.compiled)
+    if sound is not None and count > MOST_CHANNELS:
+        words = f"a page plays {MOST_CHANNELS} channels at most, so a sound of {count} is silent"
+        yield _told(words, sound.statement.span)
 
 
 def _inputs(build: Build) -> Iterator[Diagnostic]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.support.sound import SoundServer, eventually
 from weft.errors import WeftError
-from weft.runtime.sound.device import Devices, SoundDevice, SoundDevices, chosen, folded, look
+from weft.runtime.sound.device import Devices, SoundDevice, SoundDevices, chosen, folded, look, routed
 
 
 def find_output(wanted: str | int | None) -> SoundDevice:
@@ -118,3 +118,22 @@ def test_channels_without_a_loudspeaker_of_their_own_share_one() -> None:
     folded(fill, 5, 2)(block, 0.0, False, 0.0)
     assert np.unique(block, axis=0).tolist() == [[(0 + 2 + 4) / 3, (1 + 3) / 2]]
     assert folded(fill, 2, 2) is fill
+
+
+def test_channels_go_to_the_outputs_that_are_named() -> None:
+    def fill(block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
+        block[:] = 1 + np.arange(block.shape[1])
+
+    def played(channels: int, places: tuple[int, ...], width: int) -> list[float]:
+        block = np.full((4, width), 9, np.float32)
+        routed(fill, channels, places, width)(block, 0.0, False, 0.0)
+        (found,) = np.unique(block, axis=0)
+        return [float(each) for each in found]
+
+    assert played(4, (3, 4, 1, 2), 4) == [3, 4, 1, 2]
+    assert played(2, (3, 4, 1, 2), 4) == [0, 0, 1, 2]
+    assert played(2, (6, 1), 6) == [2, 0, 0, 0, 0, 1]
+    # A device that has fewer outputs leaves one out, and fewer places than channels are shared.
+    assert played(2, (6, 1), 4) == [2, 0, 0, 0]
+    assert played(4, (2, 1), 2) == [3, 2]
+    assert played(1, (2,), 2) == [0, 1]

@@ -274,3 +274,13 @@ def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker:
         with loudspeaker.recorded(tmp_path / "heard") as file:
             until_heard(file, RATE // 2)
     assert frequency(longest(tmp_path / "heard")[EDGE:-EDGE]) == pytest.approx(300, abs=1)
+
+
+def test_channels_are_heard_where_they_are_sent(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch, file = tmp_path / "patch.weft", tmp_path / "heard"
+    patch.write_text(PICTURE + f"audio(sin(phasor(440) * tau) * {LEVEL}, sin(phasor(660) * tau) * {LEVEL})\n")
+    options = ("--headless", "--buffer", str(LONG), "--channels", "2,1")
+    with listened(loudspeaker, file, EDGE), Performance(patch, *options):
+        until_heard(file, RATE // 2)
+    heard = [frequency(longest(file, channel)) for channel in range(2)]
+    assert heard == pytest.approx([660, 440], abs=3)

@@ -170,6 +170,25 @@ def folded(fill: Fill, channels: int, fewer: int) -> Fill:
     return filled
 
 
+def routed(fill: Fill, channels: int, places: Sequence[int], width: int) -> Fill:
+    """A function that fills blocks of `width` channels: channel n of `fill` is at the n-th of the places, which count
+    from 1. More channels than places share them, places beyond the width are left out, and all others are silent."""
+    inner = folded(fill, channels, min(channels, len(places)))
+    there = [(number, place - 1) for number, place in enumerate(places[:channels]) if place <= width]
+    whole = np.zeros((0, min(channels, len(places))), np.float32)
+
+    def filled(block: NDArray[np.float32], latency: float, underflow: bool, waited: float) -> None:
+        nonlocal whole
+        if len(whole) != len(block):
+            whole = np.zeros((len(block), whole.shape[1]), np.float32)
+        inner(whole, latency, underflow, waited)
+        block[:] = 0
+        for number, place in there:
+            block[:, place] = whole[:, number]
+
+    return filled
+
+
 Heard: TypeAlias = Callable[[NDArray[np.float32]], None]
 """Takes a block [frames, channels] that a device has heard, which is only valid during the call."""
 

@@ -33,6 +33,8 @@ class SoundOptions:
     channels: int = 2
     frames: int = 512
     """The length of a block."""
+    places: tuple[int, ...] = ()
+    """The output of the device, from 1, to which each channel goes; empty: in their order."""
     renderer: str = RENDERER
     """`module:name` of a `RendererFactory`."""
     is_silent: bool = False

@@ -22,7 +22,7 @@ from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.platform import system
 from weft.runtime.program.parcels import Parcel, Unpacker
-from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
+from weft.runtime.sound.device import Devices, Fill, OutputStream, SoundDevice, chosen, folded, routed
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import (
     PIECES_KNOWN, Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
@@ -425,8 +425,7 @@ class SoundServer:
             with self._patience(_TO_OPEN), _urgently():
                 self._devices = Devices()
                 device = chosen(self._devices.listed("Output"), options.device)
-                channels = min(options.channels, device.channels)
-                fill = folded(self._blocks.fill, options.channels, channels)
+                channels, fill = self._outputs(device)
                 self._stream = self._devices.open_output(device, options.rate, channels, options.frames, fill)
                 if self._null_device is not None:
                     self._null_device.close()
@@ -443,6 +442,20 @@ class SoundServer:
         self._progress = (self._blocks.count, time.monotonic())
         self._is_lost = False
         self._player.send(SoundEvent("playing", "", device.name))
+
+    def _outputs(self, device: SoundDevice) -> tuple[int, Fill]:
+        """The number of outputs of a device that are opened, and what fills them."""
+        options = self._options
+        places = options.places[: options.channels]
+        if not places:
+            channels = min(options.channels, device.channels)
+            return channels, folded(self._blocks.fill, options.channels, channels)
+        if missing := [place for place in places if place > device.channels]:
+            listed = ", ".join(map(str, missing))
+            words = f'"{device.name}" has {device.channels} outputs, so what goes to {listed} is not heard'
+            self._player.send(SoundEvent("placed", "", words))
+        width = min(max(places), device.channels)
+        return width, routed(self._blocks.fill, options.channels, options.places, width)
 
     @contextmanager
     def _patience(self, seconds: int) -> Iterator[None]:
