@@ -144,3 +144,12 @@ def test_what_is_more_than_a_number_is_built_again(edit: tuple[str, str]) -> Non
     after = built(text, kept)
     assert not unlike(alone, after)
     assert not are_tuned(before, after)
+
+
+def test_stages_that_an_edit_does_not_reach_are_those_of_before() -> None:
+    kept = KeptBuild()
+    before = built(IMAGES, kept).units[0].kernel
+    text = IMAGES.replace("delay(cloud", "0.5 - delay(cloud")
+    after = built(text, kept).units[0].kernel
+    assert [one.sections is other.sections for one, other in zip(before.stages, after.stages, strict=True)] == [True] * 3
+    assert [after] == [unit.kernel for unit in built(text).units]

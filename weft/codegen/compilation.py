@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import groupby
@@ -205,13 +205,13 @@ def _common(a: Region, b: Region) -> Region:
 
 def compile_kernel(
     lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, built: BuiltKernels | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
     Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), at its
     place in the text. The `pool` of the expressions has their names; `rate` has their rates, if these are known. The
-    builders of its stages, and then of the rest, are appended to `builders`.
+    kernels of its stages, and then that of the rest, are added to those that are `built`.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
@@ -222,11 +222,12 @@ def compile_kernel(
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
     if any(not slot.outlives for slot in lowered.slots):
-        return _staged(lowered, spec, optimise, pool, rate, builders)
-    builder = KernelBuilder(lowered, rate, pool, points=False, builders=builders)
+        return _staged(lowered, spec, optimise, pool, rate, built or BuiltKernels())
+    builder = KernelBuilder(lowered, rate, pool, points=False)
     sections = builder.sections(lowered.ordered, [output.value for output in lowered.outputs], updates, optimise)
     labels = tuple(output.label for output in lowered.outputs)
-    return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
+    made = builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
+    return _added(made, builder, built)
 
 
 # Every driver can draw this many images at once, and a mark for a loop that is stopped. The images of three colours
@@ -236,7 +237,7 @@ _IMAGES_OF_A_STAGE = 6
 
 def _staged(
     lowered: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, rate: Mapping[Expr, Rate],
-    builders: list[KernelBuilder] | None,
+    built: BuiltKernels,
 ) -> Kernel:  # fmt: skip
     """The kernel of a picture that reads images of its own tick. They are computed by its stages, each of which has the
     images of one size that need those of earlier stages only."""
@@ -260,7 +261,7 @@ def _staged(
         part = replace(lowered, outputs=(), exposed=(), films=(), updates=tuple(values[key] for key in step))
         name = f"{lowered.name}: images {number}"
         level = images[step[0]]
-        made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name, builders)
+        made = _part_of_picture(part, spec, optimise, pool, {} if level else known, name, built)
         stages.append(replace(made, level=level))
         if pool is not None and optimise and not level:
             # The value of an image is not computed again where it is needed at the pixel itself. It is computed again
@@ -269,7 +270,7 @@ def _staged(
             held = {values[key].value: key for key in step if rate[values[key].value] == Rate.ELEMENT}
             known |= {value: pool.make("state", (now,), SlotPlane(key, 0)) for value, key in held.items()}
     rest = replace(lowered, exposed=(), films=(), updates=tuple(u for u in lowered.updates if u.slot not in images))
-    last = _part_of_picture(rest, spec, optimise, pool, known, None, builders)
+    last = _part_of_picture(rest, spec, optimise, pool, known, None, built)
     parts = (*stages, last)
     return replace(
         last,
@@ -287,10 +288,18 @@ def _slots_read(value: Expr) -> set[str]:
 
 def _part_of_picture(
     part: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, known: Mapping[Expr, Expr], stage: str | None,
-    builders: list[KernelBuilder] | None,
+    built: BuiltKernels,
 ) -> Kernel:  # fmt: skip
     """The kernel of a part of a picture: of the `stage` of this name, or the last one. Expressions that are `known`
     are read instead."""
+    used = {node: known[node] for node in part.nodes if node in known} if known else {}
+    key = stage, part, frozenset(used.items())
+    return built.find(key) or built.add(key, *_built_part(part, spec, optimise, pool, used, stage))
+
+
+def _built_part(
+    part: Lowered, spec: ContextSpec, optimise: bool, pool: Pool | None, known: Mapping[Expr, Expr], stage: str | None
+) -> tuple[Kernel, KernelBuilder]:  # fmt: skip
     if pool is not None and known:
         own = pool  # not None in the function
 
@@ -301,42 +310,51 @@ def _part_of_picture(
     rate = RateAnalysis(spec, part.slots).of(part.nodes)
     images = {slot.key for slot in part.slots if slot.image}
     updates = [(Rate.ELEMENT if update.slot in images else Rate.FRAME, update) for update in part.updates]
-    builder = KernelBuilder(part, rate, pool, points=False, builders=builders)
+    builder = KernelBuilder(part, rate, pool, points=False)
     sections = builder.sections(part.ordered, [output.value for output in part.outputs], updates, optimise)
     if stage is None:
-        return builder.kernel(part.name, "launch", sections, tuple(output.label for output in part.outputs))
+        labels = tuple(output.label for output in part.outputs)
+        return builder.kernel(part.name, "launch", sections, labels), builder
     made = builder.kernel(stage, "never", sections, ())
-    return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
+    return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots)), builder
+
+
+def _added(kernel: Kernel, builder: KernelBuilder, built: BuiltKernels | None, key: Hashable = None) -> Kernel:
+    return kernel if built is None else built.add(key, kernel, builder)
 
 
 def compile_points(
     lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, built: BuiltKernels | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
 
     Raises KeyError if the strand is not exposed.
     """
     value = dict(lowered.exposed)[strand]
+    key = strand, value, lowered.name, lowered.slots
+    if built is not None and (known := built.find(key)) is not None:
+        return known
     nodes = depth_first([value])
     rate = RateAnalysis(spec, lowered.slots, points=True).of(nodes) if rate is None else rate
-    builder = KernelBuilder(lowered, rate, pool, points=True, builders=builders)
+    builder = KernelBuilder(lowered, rate, pool, points=True)
     sections = builder.sections(nodes, [value], [], optimise=True)
-    return builder.kernel(f"{lowered.name}: {strand}", "launch", sections, (str(strand),))
+    made = builder.kernel(f"{lowered.name}: {strand}", "launch", sections, (str(strand),))
+    return _added(made, builder, built, key)
 
 
 def compile_feeds(
-    lowered: Lowered, optimise: bool = True, pool: Pool | None = None, builders: list[KernelBuilder] | None = None
+    lowered: Lowered, optimise: bool = True, pool: Pool | None = None, built: BuiltKernels | None = None
 ) -> Kernel:
     """The kernel that computes, once a frame, the values that other contexts feed to a streaming one. Its outputs have
     the names of the coordinates that these become."""
     alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
-    return compile_kernel(alone, COMPUTE, optimise, pool, None, builders)
+    return compile_kernel(alone, COMPUTE, optimise, pool, None, built)
 
 
 def compile_films(
     lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
-    rate: Mapping[Expr, Rate] | None = None, builders: list[KernelBuilder] | None = None,
+    rate: Mapping[Expr, Rate] | None = None, built: BuiltKernels | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel that computes the times of films before a tick, from the state after the last one. Its outputs have
     the names of their pictures. Raises WeftError for a time that is read from an image."""
@@ -347,10 +365,10 @@ def compile_films(
             raise error("film-time-varies", "the time of a film cannot be read from an image", node.span,
                         "what is not remembered for every pixel may be its time")  # fmt: skip
     rate = RateAnalysis(spec, lowered.slots).of(alone.nodes) if rate is None else rate
-    builder = KernelBuilder(alone, rate, pool, points=False, builders=builders)
+    builder = KernelBuilder(alone, rate, pool, points=False)
     sections = builder.sections(alone.ordered, [output.value for output in alone.outputs], [], optimise)
     made = builder.kernel(alone.name, "never", sections, tuple(output.label for output in alone.outputs))
-    return replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots))
+    return _added(replace(made, slots=tuple(slot for slot in made.slots if slot.key in builder.slots)), builder, built)
 
 
 # Longer names are cut, since they only have to be recognisable in a listing.
@@ -360,15 +378,37 @@ _LENGTH = 24
 _Result: TypeAlias = "Expr | tuple[Expr, int]"
 
 
+class BuiltKernels:
+    """The kernels of a subgraph, in the order in which they were built. A stage, or a strand that others read, whose
+    expressions are those of the text before, is not built again."""
+
+    def __init__(self, before: BuiltKernels | None = None) -> None:
+        self.numbers: list[tuple[Tunable, ...]] = []
+        """The constants that are the numbers of each."""
+        self._kept: dict[Hashable, tuple[Kernel, tuple[Tunable, ...]]] = {}
+        self._before = {} if before is None else before._kept
+
+    def find(self, key: Hashable) -> Kernel | None:
+        """The kernel that the text before has of these expressions, with the numbers of now."""
+        if key not in self._before:
+            return None
+        kernel, numbers = self._before[key]
+        self._kept[key] = self._before[key]
+        self.numbers.append(numbers)
+        return replace(kernel, numbers=tuple([each.current for each in numbers]))
+
+    def add(self, key: Hashable, kernel: Kernel, builder: KernelBuilder) -> Kernel:
+        """Adds a kernel. One that is built of all that a text has needs no key."""
+        self.numbers.append(tuple(builder.numbers))
+        if key is not None:
+            self._kept[key] = kernel, self.numbers[-1]
+        return kernel
+
+
 class KernelBuilder:
     """Builds one kernel, and collects what its values refer to."""
 
-    def __init__(
-        self, lowered: Lowered, rate: Mapping[Expr, Rate], pool: Pool | None, points: bool,
-        builders: list[KernelBuilder] | None = None,
-    ) -> None:  # fmt: skip
-        if builders is not None:
-            builders.append(self)
+    def __init__(self, lowered: Lowered, rate: Mapping[Expr, Rate], pool: Pool | None, points: bool) -> None:
         self._lowered = lowered
         self.rate = rate
         self.points = points

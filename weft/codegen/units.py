@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from weft.codegen.compilation import KernelBuilder, compile_feeds, compile_films, compile_kernel, compile_points
+from weft.codegen.compilation import BuiltKernels, compile_feeds, compile_films, compile_kernel, compile_points
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel, Unit, content_hash
 from weft.contexts import ContextSpec, ContextTable
 from weft.graph.budget import Budget
@@ -20,24 +20,23 @@ from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import KeptLowering, lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, long_loops
-from weft.ir.tunable import Tunable
 
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A unit, with the IR that it was lowered to, the IR after the passes, and the constants that are the numbers of
-    its kernels."""
+    """A unit, with the IR that it was lowered to, the IR after the passes, and its kernels with the constants that are
+    their numbers."""
 
     written: Lowered
     unit: Unit
     lowered: Lowered
-    numbers: tuple[tuple[Tunable, ...], ...]
+    built: BuiltKernels
 
     def with_current_numbers(self) -> _Made:
         """The unit with the values that its constants have now."""
         kernels = [
             replace(kernel, numbers=tuple([each.current for each in numbers]))
-            for kernel, numbers in zip(self.unit.kernels, self.numbers, strict=True)
+            for kernel, numbers in zip(self.unit.kernels, self.built.numbers, strict=True)
         ]
         return replace(self, unit=_with_kernels(self.unit, kernels))
 
@@ -106,7 +105,8 @@ def compile_unit(
     written = lower(patch, graph, subgraph, contexts, known.lowering if known else context.pool)
     if before and before.written == written:
         return replace(before.unit, subgraph=subgraph), before.lowered
-    made = _with_loops(_built(subgraph, written, context, optimise), context.pool)
+    made = _built(subgraph, written, context, optimise, BuiltKernels(before.built if before else None))
+    made = _with_loops(made, context.pool)
     if known:
         known.made = made
     return made.unit, made.lowered
@@ -119,19 +119,21 @@ def _with_loops(made: _Made, pool: Pool) -> _Made:
     return replace(made, unit=replace(made.unit, loops=places))
 
 
-def _built(subgraph: Subgraph, written: Lowered, context: PassContext, optimise: bool) -> _Made:
-    """The unit of an IR."""
+def _built(
+    subgraph: Subgraph, written: Lowered, context: PassContext, optimise: bool, built: BuiltKernels
+) -> _Made:  # fmt: skip
+    """The unit of an IR, whose kernels are added to those that are `built`."""
     lowered = run_passes(written, context, optimise)
-    spec, pool, builders = context.spec, context.pool, list[KernelBuilder]()
+    spec, pool = context.spec, context.pool
     rates = context.rates(lowered)
-    kernel = compile_kernel(lowered, spec, optimise, pool, rates, builders)
+    kernel = compile_kernel(lowered, spec, optimise, pool, rates, built)
     points = {
-        ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True), builders)
+        ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True), built)
         for ref, _ in lowered.exposed
     }
-    feeds = compile_feeds(lowered, optimise, pool, builders) if lowered.feeds else None
+    feeds = compile_feeds(lowered, optimise, pool, built) if lowered.feeds else None
     unit = Unit(subgraph, kernel, points, "", feeds, borrowed=lowered.borrowed)
     if lowered.films:
         shown = replace(lowered, films=tuple(film for film in lowered.films if film.label in unit.pictures))
-        unit = replace(unit, films=compile_films(shown, spec, optimise, pool, rates, builders))
-    return _Made(written, replace(unit, hash=_hash(unit)), lowered, tuple([tuple(each.numbers) for each in builders]))
+        unit = replace(unit, films=compile_films(shown, spec, optimise, pool, rates, built))
+    return _Made(written, replace(unit, hash=_hash(unit)), lowered, built)
