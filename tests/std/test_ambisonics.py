@@ -55,6 +55,30 @@ def test_a_field_that_is_turned_is_that_of_the_turned_direction(angle: float) ->
     np.testing.assert_allclose(turned, members(f"encode(1, {0.4 + angle}, 0.3)", 16), atol=1e-12)
 
 
+def rotated(azimuth: float, elevation: float, axis: int, angle: float) -> tuple[float, float]:
+    """A direction that is turned around an axis (0 to the front, 1 to the left), by the right hand."""
+    flat = math.cos(elevation)
+    place = [flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)]
+    one, other = (axis + 1) % 3, (axis + 2) % 3
+    a, b = place[one], place[other]
+    place[one], place[other] = a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)
+    return math.atan2(place[1], place[0]), math.asin(max(-1, min(place[2], 1)))
+
+
+@pytest.mark.parametrize(("azimuth", "elevation"), DIRECTIONS[1:4])
+@pytest.mark.parametrize("angle", [0.7, -2.0])
+def test_a_field_that_is_tipped_or_leans_is_that_of_the_direction(
+    azimuth: float, elevation: float, angle: float
+) -> None:
+    for word, axis, sign in (("lean", 0, 1), ("tip", 1, -1)):
+        found = members(f"encode(1, {azimuth}, {elevation}) |> {word}({angle})", 16)
+        to = rotated(azimuth, elevation, axis, sign * angle)
+        np.testing.assert_allclose(found, [harmonic(number, *to) for number in range(16)], atol=1e-9)
+    up = members("encode(1) |> tip(0.5)", 4)
+    assert up[2] > 0  # what was in front
+    assert members("encode(1, 1.5) |> lean(0.5)", 4)[2] > 0  # and on the left
+
+
 def matrix(layout: str, speakers: int, focus: float) -> Values:
     """The decoder as a matrix [loudspeakers, 16]."""
     columns = []
