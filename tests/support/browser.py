@@ -235,6 +235,15 @@ class Firefox:
             time.sleep(0.05)
         return found
 
+    def until(self, condition: str, seconds: float = 60.0) -> Any:
+        """The value of an expression in the page, as soon as it is true."""
+        limit = time.monotonic() + seconds
+        script = f"const {{ weft }} = window.wrappedJSObject ?? window; return {condition}"
+        while not (found := self._ask("WebDriver:ExecuteScript", script=script, args=[])["value"]):
+            assert time.monotonic() < limit, condition
+            time.sleep(0.05)
+        return found
+
     def close(self) -> None:
         """Ends the browser."""
         self._socket.close()

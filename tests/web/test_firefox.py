@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tests.support.browser import FIREFOX, firefox
+from tests.support.sound import private_sound
 from tests.web.test_pages import HEAD, PATCHES
 from weft.cli.examples import shipped
 
@@ -47,3 +48,17 @@ def test_a_page_plays_the_same_in_firefox(weft, checked, name):
 @pytest.mark.parametrize("name", shipped())
 def test_a_shipped_patch_plays_the_same_in_firefox(checked, name):
     assert checked(shipped()[name]).startswith("check ok: ")
+
+
+def test_the_sound_begins_in_firefox_and_leads_the_clock(weft, tmp_path):
+    weft.file("patch.weft", HEAD + PATCHES["a sound and its picture"])
+    weft("export", "patch.weft", "-o", "page.html", "--no-check")
+    with private_sound(tmp_path / "sound") as server:
+        server.start()
+        with firefox() as browser:
+            browser.open((weft.folder / "page.html").as_uri())
+            browser.until("weft?.performance?.sound?.leads")
+            begun = browser.until("weft.performance.time")
+            browser.until(f"weft.performance.time > {begun} + 1")
+            # What is computed is what is heard next.
+            browser.until("weft.performance.sound.recent.newest > 48000 * weft.performance.time")

@@ -1,4 +1,4 @@
-"""`weft/web/tempo.js`: a tapped tempo in a page is that of a performance."""
+"""`weft/web/tempo.js`, `midi_clock.js`: the tempo of taps and clocks in a page is that of a performance."""
 
 import json
 import random
@@ -6,6 +6,8 @@ import random
 import pytest
 
 from tests.web.test_playing import HEAD, page, until_seen  # noqa: F401 -- a fixture
+from weft.runtime.hands.midi import ClockDecoder
+from weft.runtime.hands.midi_messages import decode as message_of
 from weft.runtime.hands.tempo import Tempo
 
 BEAT = "me<bpm> = 120\n"
@@ -68,3 +70,86 @@ def test_t_taps_the_tempo_of_picture_and_sound(page, browser, tmp_path):  # noqa
     browser.press("KeyR", "r")
     browser.until("window.weft.performance.time < 2 && window.weft.performance.sound.leads", 5)
     until_seen(browser, tmp_path, (5, 5), (level, level, 0))
+
+
+LEAD = """\
+(async () => {
+    const { Tempo } = await import(window.weft.address("tempo.js"));
+    const { MidiClock } = await import(window.weft.address("midi_clock.js"));
+    const tempo = new Tempo(120), clock = new MidiClock(tempo, () => {}), found = [];
+    for (const [now, ahead, messages] of %s) {
+        messages.forEach(([bytes, moment]) => clock.take("drums", bytes, moment));
+        clock.lead(0.5);
+        found.push([tempo.advance(now, ahead), ...Object.values(tempo.inputs)]);
+    }
+    return found;
+})()
+"""
+
+
+def ticks(chosen):
+    """The messages of a clock with their moments: some tempos, each begun by a start, a position or neither, with
+    ticks that come late and pauses in which a device is silent."""
+    at = 1.0
+    for bpm in (100, 100.5, 140, 60, 174):
+        match chosen.choice(("start", "position", "on")):
+            case "start":
+                yield [0xFA], at
+            case "position":
+                yield [0xF2, 5, 1], at
+        for _ in range(24 * 12):
+            at += 60 / bpm / 24
+            yield [0xF8], at + chosen.uniform(0, 0.003)
+        at += chosen.choice((0, 0.6))
+
+
+def test_a_clock_of_midi_leads_a_page_as_it_leads_a_performance(page, browser):  # noqa: F811
+    page(HEAD + BEAT + "display(fract(me@beat))")
+    messages, tempo, decoder = list(ticks(random.Random(7))), Tempo(120), ClockDecoder()
+    given, wanted = [], []
+    for frame in range(60 * 40):
+        now, new = frame / 60, []
+        while messages and messages[0][1] + 0.5 <= now:
+            new.append(messages.pop(0))
+        given.append([now, 0.05, new])
+        for (status, *more), moment in new:
+            decoder.take(message_of(bytes([status, *more])), moment)
+        if new and (found := decoder.reading()) is not None:
+            moment = found.moment + 0.5
+            known = (found.beat, moment, "midi", 4) if found.is_known else (tempo.beats.at(moment), moment, "midi")
+            tempo.follow(found.bpm, *known)
+        wanted.append([tempo.advance(now, 0.05), *tempo.beats])
+    assert len({tuple(each[1:]) for each in wanted}) > 8
+    for number, (here, there) in enumerate(zip(browser.value(LEAD % json.dumps(given)), wanted, strict=True)):
+        assert here == pytest.approx(there), number
+
+
+DEVICE = """\
+navigator.requestMIDIAccess = async () => {
+    const port = new EventTarget(), access = new EventTarget();
+    window.send = (...data) => {
+        const event = new Event("midimessage");
+        event.data = Uint8Array.from(data);
+        port.dispatchEvent(event);
+    };
+    Object.assign(port, { type: "input", name: "drums", open() {} });
+    return Object.assign(access, { inputs: new Map([["1", port]]) });
+};
+"""
+
+
+@pytest.mark.long
+def test_a_page_that_is_asked_to_follows_the_first_clock(page, browser):  # noqa: F811
+    browser.before_pages(DEVICE)
+    try:
+        page(HEAD + BEAT + "display(fract(me@beat))", "?midi-clock")
+        browser.until("window.weft.performance.clock !== null && window.send !== undefined")
+        browser.value("window.ticks = setInterval(() => window.send(0xf8), 1000 * 60 / 90 / 24), 1")
+        browser.until("Math.abs(window.weft.performance.tempo.bpm - 90) < 20")
+        assert browser.value("document.getElementById('note').textContent") == "the tempo follows drums"
+        # Without being asked, a page opens no device for a tempo.
+        page(HEAD + BEAT + "display(fract(me@beat))")
+        browser.until("window.weft.performance.time > 0.3")
+        assert browser.value("window.send === undefined")
+    finally:
+        browser.before_pages(None)

@@ -25,7 +25,7 @@ class Performance {
         this.begin = Math.max(0, Number(asked.get("t")) || 0);
         this.inputs = new Inputs(description.inputs, description.uniforms);
         this.screen = new Screen(stage);
-        this.sound = this.cameras = this.midi = null;
+        this.sound = this.cameras = this.midi = this.clock = null;
         this._from = performance.now();
         this._last = null;
         this._number = Math.floor(this.begin * description.settings.fps);
@@ -103,6 +103,7 @@ class Performance {
 
     tick(time, step) {
         this.inputs.frame();
+        this.clock?.lead(time - performance.now() / 1000);
         this.tempo?.advance(time, this.sound?.ahead ?? 0);
         for (const [name, value] of Object.entries(this.beats)) this.inputs.set(name, value);
         const { player, inputs, media } = this;
@@ -131,6 +132,17 @@ class Performance {
 
     async openFilms() {
         await openFilms(description, this.player, (text) => words.say(text));
+    }
+
+    // Follows the clock of a MIDI device.
+    async followClock() {
+        const { MidiClock } = await import(window.weft.address("midi_clock.js"));
+        this.clock = new MidiClock(this.tempo, (text) => words.note(text));
+        try {
+            await this.clock.open();
+        } catch (problem) {
+            words.say(`There is no MIDI: ${problem.message}.`);
+        }
     }
 
     // Connects the devices that the patch reads. Those that are missing or refused are reported; the rest plays.
@@ -319,6 +331,7 @@ async function main() {
     await performance.openFilms();
     await begin(performance);
     await performance.connect();
+    if (asked.has("midi-clock") && performance.tempo !== null) await performance.followClock();
 }
 
 main().catch((problem) => {

@@ -1,13 +1,13 @@
 // The MIDI devices of the browser, and the positions of their controllers.
 
-// Listens to all devices, and to those that are connected later: `take` gets the name of a device and the bytes of a
-// message, `end` the name of one that is gone. The browser asks the visitor. Raises what it says where there is no MIDI.
+// Listens to all devices, and to those that are connected later: `take` gets the name of a device, the bytes of a
+// message, and its moment in seconds, `end` the name of one that is gone. The browser asks the visitor. Raises what it says where there is no MIDI.
 export async function listen(take, end = () => {}) {
     if (navigator.requestMIDIAccess === undefined) throw new Error("this browser has no MIDI");
     const access = await navigator.requestMIDIAccess();
     const follow = (port) => {
         // Not `onmidimessage`: several may listen to one port.
-        if (port.type === "input") port.addEventListener("midimessage", ({ data }) => take(port.name ?? "", data));
+        if (port.type === "input") port.addEventListener("midimessage", ({ data, timeStamp }) => take(port.name ?? "", data, timeStamp / 1000));
         if (port.type === "input") port.open();
     };
     const known = new Set(access.inputs.keys());

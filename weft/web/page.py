@@ -37,8 +37,8 @@ SOUND_MODULES = ("fourier.js", "analyses.js", "hearing.js", "mixer.js", "worklet
 CHECK_MODULES = ("check.js",)
 """Those of a page that can compare itself."""
 
-TEMPO_MODULES = ("tempo.js",)
-"""Those of a page whose patch reads the beat."""
+TEMPO_MODULES = ("tempo.js", "midi_ports.js", "midi_clock.js")
+"""Those of a page whose patch reads the beat, which a clock of MIDI may lead."""
 
 DEVICE_MODULES = ("devices.js",)
 """Those of a page whose patch reads devices."""

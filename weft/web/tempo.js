@@ -1,5 +1,5 @@
-// The tempo of a performance, which taps of a key change. The meaning is that of weft/runtime/hands/tempo.py: the beat
-// never jumps, and runs a little faster or slower for a while to meet a tap.
+// The tempo of a performance, which taps of a key and clocks of MIDI change. The meaning is that of weft/runtime/hands/tempo.py: the beat
+// never jumps, and runs a little faster or slower for a while to meet theirs.
 
 // The share of the tempo by which it does so, and the least seconds for it.
 const GLIDE = 0.05;
@@ -16,8 +16,14 @@ const FEWEST_INTERVALS = 2;
 const SHORTER = 0.55;
 const LONGER = 1.7;
 
-// Differences of the beat, in seconds, that are ignored.
+// Differences that are ignored: seconds of the beat, and of that of a clock; and a share of its tempo.
 const SAME_TIME = 0.001;
+const SAME_CLOCK = 0.004;
+const SAME_TEMPO = 5e-4;
+
+// The range of a tempo.
+const LOWEST = 0.1;
+const HIGHEST = 10000;
 
 // A change is announced once it is this close, in seconds, beyond what the sound has computed ahead.
 const SOON = 0.1;
@@ -40,6 +46,12 @@ class Beats {
     changed(start, bpm) {
         return new Beats(this.at(start), start, this.bpmAt(start), bpm);
     }
+}
+
+// What is left of a number after the nearest multiple of another one.
+function remainder(value, every) {
+    const share = value / every, whole = Math.round(share);
+    return value - every * (Math.abs(share - Math.trunc(share)) === 0.5 && whole % 2 ? whole - 1 : whole);
 }
 
 export class Tempo {
@@ -80,6 +92,17 @@ export class Tempo {
         this.bpm = (60 * count) / (moment - taps[0]);
         this._goal = { bpm: this.bpm, moment, beat: Math.floor(this.beats.at(moment) + 0.5) };
         return this.bpm;
+    }
+
+    // Follows a clock, which has this tempo, and this beat at this time. The own beat moves to the nearest one that agrees
+    // with it up to multiples of `every` beats. May be called often.
+    follow(bpm, beat, moment, every = 1) {
+        bpm = Math.min(Math.max(bpm, LOWEST), HIGHEST);
+        const own = this.beats.at(moment), apart = remainder(beat - own, every);
+        const isTempo = Math.abs(bpm / this.bpm - 1) < SAME_TEMPO;
+        if (isTempo && (Math.abs(apart) * 60 / bpm < SAME_CLOCK || this._goal !== null || this._planned.length)) return;
+        this.bpm = bpm;
+        this._goal = { bpm, moment, beat: own + apart };
     }
 
     // Plans changes, once a frame. Sounds are known `ahead` seconds from `now` on. Gives whether the beats have changed.
