@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--patch", type=Path, default=Path("patches/bench/fifty.weft"))
     parser.add_argument("--headless", action="store_true", help="no window")
     parser.add_argument("--size", help="instead of the patch's")
+    parser.add_argument("--backend", help="instead of the best one")
     parser.add_argument("--generated", action="store_true", help="patches that nobody tuned for")
     generated.add_options(parser)
     asked = parser.parse_args()
@@ -85,7 +86,8 @@ class Performance(NamedTuple):
 
 def perform(name: str, text: str, asked: argparse.Namespace) -> Performance:
     """Plays a patch, first without saves and then with edits of all kinds."""
-    options = ["--headless"] * asked.headless + (["--size", asked.size] if asked.size else [])
+    options = ["--headless"] * asked.headless
+    options += [each for name in ("size", "backend") if (value := getattr(asked, name)) for each in (f"--{name}", value)]
     with tempfile.TemporaryDirectory() as folder, playing(Path(folder) / name, text, options) as (process, patch):
         wait_for_frames(patch)
         without_saves = now(patch)
