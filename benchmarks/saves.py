@@ -87,8 +87,8 @@ class Performance(NamedTuple):
 def perform(name: str, text: str, asked: argparse.Namespace) -> Performance:
     """Plays a patch, first without saves and then with edits of all kinds."""
     options = ["--headless"] * asked.headless
-    for name in ("size", "backend"):
-        options += [f"--{name}", getattr(asked, name)] if getattr(asked, name) else []
+    for option in ("size", "backend"):
+        options += [f"--{option}", getattr(asked, option)] if getattr(asked, option) else []
     with tempfile.TemporaryDirectory() as folder, playing(Path(folder) / name, text, options) as (process, patch):
         wait_for_frames(patch)
         without_saves = now(patch)
