@@ -19,6 +19,7 @@ from weft.__main__ import interrupted
 from weft.cli.console import Missing, exit_code_of, say, show
 from weft.codes.rows import INTERNAL, INTERRUPTED, MISSING
 from weft.errors import WeftError, did_you_mean, fitting, is_out_of_memory, out_of_memory, visible
+from weft.platform import system
 from weft.runtime.compiling import SERVER
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def main(args: Sequence[str] | None = None) -> int:
     # What is written to streams that the shell has closed (`weft … >&-`) is discarded.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    system.prepare_streams()
     try:
         return _run(args)
     except BrokenPipeError:

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from weft.cameras import STREAM_PROTOCOLS, Camera, generated
 from weft.errors import installs
@@ -48,8 +48,6 @@ _FILE_OPTIONS = {"protocol_whitelist": _PROTOCOL, "format_whitelist": ",".join(_
 _STREAM_OPTIONS = {"protocol_whitelist": STREAM_PROTOCOLS}
 # The number that Linux gives to all devices for video.
 _VIDEO_DEVICES = 81
-# Titles are not shown, and those of old files are in any encoding.
-_METADATA_ERRORS = "ignore"
 
 
 @contextmanager
@@ -65,8 +63,12 @@ def opened_file(path: Path, words: MediaWords) -> Iterator[InputContainer]:
         try:
             if not os.fstat(file.fileno()).st_size:
                 raise PictureError("it is empty")
-            options = {_PROTOCOL: str(file.fileno()), **_FILE_OPTIONS}
-            with av.open(f"{_PROTOCOL}:", options=options, metadata_errors=_METADATA_ERRORS) as container:
+            place: Any = file
+            options = _FILE_OPTIONS
+            if system.shares_descriptors:
+                # Through a file of Python, each read would take Python's lock.
+                place, options = f"{_PROTOCOL}:", {_PROTOCOL: str(file.fileno()), **_FILE_OPTIONS}
+            with av.open(place, options=options, **_metadata_options()) as container:
                 yield container
         except PictureError:
             raise
@@ -98,8 +100,16 @@ def opened_camera(camera: Camera) -> Iterator[InputContainer]:
     else:
         form = system.camera_format
         place = _device(place) if form == "v4l2" else place
-    with av.open(place, format=form, options=options, metadata_errors=_METADATA_ERRORS) as container:
+    with av.open(place, format=form, options=options, **_metadata_options()) as container:
         yield container
+
+
+def _metadata_options() -> dict[str, Any]:
+    """Has titles read whatever their encoding is. They are not shown, and those of old files are in any. From version
+    19 on, PyAV reads titles only when they are asked for."""
+    import av
+
+    return {"metadata_errors": "ignore"} if int(av.__version__.partition(".")[0]) < 19 else {}
 
 
 def _device(place: str) -> str:

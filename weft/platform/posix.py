@@ -35,6 +35,8 @@ class Posix:
     """What FFmpeg calls the cameras of this system."""
     portaudio_remedy = ""
     """What brings PortAudio, where no package of Python has it inside."""
+    shares_descriptors = True
+    """Whether the numbers of open files are the same for Python and for libraries in C."""
     has_jit_link = True
     """Whether LLVM's newer linker works here."""
     code_model = "small"
@@ -81,6 +83,9 @@ class Posix:
     def cache_home(self) -> Path:
         """The folder of this user's files that can be made again."""
         return Path.home() / ".cache"
+
+    def prepare_streams(self) -> None:
+        """Has this process write letters of any language to its standard streams, where it would not by itself."""
 
     # --- processes ---
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _winapi
 import ctypes
+import io
 import msvcrt
 import os
 import secrets
@@ -95,6 +96,8 @@ class Win32:
     finds_egl = False
     camera_format = "dshow"
     portaudio_remedy = ""
+    # Each of its C libraries has numbers of its own.
+    shares_descriptors = False
     has_jit_link = False
     # The older linker asks for blocks that may lie anywhere.
     code_model = "large"
@@ -154,6 +157,12 @@ class Win32:
 
     def cache_home(self) -> Path:
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+
+    def prepare_streams(self) -> None:
+        """To files and pipes, Python writes a code page of Windows, which lacks most letters."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+                stream.reconfigure(encoding="utf-8")
 
     # --- processes ---
 
