@@ -5,10 +5,10 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint type bench gallery soak listen clean
+.PHONY: help run test test-all test-windows windows-tests lint type bench gallery soak listen clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="…" goes to weft (run, bench), pytest (test, test-all) or names patches (gallery); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
@@ -28,6 +28,18 @@ test: $(VENV)/.ready ## run the tests but those that take long, without a displa
 test-all: $(VENV)/.ready ## run all tests; with CI=true, those of make test and a quarter of the rest
 	@scripts/setup system run test
 	$(PYTEST) $(ARGS)
+
+# The language on the reference machine, as arrays and as machine code; messages, files, saves, children, films, a window.
+WINDOWS_TESTS := tests/windows tests/test_programs.py tests/syntax/test_error_programs.py tests/graph/test_error_programs.py \
+	tests/test_platform.py
+
+test-windows: $(VENV)/.ready ## run the tests that tell about Windows, by its Python, under Wine
+	@scripts/setup system run test windows
+	PYTHON=$(abspath $(VENV))/bin/python scripts/headless --if-needed scripts/windows python -m pytest -p no:cacheprovider --timeout 300 \
+		-m 'not long' $(if $(findstring tests/,$(ARGS)),,$(WINDOWS_TESTS)) $(ARGS)
+
+windows-tests: # which those are, for Windows itself
+	@echo $(WINDOWS_TESTS)
 
 lint: $(VENV)/.ready ## check style and common mistakes
 	$(VENV)/bin/ruff check

@@ -94,7 +94,7 @@ class Child(subprocess.Popen[bytes]):
         if self.stood_still:
             return "stood still"
         code = self.returncode
-        known = {-number: number.name for number in signal.Signals}
+        known = {-number: number.name for number in signal.Signals if number > 0}
         return f"ended ({known.get(code, f'code {code}' if code >= 0 else f'signal {-code}')})"
 
     def end(self) -> None:

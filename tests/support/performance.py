@@ -14,14 +14,22 @@ from typing import Any
 
 from tests.support.forks import Fork, usual_forks
 from tests.support.interfaces import check_event
+from weft.platform import system
 
 Event = dict[str, Any]
 
-# Long enough for a machine with other work; a test that waits this long has failed.
-PATIENCE = 30.0
+# Long enough for a machine with other work; a test that waits this long has failed. Wine takes seconds for a process.
+PATIENCE = 30.0 if sys.platform != "win32" else 90.0
 
 
 _WEFT = ("-m", "weft")
+
+
+def _apart(is_apart: bool) -> dict[str, Any]:
+    """The arguments of `subprocess.Popen` for a process that gets signals of its own."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": is_apart}
 
 
 class Performance:
@@ -49,7 +57,7 @@ class Performance:
                 return
             self.process = subprocess.Popen(
                 [sys.executable, *python, *arguments], stderr=errors if stderr is None else stderr, stdout=nothing,
-                start_new_session=start_new_session, cwd=cwd,
+                cwd=cwd, **_apart(start_new_session),
             )  # fmt: skip
 
     def __enter__(self) -> Performance:
@@ -64,7 +72,7 @@ class Performance:
         """The events so far, none of which has more than docs/interfaces.md lists."""
         if not self._events.exists():
             return []
-        lines = self._events.read_text().splitlines(keepends=True)
+        lines = self._events.read_text("utf-8").splitlines(keepends=True)
         found = [json.loads(line) for line in lines if line.endswith("\n")]
         for event in found[self._checked :]:
             check_event(event)
@@ -73,7 +81,7 @@ class Performance:
 
     @property
     def stderr(self) -> str:
-        return self._errors.read_text()
+        return self._errors.read_text("utf-8")
 
     @property
     def hash(self) -> str:
@@ -85,7 +93,7 @@ class Performance:
         data = text if isinstance(text, bytes) else text.encode()
         partial = self.patch.with_suffix(".saving")
         partial.write_bytes(data)
-        os.replace(partial, self.patch)
+        system.replace(partial, self.patch)
 
     def wait_for(self, name: str, count: int = 1, when: Callable[[Event], bool] = lambda event: True) -> Event:
         """The `count`-th event of a name that fulfils a condition."""

@@ -84,6 +84,9 @@ class Posix:
         """The folder of this user's files that can be made again."""
         return Path.home() / ".cache"
 
+    def prepare_observer(self, observer: Any) -> None:
+        """Has an observer of folders, which is watchdog's, not wait for long when it ends."""
+
     def prepare_streams(self) -> None:
         """Has this process write letters of any language to its standard streams, where it would not by itself."""
 

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -157,6 +158,18 @@ class Win32:
 
     def cache_home(self) -> Path:
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+
+    def prepare_observer(self, observer: Any) -> None:
+        known: Any = observer._emitter_class
+
+        class Emitter(known):  # type: ignore[misc]
+            """It cancels a wait for changes, and waits for the end of that. If the wait begins a moment later, that end
+            comes with the next change in the folder."""
+
+            def on_thread_stop(self) -> None:
+                threading.Thread(target=super().on_thread_stop, name="weft-unwatch", daemon=True).start()
+
+        observer._emitter_class = Emitter
 
     def prepare_streams(self) -> None:
         """To files and pipes, Python writes a code page of Windows, which lacks most letters."""

@@ -43,6 +43,7 @@ _QUIET = 0.03  # after a write that may not be the last
 _SETTLE = 0.002  # for events on their way; measured, they take 0.3 ms
 _GONE = 0.2  # for a missing or empty file to come back
 _POLL = 0.5
+_LEAVE = 1.0  # for the end of the system's watches
 
 
 class _Watched:
@@ -93,6 +94,7 @@ class Watcher:
         self._by_name: dict[str, list[_Watched]] = {}
         self._next_poll = time.monotonic()
         self._closing = False
+        self._ended = threading.Event()
         self._folders = _Folders(self._notice)
         self._thread = threading.Thread(target=self._run, name="weft-watcher", daemon=True)
         self._thread.start()
@@ -127,7 +129,9 @@ class Watcher:
         with self._wake:
             self._closing = True
             self._wake.notify()
-        self._thread.join()
+        self._ended.wait()
+        # What the system does to end its own watches may take long.
+        self._thread.join(_LEAVE)
 
     def _notice(self, names: set[str], finished: bool) -> None:
         """Something happened to these names. Called by watchdog's thread."""
@@ -147,6 +151,7 @@ class Watcher:
                 if changed:
                     self._on_change(changed)
         finally:
+            self._ended.set()
             self._folders.close()
 
     def _wait(self) -> bool:
@@ -213,6 +218,7 @@ class _Folders(FileSystemEventHandler):
         logging.getLogger("watchdog").setLevel(logging.CRITICAL)  # which fails when a watch ends while it is at work
         try:
             observer = Observer()
+            system.prepare_observer(observer)
             observer.start()
             self._observer = observer
         except OSError:  # the system's limit of watches is reached: polls remain

@@ -360,7 +360,7 @@ class _Caught:
         number, name = tempfile.mkstemp(prefix="weft-", suffix=".txt")
         os.close(number)
         self.path = Path(name)
-        self._file = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._file = os.open(name, os.O_WRONLY | os.O_APPEND)
         self._kept: dict[int, int] = {}
         self.text = b""
 

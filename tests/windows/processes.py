@@ -1,0 +1,116 @@
+"""Processes and windows of Windows, for tests that run there, or under Wine."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+from collections.abc import Callable, Iterator
+from ctypes import wintypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import ImageGrab
+
+on_windows = pytest.mark.skipif(sys.platform != "win32", reason="is for Windows; make test-windows runs it under Wine")
+
+# Long enough for a machine with other work, on which Wine starts a process in seconds.
+PATIENCE = 90.0
+
+_OF_PROCESSES = 2
+_SYNCHRONIZE, _TERMINATE = 0x100000, 0x1
+_GENERIC_READ, _OPEN_EXISTING = 0x80000000, 3
+
+
+class _Process(ctypes.Structure):
+    """PROCESSENTRY32W."""
+
+    _fields_ = (
+        ("size", wintypes.DWORD), ("usage", wintypes.DWORD), ("id", wintypes.DWORD), ("heap", ctypes.c_size_t),
+        ("module", wintypes.DWORD), ("threads", wintypes.DWORD), ("parent", wintypes.DWORD), ("base", wintypes.LONG),
+        ("flags", wintypes.DWORD), ("file", wintypes.WCHAR * 260),
+    )  # fmt: skip
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process has started, and that run."""
+    return [each.id for each in _processes() if each.parent == parent]
+
+
+def _processes() -> Iterator[_Process]:
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+    kernel.CreateToolhelp32Snapshot.restype = wintypes.HANDLE
+    snapshot = wintypes.HANDLE(kernel.CreateToolhelp32Snapshot(_OF_PROCESSES, 0))
+    entry = _Process()
+    entry.size = ctypes.sizeof(entry)
+    more = kernel.Process32FirstW(snapshot, ctypes.byref(entry))
+    while more:
+        yield entry
+        more = kernel.Process32NextW(snapshot, ctypes.byref(entry))
+    kernel.CloseHandle(snapshot)
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended."""
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = wintypes.HANDLE
+    handle = kernel.OpenProcess(_SYNCHRONIZE, False, process)
+    if not handle:
+        return True
+    ended = kernel.WaitForSingleObject(wintypes.HANDLE(handle), 0) == 0
+    kernel.CloseHandle(wintypes.HANDLE(handle))
+    return bool(ended)
+
+
+def end(process: int) -> None:
+    """Ends a process at once."""
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = wintypes.HANDLE
+    handle = wintypes.HANDLE(kernel.OpenProcess(_TERMINATE, False, process))
+    kernel.TerminateProcess(handle, 9)
+    kernel.CloseHandle(handle)
+
+
+class Held:
+    """A file that this process has open, so that no other can, as long as the `with` block lasts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+        kernel.CreateFileW.restype = wintypes.HANDLE
+        found = kernel.CreateFileW(str(self._path), _GENERIC_READ, 0, None, _OPEN_EXISTING, 0, None)
+        assert found != wintypes.HANDLE(-1).value
+        self._handle = wintypes.HANDLE(found)
+
+    def __exit__(self, *_: object) -> None:
+        ctypes.windll.kernel32.CloseHandle(self._handle)  # type: ignore[attr-defined]
+
+
+def eventually(happens: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, f"{what} does not happen"
+        time.sleep(0.05)
+
+
+def client_of(title: str) -> tuple[int, int, int, int] | None:
+    """Where a window's picture is on the screen: left, top, right and bottom; None if there is no such window."""
+    user = ctypes.windll.user32  # type: ignore[attr-defined]
+    user.FindWindowW.restype = wintypes.HWND
+    window = user.FindWindowW(None, title)
+    if not window:
+        return None
+    corner, size = wintypes.POINT(), wintypes.RECT()
+    user.ClientToScreen(wintypes.HWND(window), ctypes.byref(corner))
+    user.GetClientRect(wintypes.HWND(window), ctypes.byref(size))
+    return corner.x, corner.y, corner.x + size.right, corner.y + size.bottom
+
+
+def shown(title: str) -> NDArray[np.uint8] | None:
+    """What the screen shows where the window is [height, width, RGB]; None if there is no such window."""
+    place = client_of(title)
+    return None if place is None else np.asarray(ImageGrab.grab(place).convert("RGB"))
