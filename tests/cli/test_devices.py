@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -23,6 +24,9 @@ _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "me
 def test_every_backend_is_listed(weft):
     text = weft("devices").stdout
     assert "cpu_visual · visual" in text
+    assert re.findall(r"^(\w+) · visual · a window can show its pictures without a copy$", text, re.M) == [
+        "gl_visual", "metal_visual", "wgpu_visual"
+    ]
     assert "A patch would run on" in text
 
 

@@ -10,13 +10,14 @@ from typing import Any, TypeAlias
 
 import click
 
-from weft.backends.base import DeviceInfo
+from weft.backends.base import Backend, DeviceInfo
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import (
     Choice, Need, by_device, choose, contexts_of, size_text, total, unavailable, warnings_of
 )
 from weft.cli.arguments import ALLOW, compile_file
 from weft.cli.console import output, say, show
+from weft.contexts import VISUAL
 from weft.permissions import Permissions
 from weft.runtime.hands.midi_ports import MidiDevices, default_output, list_devices
 from weft.runtime.program.compiled import CompiledProgram
@@ -159,9 +160,15 @@ def _plans(
 def _backend_lines(registry: Registry, devices: Mapping[str, list[DeviceInfo]]) -> Iterator[str]:
     for name, backend in registry.backends.items():
         context = "any context" if backend.context == "*" else backend.context
-        yield f"{name} · {context}"
+        yield f"{name} · {context}" + " · a window can show its pictures without a copy" * _is_shown(backend)
         for device in devices[name]:
             yield f"  {device.index}: {_device_text(device)}"
+
+
+def _is_shown(backend: type[Backend]) -> bool:
+    """Whether a window can be drawn by the device that computes its pictures."""
+    draws = backend.draws or backend.window_device is not Backend.window_device
+    return draws and backend.context == VISUAL.name
 
 
 def _device_text(device: DeviceInfo) -> str:
