@@ -52,7 +52,7 @@ class WgpuDevice(RemoteDevice):
         self._mark = self.allocate(4)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
         """Makes an error of the library one with its last words alone."""
         try:
             yield
@@ -63,7 +63,7 @@ class WgpuDevice(RemoteDevice):
         size = _whole(size)
         if size > self._largest:
             raise MemoryError(f"a buffer of {size} bytes is larger than the {self._largest} that it takes")
-        with self._told():
+        with self.told():
             return self.own.create_buffer(size=size, usage=self._usage)
 
     def send(self, data: npt.NDArray[Any], before: Any = None) -> Any:
@@ -74,7 +74,7 @@ class WgpuDevice(RemoteDevice):
 
     def write(self, buffer: Any, data: npt.NDArray[Any], start: int = 0) -> None:
         given = as_bytes(data) if data.nbytes % 4 == 0 else np.pad(as_bytes(data), (0, -data.nbytes % 4))
-        with self._told():
+        with self.told():
             if given.size:
                 self.own.queue.write_buffer(buffer, start, given)
 
@@ -82,7 +82,7 @@ class WgpuDevice(RemoteDevice):
         if source is target:
             self.copy(source, start, between := self.allocate(size), 0, size)
             source, start = between, 0
-        with self._told():
+        with self.told():
             encoder = self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(source, start, target, to, _whole(size))
             self.own.queue.submit([encoder.finish()])
@@ -92,7 +92,7 @@ class WgpuDevice(RemoteDevice):
     ) -> Arrival:
         """See there. Submits what an encoder holds, and reads when that is done."""
         wanted = buffer.size - start if size is None else size
-        with self._told():
+        with self.told():
             into = self.own.create_buffer(size=_whole(wanted), usage=self._reading)
             encoder = encoder or self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, start, into, 0, into.size)
@@ -100,7 +100,7 @@ class WgpuDevice(RemoteDevice):
             promise = into.map_async("READ_NOSYNC")
 
         def fetch() -> Bytes:
-            with self._told():
+            with self.told():
                 promise.sync_wait()
                 found = np.frombuffer(into.read_mapped(), np.uint8)[:wanted]
                 into.destroy()
@@ -127,7 +127,7 @@ class WgpuDevice(RemoteDevice):
         bound = [{"binding": at, "resource": {"buffer": each}} for at, each in enumerate(buffers)]
         groups = -(-count // GROUP)
         rows = -(-groups // self.own.limits["max-compute-workgroups-per-dimension"])
-        with self._told():
+        with self.told():
             encoder = self.own.create_command_encoder()
             work = encoder.begin_compute_pass()
             work.set_pipeline(kernel[0])
@@ -141,7 +141,9 @@ class WgpuDevice(RemoteDevice):
 
 
 def _words(failure: Exception) -> str:
-    """The last line of an error, which says what is wrong."""
+    """What is wrong: what a compiler says, or else the last line of an error."""
+    if place := _LINE.search(str(failure)):
+        return place[1]
     return [line.strip() for line in ["it gives no reason", *str(failure).splitlines()] if line.strip()][-1]
 
 

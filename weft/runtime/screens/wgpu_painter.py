@@ -87,7 +87,7 @@ class WgpuSurface:
         self._shown_size = (0, 0)
         self._uploaded: Any = None
         self._labels: list[tuple[Label, Any]] = []
-        with failing("the window has no surface"):
+        with failing("the window has no surface"), device.told():
             self._place = _place_of(handle)
             self._context = device.gpu.gpu.get_canvas_context(self._place)
             own = device.own
@@ -141,7 +141,7 @@ class WgpuSurface:
     def _upload(self, pixels: Picture) -> Any:
         try:
             self._uploaded = self._device.send(pixels, self._uploaded)
-        except (MemoryError, self._device.gpu.GPUOutOfMemoryError) as problem:
+        except MemoryError as problem:
             height, width, _ = pixels.shape
             message = f"the graphics card cannot show a picture of {width}×{height}"
             raise error("picture-too-large", message, hint=NO_MEMORY) from problem
@@ -184,7 +184,7 @@ class WgpuSurface:
     def _drawing(self) -> Iterator[None]:
         """Turns errors of WebGPU into `WeftError`."""
         try:
-            with failing("WebGPU does not draw"):
+            with failing("WebGPU does not draw"), self._device.told():
                 yield
         except ComputeError as problem:
             raise lost(str(problem)) from problem
