@@ -263,12 +263,12 @@ def test_labels_at_the_edge_of_a_picture() -> None:
 
 
 def test_a_terminal_has_its_lines() -> None:
-    first, cells = text_cells(VIEW, 60, 10, 0, 0.5)
+    first, cells = text_cells(VIEW, 60, 10, 0, 2)
     words = ["".join(cell.text for cell in row).strip(" ▎") for row in cells]
     assert first == 0
     assert words == [LINES[0], LINES[1] + "  0.3", "", LINES[3], LINES[4], LINES[5].strip()]
     assert cells[4][0].text == "▎"
     assert cells[3][0].ground != cells[4][0].ground
-    assert all(len(row) <= 20 for row in text_cells(VIEW, 20, 3, 0, 9.0)[1])
-    wide, *_ = text_cells(TextView(("漢字 = 1",)), 20, 3, 0, 0.0)[1]
+    assert all(len(row) <= 20 for row in text_cells(VIEW, 20, 3, 0, 0)[1])
+    wide, *_ = text_cells(TextView(("漢字 = 1",)), 20, 3, 0, 0)[1]
     assert [cell.text for cell in wide[:5]] == [" ", "漢", "", "字", ""]

@@ -210,6 +210,12 @@ def test_the_text_that_plays_is_in_the_terminal(patch: Path) -> None:
         assert tty.colour(40, 3) == "0000ff"
         patch.write_text(BLUE.replace("0, 0, 1", "0, 1, 0"))
         tty.until(lambda: "display(0, 1, 0)" in tty.screen.display[2] and tty.colour(40, 3) == "00ff00")
+        # Errors take rows of the picture, all of which is drawn again.
+        patch.write_text(BLUE.replace("0, 0, 1", "0, 1, nothing"))
+        tty.until(lambda: "nothing" in "".join(tty.screen.display[12:]) and tty.colour(40, 3) == "00ff00")
+        tty.until(lambda: "width" in tty.screen.display[0] and "display(0, 1, 0)" in tty.screen.display[2])
+        patch.write_text(BLUE.replace("0, 0, 1", "0, 1, 0"))
+        tty.until(lambda: "nothing" not in "".join(tty.screen.display))
         tty.type("v")
         tty.until(lambda: "display" not in "".join(tty.screen.display))
         tty.until(lambda: tty.colour(3, 3) == "00ff00")

@@ -30,6 +30,8 @@ from weft.runtime.screens.text_view import USUAL_STYLE, Corner, TextStyle, TextV
 _GLOW = (16, 42, 76)
 # The glow fades in this many steps.
 _STEPS = 24
+# Of a longer line, only the beginning is looked at.
+_LONGEST = 1000
 # The columns between a line and the values beside it.
 _GAP = 2
 
@@ -74,7 +76,7 @@ def lay_out_text(view: TextView, room: TextRoom, grid: Grid, corner: Corner, bef
 
 
 def _width_of(line: str, value: str | None) -> int:
-    return len(untabbed(line)) + (_GAP + len(value) if value is not None else 0)
+    return len(untabbed(line[:_LONGEST])) + (_GAP + len(value) if value is not None else 0)
 
 
 # --- pixels ---------------------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ class TextPainter:
         canvas = np.zeros((place.place.height, place.place.width), np.uint32)
         marks = dict(view.marks)
         for row, line in enumerate(shown):
-            text = _cut(untabbed(line), place.columns)
+            text = _cut(untabbed(line[:_LONGEST]), place.columns)
             severity = marks.get(place.first + row)
             if not text and severity is None:
                 continue
@@ -178,7 +180,7 @@ class TextPainter:
         """The values beside lines, each with its row, in one label around all of them."""
         placed = []
         for row, line, value in found:
-            start = len(untabbed(line)) + _GAP
+            start = len(untabbed(line[:_LONGEST])) + _GAP
             if start + len(value) <= place.columns:
                 placed.append((row, start, value))
         if not placed:
@@ -262,15 +264,22 @@ class TextOverPictures:
 # --- a terminal -----------------------------------------------------------------------------------------------------
 
 
-def text_cells(view: TextView, columns: int, rows: int, before: int, now: float) -> tuple[int, list[list[PanelCell]]]:
+# The steps in which the glow fades in a terminal.
+_LEVELS = 4
+
+
+def text_cells(
+    view: TextView, columns: int, rows: int, before: int, level: int
+) -> tuple[int, list[list[PanelCell]]]:
     """The first line that is shown, and the rows of the text for a terminal with this much room for it. Each row is as
-    wide as its line."""
+    wide as its line. `level` says how much its glow is left, from 0 to `_LEVELS`."""
     first = first_line(view, rows, before)
     marks, values = dict(view.marks), dict(view.values)
-    strength = ceil(view.glow.strength(now) * 4) / 4
-    glowing = set(view.glow.lines) if strength else set[int]()
+    strength = level / _LEVELS
+    glowing = set(view.glow.lines) if level else set[int]()
     found = []
-    for number, line in enumerate(view.lines[first : first + rows], first):
+    for number, whole in enumerate(view.lines[first : first + rows], first):
+        line = whole[:columns]
         code = len(cells_of_text(line[: comment_start(line)], TAB))
         text = cells_of_text(line, TAB)
         if len(text) > columns - 2:
@@ -285,6 +294,22 @@ def text_cells(view: TextView, columns: int, rows: int, before: int, now: float)
             cells += [PanelCell(each, INKS["hint"], ground) for each in " " * _GAP + value]
         found.append([edge, *cells, PanelCell(" ", ground=ground)] if cells or severity else [])
     return first, found
+
+
+class TextInTerminal:
+    """The text that plays, as rows of a terminal, which are made when it changes."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[PanelCell]] = []
+        self._first = 0
+        self._made: tuple[TextView, int, int, int] | None = None
+
+    def update(self, view: TextView, columns: int, rows: int, now: float) -> None:
+        """Makes the rows for a terminal with this much room, at a moment of time.monotonic."""
+        wanted = view, columns, rows, ceil(view.glow.strength(now) * _LEVELS)
+        if self._made is None or self._made[0] is not view or self._made[1:] != wanted[1:]:
+            self._made = wanted
+            self._first, self.rows = text_cells(view, columns, rows, self._first, wanted[3])
 
 
 _GROUND = (13, 15, 20)

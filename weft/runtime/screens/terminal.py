@@ -25,7 +25,7 @@ from weft.errors import Diagnostic, Role, blank_halves, columns
 from weft.platform.own_terminal import Terminal as SystemTerminal
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.screens.panel_text import PanelCell, painted_panel, panel_rows
-from weft.runtime.screens.playing_text import text_cells
+from weft.runtime.screens.playing_text import TextInTerminal
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
 from weft.runtime.screens.text_view import TextView
@@ -325,8 +325,7 @@ class Terminal(Screen):
         """The columns and rows of the panel."""
         self._text_is_shown = shows_text
         self._text_view = TextView()
-        self._text_first = 0
-        """The first line of the text that plays, of those that are shown."""
+        self._text = TextInTerminal()
         self._text_widths: list[int] = []
         """The columns that its lines take, from the top."""
         self._due = True
@@ -399,6 +398,8 @@ class Terminal(Screen):
         for row, text_width in enumerate(self._text_widths):
             cells[row, :text_width] = 0
         cells[place.top : place.top + place.height, place.left : place.left + place.width] = 0
+        if self._cells is None or self._cells.shape != cells.shape:
+            self._lines = {}  # what is drawn over all cells is drawn again
         lines = [painted(row, self._colourful) for row in text] or [b""] * _reserved(rows)
         parts = [draw(cells, self._cells, self._colours), b"\x1b[0m"]
         # A line is erased before it is written: afterwards, erasing at the last column would remove the last character.
@@ -419,8 +420,8 @@ class Terminal(Screen):
         found: list[list[PanelCell]] = []
         if self._text_is_shown:
             room = columns - (self._panel_place.width if self.panel.is_open else 0)
-            now = time.monotonic()
-            self._text_first, found = text_cells(self._text_view, room, rows, self._text_first, now)
+            self._text.update(self._text_view, room, rows, time.monotonic())
+            found = self._text.rows
         widths = [len(row) for row in found]
         if widths != self._text_widths:
             self._text_widths = widths
