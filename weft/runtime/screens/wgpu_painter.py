@@ -6,7 +6,6 @@ through the processor.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from weft.backends.compute.interface import ComputeError, failing
 from weft.backends.compute.subgraph import ComputePicture
 from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.errors import error
+from weft.platform import system
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
@@ -236,4 +236,4 @@ def _place_of(handle: Any) -> dict[str, Any]:
             return {"platform": "windows", "window": int(own.get_win32_window(handle))}
         case glfw.PLATFORM_COCOA:
             return {"platform": "cocoa", "window": int(own.get_cocoa_window(handle))}
-    raise ComputeError(f"no surface is known for the window system of {sys.platform}")
+    raise ComputeError(f"no surface is known for the window system of {system.name}")
