@@ -69,10 +69,8 @@ def test_a_file_that_is_read_can_be_deleted(tmp_path: Path) -> None:
 def test_a_file_is_replaced_though_another_program_reads_it_now_and_then(tmp_path: Path) -> None:
     path = tmp_path / "values"
     path.write_text("0")
-    reader = subprocess.Popen(
-        [sys.executable, "-c", "import sys, time\nwhile True:\n  open(sys.argv[1]).read()\n  time.sleep(0.02)\n", str(path)],
-        stderr=subprocess.DEVNULL,
-    )
+    reads = "import sys, time\nwhile True:\n  open(sys.argv[1]).read()\n  time.sleep(0.02)\n"
+    reader = subprocess.Popen([sys.executable, "-c", reads, str(path)], stderr=subprocess.DEVNULL)
     try:
         for number in range(20):
             with replacing(path) as new:
