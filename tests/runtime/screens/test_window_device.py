@@ -25,7 +25,7 @@ from weft.backends.gl.egl import GraphicsError
 from weft.errors import WeftError
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import ProgramLoader
-from weft.runtime.screens.screen import Overlay
+from weft.runtime.screens.screen import Label, Overlay, Rect
 
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window
@@ -171,6 +171,15 @@ def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened
         np.testing.assert_array_equal(window.read_back(), noise(64, 64, seed))
     window.present(noise(80, 40))
     np.testing.assert_array_equal(window.read_back()[..., :3].shape, (window.frame_size[1], window.frame_size[0], 3))
+
+
+def test_a_label_of_few_pixels_fills_its_place(opened: Callable[..., Window]) -> None:
+    window, pixels = opened(64, 64), noise(4, 2)
+    pixels[..., 3] = 255
+    found = window._surface.read_back((64, 64), [Label(Rect(10, 8, 40, 20), pixels)])
+    np.testing.assert_array_equal(found[8:28, 10:50], pixels.repeat(10, 0).repeat(10, 1))
+    found[8:28, 10:50] = 0, 0, 0, 255
+    assert (found == (0, 0, 0, 255)).all()
 
 
 def test_a_picture_of_another_device_is_read(

@@ -19,7 +19,7 @@ from weft.backends.compute.subgraph import ComputePicture
 from weft.errors import error
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
-from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.screen import Label, Picture, Shown, painted
 
 # The most frames in progress. Uploaded pictures use one more buffer than that in turn, so that none is written to while
 # it is read.
@@ -221,21 +221,12 @@ class MetalSurface:
         target.setClearColor_(self._metal.MTLClearColor(0.0, 0.0, 0.0, 1.0))
         target.setStoreAction_(self._metal.MTLStoreActionStore)
         encoder = commands.renderCommandEncoderWithDescriptor_(drawing)
-        if self._shown is not None:
-            place = letterbox(self._shown_size, frame)
-            smooth = self._smooth and (place.width, place.height) != self._shown_size
-            encoder.setRenderPipelineState_(self._plain)
-            self._fill(encoder, place, self._shown, self._shown_size, smooth)
-        for label, memory in self._labels:
-            encoder.setRenderPipelineState_(self._blending)
-            self._fill(encoder, label.place, memory, (label.pixels.shape[1], label.pixels.shape[0]), False)
+        for each in painted(frame, self._shown, self._shown_size, self._labels, self._smooth):
+            corner, numbers = each.uniforms()
+            placed = corner.tobytes() + numbers.tobytes()
+            encoder.setRenderPipelineState_(self._blending if each.blends else self._plain)
+            encoder.setViewport_(self._metal.MTLViewport(*map(float, corner), 0.0, 1.0))
+            encoder.setFragmentBuffer_offset_atIndex_(each.pixels.metal, 0, 0)
+            encoder.setFragmentBytes_length_atIndex_(placed, len(placed), 1)
+            encoder.drawPrimitives_vertexStart_vertexCount_(self._metal.MTLPrimitiveTypeTriangle, 0, 3)
         encoder.endEncoding()
-
-    def _fill(self, encoder: Any, place: Rect, memory: BufferMemory, size: tuple[int, int], smooth: bool) -> None:
-        """Draws the pixels in a buffer, of this width and height, over a part of the frame."""
-        corner = np.array([place.left, place.top, place.width, place.height], np.float32)
-        placed = corner.tobytes() + np.array([*size, smooth, 0], np.uint32).tobytes()
-        encoder.setViewport_(self._metal.MTLViewport(*map(float, corner), 0.0, 1.0))
-        encoder.setFragmentBuffer_offset_atIndex_(memory.metal, 0, 0)
-        encoder.setFragmentBytes_length_atIndex_(placed, len(placed), 1)
-        encoder.drawPrimitives_vertexStart_vertexCount_(self._metal.MTLPrimitiveTypeTriangle, 0, 3)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +168,35 @@ def letterbox(picture: tuple[int, int], frame: tuple[int, int]) -> Rect:
     width = max(1, round(picture[0] * scale))
     height = max(1, round(picture[1] * scale))
     return Rect((frame[0] - width) // 2, (frame[1] - height) // 2, width, height)
+
+
+class Painted(NamedTuple):
+    """A part of a frame: its place, what has its pixels on a device, and their width and height. The colours of one
+    that `blends` are multiplied by their alpha."""
+
+    place: Rect
+    pixels: Any
+    size: tuple[int, int]
+    smooth: bool
+    blends: bool
+
+    def uniforms(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint32]]:
+        """What shaders are told of it: the corner and the size of its place; its own size, whether it is smooth, and a
+        number without a meaning."""
+        corner = np.array([self.place.left, self.place.top, self.place.width, self.place.height], np.float32)
+        return corner, np.array([*self.size, self.smooth, 0], np.uint32)
+
+
+def painted(
+    frame: tuple[int, int], picture: Any, size: tuple[int, int], labels: Iterable[tuple[Label, Any]], smooth: bool
+) -> Iterator[Painted]:
+    """What is in a frame, in order: a picture of a size on a device, if there is one, and labels with their pixels
+    there. At its own size a picture is shown exactly, even if it is to be `smooth`."""
+    if picture is not None:
+        place = letterbox(size, frame)
+        yield Painted(place, picture, size, smooth and (place.width, place.height) != size, blends=False)
+    for label, pixels in labels:
+        yield Painted(label.place, pixels, (label.pixels.shape[1], label.pixels.shape[0]), smooth=False, blends=True)
 
 
 def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from weft.errors import error
 from weft.platform import system
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
-from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.screen import Label, Picture, Shown, painted
 
 SHADERS = """\
 struct Placed {
@@ -64,16 +64,6 @@ fn shown(@builtin(position) at: vec4f) -> @location(0) vec4f {
 # Colours as they are in pictures, without another curve of brightness.
 _LINEAR = "-srgb"
 _READ_BACK = "rgba8unorm"
-
-
-class _Painted(NamedTuple):
-    """A picture in a buffer: its place in the frame, and its width and height."""
-
-    place: Rect
-    buffer: Any
-    size: tuple[int, int]
-    smooth: bool
-    blends: bool
 
 
 class WgpuSurface:
@@ -201,10 +191,10 @@ class WgpuSurface:
             "view": texture.create_view(), "load_op": "clear", "store_op": "store", "clear_value": (0, 0, 0, 1),
         }  # fmt: skip
         drawing = encoder.begin_render_pass(color_attachments=[target])
-        for each in self._painted(frame):
-            corner = np.array([each.place.left, each.place.top, each.place.width, each.place.height], np.float32)
-            placed = np.concatenate([corner.view(np.uint32), np.array([*each.size, each.smooth, 0], np.uint32)])
-            resources = (self._device.send(placed), each.buffer)
+        for each in painted(frame, self._shown, self._shown_size, self._labels, self._smooth):
+            corner, numbers = each.uniforms()
+            placed = np.concatenate([corner.view(np.uint32), numbers])
+            resources = (self._device.send(placed), each.pixels)
             entries = [{"binding": at, "resource": {"buffer": buffer}} for at, buffer in enumerate(resources)]
             drawing.set_pipeline(self._pipelines[form, each.blends])
             drawing.set_bind_group(0, self._device.own.create_bind_group(layout=self._layout, entries=entries))
@@ -212,15 +202,6 @@ class WgpuSurface:
             drawing.draw(3)
         drawing.end()
         self._device.own.queue.submit([encoder.finish()])
-
-    def _painted(self, frame: tuple[int, int]) -> Iterator[_Painted]:
-        """What is in a frame, in order."""
-        if self._shown is not None:
-            place = letterbox(self._shown_size, frame)
-            smooth = self._smooth and (place.width, place.height) != self._shown_size
-            yield _Painted(place, self._shown, self._shown_size, smooth, blends=False)
-        for label, buffer in self._labels:
-            yield _Painted(label.place, buffer, (label.place.width, label.place.height), smooth=False, blends=True)
 
 
 def _place_of(handle: Any) -> dict[str, Any]:
