@@ -90,7 +90,10 @@ def test_levels_are_bytes_in_their_order() -> None:
     ("sacn:[::1]:99", LightAddress("sacn", "::1", 99)),
     ("artnet:10.0.0.7", LightAddress("artnet", "10.0.0.7", 6454)),
     ("artnet:10.0.0.7:6455", LightAddress("artnet", "10.0.0.7", 6455)),
-    *((text, None) for text in ("", "artnet", "dmx", "sacn:", "sacn:a:b", "sacn:a:99999", "sacn@", "sacn@a", "x:sacn")),
+    *((text, None) for text in (
+        "", "artnet", "dmx", "sacn:", "sacn:a:b", "sacn:a:99999", "sacn@", "sacn@a", "sacn@1.2.3", "sacn@300.1.2.3",
+        "x:sacn",
+    )),
 ])  # fmt: skip
 def test_where_lights_go(text: str, address: LightAddress | None) -> None:
     assert LightAddress.parse(text) == address
@@ -102,8 +105,6 @@ def test_a_host_that_is_not_there_is_told_before_anything_plays() -> None:
     with pytest.raises(WeftError) as caught:
         LightSender((LightAddress("sacn", "no.such.host.invalid", 5568),))
     assert caught.value.diagnostics[0].code == "lights-host"
-    with pytest.raises(WeftError):
-        LightSender((LightAddress("sacn", "", 5568, "300.1.2.3"),))
 
 
 # What is sent.
@@ -221,6 +222,20 @@ def test_a_hundred_receivers_that_die_are_not_noticed() -> None:
                         assert len(receiver.recv(1024)) == 638
             assert node.next()[1][0] == 255
     assert said == []
+
+
+def test_a_network_that_this_machine_is_not_in_is_told_and_the_others_get_their_levels() -> None:
+    said: list[str] = []
+    nowhere = LightAddress("sacn", "", 5568, "192.0.2.1")  # an address for examples, which no machine has
+    with Node() as node, sending(nowhere, at(node), mention=said.append) as sender:
+        sender.send({"lights.0": 1.0}, 0.0)
+        assert node.next()[1][0] == 255
+        deadline = time.monotonic() + PATIENCE
+        while not said:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert len(said) == 1
+    assert "nothing goes to sacn@192.0.2.1" in said[0] or "nothing reaches sacn@192.0.2.1" in said[0]
 
 
 def test_a_port_that_another_program_has_taken_is_none_of_ours() -> None:

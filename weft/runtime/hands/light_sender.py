@@ -60,12 +60,14 @@ class LightAddress(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> LightAddress | None:
         """The address in one of the `FORMS`; None for another text."""
-        form = r"(sacn|artnet)(?:@([0-9.]+)|:(\[[^\[\]]+\]|[^:@\[\]]+)(?::([0-9]{1,5}))?)?"
+        form = r"(sacn|artnet)(?:@([0-9]{1,3}(?:\.[0-9]{1,3}){3})|:(\[[^\[\]]+\]|[^:@\[\]]+)(?::([0-9]{1,5}))?)?"
         found = re.fullmatch(form, text)
         protocol = next((each for each in get_args(Protocol) if found is not None and each == found[1]), None)
         if found is None or protocol is None:
             return None
         interface, host, port = found[2] or "", (found[3] or "").strip("[]"), int(found[4] or 0) or PORTS[protocol]
+        if any(int(part) > 255 for part in interface.split(".") if interface):
+            return None
         if port >= 1 << 16 or (protocol == "artnet" and not host):  # Art-Net 4 forbids to send levels to everybody
             return None
         return cls(protocol, host, port, interface)
@@ -79,8 +81,6 @@ class LightAddress(NamedTuple):
     def resolved(self) -> LightAddress:
         """The same with the number of its host, which is looked up. Raises WeftError (`lights-host`)."""
         try:
-            if self.interface:
-                socket.inet_aton(self.interface)
             if not self.host:
                 return self
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
@@ -178,7 +178,7 @@ class LightSender:
     def send(self, values: Mapping[str, float], now: float) -> None:
         """Sends the values of statements by their labels: lights.universe, lights.2.at, lights.2.lamps@r."""
         if not self.addresses:
-            self._tell(f"lights are computed, but go nowhere; --lights {FORMS} says where")
+            self._tell(f"lights are computed, and go nowhere: --lights says where ({FORMS})")
             return
         touched = set()
         pairs = ((label.rpartition("."), value) for label, value in values.items())
