@@ -3,5 +3,5 @@
 In come a picture and what is written over it, once a frame. Out go keys and the mouse.
 
 Begin with `weft.runtime.screens.screen.Screen`, which all of them are. `window` draws by a `painter`, and `panel` is
-what hands move over the picture.
+what hands move over the picture. `playing_text` is the text that plays, for the audience.
 """
