@@ -211,7 +211,7 @@ def sounds_of_the_documentation() -> list[str]:
     pages = [FOLDER.parent / "README.md", *sorted((FOLDER.parent / "docs").glob("*.md"))]
     pages = [page for page in pages if page.name != "coming-from.md"]
     found = [text for page in pages for text in re.findall(r"^```weft\n(.*?)^```$", page.read_text(), re.M | re.S)]
-    uses = "".join(f"#use std.{name}\n" for name in ("music", "synth", "effects", "drums"))
+    uses = "".join(f"#use std.{name}\n" for name in ("music", "synth", "effects", "drums", "ambisonics"))
     found = [text for text in found if re.search(r"^audio\(", text, re.M)]
     # `tests/test_sources.py` has the files that do not ship.
     found = [text for text in found if all((FOLDER / name).exists() for name in re.findall(r'load\("(.+?)"', text))]
