@@ -73,6 +73,14 @@ TURNED: Mapping[str, tuple[str, str, bool]] = {
     "the steepness of an edge": ("display(smoothstep(0.2, 0.3, me@x))", "display(smoothstep(0.2, 0.7, me@x))", True),
     "two equal numbers": ("display(me@x * 0.3 + me@y * 0.3)", "display(me@x * 0.3 + me@y * 0.4)", True),
     "a number that becomes equal": ("display(me@x * 0.3 + me@y * 0.4)", "display(me@x * 0.3 + me@y * 0.3)", True),
+    "one of two equal numbers in expressions that differ": (
+        "a = 0.5 + 0.5 * sin(me@x * me@y * 3)\nb = 0.5 + 0.5 * sin(me@x * me@y * 4)\ndisplay(a * b)",
+        "a = 0.6 + 0.5 * sin(me@x * me@y * 3)\nb = 0.5 + 0.5 * sin(me@x * me@y * 4)\ndisplay(a * b)", True,
+    ),
+    "one of two equal numbers in equal expressions": (
+        "a = me@x * me@y * 3\nb = sin(me@x * me@y * 3)\ndisplay(a * b)",
+        "a = me@x * me@y * 4\nb = sin(me@x * me@y * 3)\ndisplay(a * b)", False,
+    ),
     "a factor in an angle": ("display(sin(me@x * 9))", "display(sin(me@x * 11))", True),
     "an angle that becomes large": ("display(sin(me@x * 9))", "display(sin(me@x * 900))", False),
     "an exponent": ("display(me@x ^ 2.3)", "display(me@x ^ 2.4)", False),
