@@ -7,7 +7,7 @@ rule says which these are. Code is for all kernels that differ in other numbers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -45,7 +45,7 @@ class OpenKernel:
 
     @classmethod
     def of(cls, kernel: Kernel, rule: Rule) -> OpenKernel:
-        uses = tuple(_uses(kernel))
+        uses = _uses(kernel)
         found = _decided(kernel.numbers, uses, rule)
         return cls(with_constants(kernel, found), found, uses, rule)
 
@@ -113,8 +113,8 @@ def _decided(numbers: tuple[float, ...], uses: tuple[Set[NumberUse], ...], rule:
     }
 
 
-def _uses(kernel: Kernel) -> Iterator[Set[NumberUse]]:
-    """The uses of each number, in their order."""
+def _uses(kernel: Kernel) -> tuple[Set[NumberUse], ...]:
+    """The uses of each number."""
     found: list[set[NumberUse]] = [set() for _ in kernel.numbers]
     for section in kernel.sections:
         rows, merged = section.numbered[0], _merged(kernel, section)
@@ -124,7 +124,7 @@ def _uses(kernel: Kernel) -> Iterator[Set[NumberUse]]:
                 attr = rows.attrs[arg]
                 if isinstance(attr, Scalar) and attr.source == "number":
                     found[int(attr.key)].add(NumberUse(op, place, in_prologue, at in merged))
-    yield from found
+    return tuple(found)
 
 
 _LINEAR = frozenset({"add", "sub", "mul", "div", "neg"})

@@ -25,13 +25,12 @@ The values of a kernel (`weft.codegen.values`) are the same operations, except f
 
 | op              | args                    | attr          | is                                                  |
 | --------------- | ----------------------- | ------------- | --------------------------------------------------- |
-| `scalar`        |                         | Scalar        | a uniform, a coordinate or a local: a number        |
+| `scalar`        |                         | Scalar        | a uniform, a coordinate, a local or a number        |
 | `line`          |                         | Line          | one that changes by column, row or element          |
 | `state`         | (k,)                    | (slot, plane) | a slot k ticks ago, here                            |
 | `sample`        | (k, x, y)               | (slot, plane) | an image slot k ticks ago, sampled                  |
 | `loop`          | (first, last, n inits…) | LoopBody      | a loop, with its steps in the body                  |
 | `wave`          | (slope, offset)         | row's name    | in machine code: the row of `slope · time + offset` |
-| `quotient`      | (x, r, rest)            |               | in machine code: x / c, of the parts of 1 / c       |
 | `external_read` |                         | ExternalRead  | in shaders: a strand that was prefetched            |
 
 A loop's level is larger than that of every loop whose variables its parts mention. A body therefore means the same
