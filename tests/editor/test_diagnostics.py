@@ -11,8 +11,12 @@ from benchmarks.generated import patch
 from tests.support.edits import session
 from tests.support.mutations import mutated, programs
 from weft.contexts import context_table
-from weft.errors import Diagnostic, Source
+from weft.editor.checks import Checker
+from weft.editor.documents import Document, Documents
+from weft.errors import Diagnostic, Source, WeftError
 from weft.media.sampled import header_if_whole
+from weft.permissions import DEFAULT_PERMISSIONS
+from weft.runtime.compiling.stages import Request, analyse
 from weft.runtime.inspect.forecast import check
 
 
@@ -83,6 +87,26 @@ def edits(editor, count):
             done += 1
             wrong += bool(expected(editor, "a.weft"))
     assert wrong > count / 20
+
+
+def test_what_is_said_at_once_are_the_errors_of_a_check():
+    """Before the pause in which all is found out."""
+    chance, wrong = random.Random(3), 0
+    for style in ("evening", "spindles", "pipes"):
+        documents = Documents()
+        checker = Checker(documents, context_table(), DEFAULT_PERMISSIONS)
+        for text in session(patch(style, 40, 2).text, chance, 25):
+            for shown in (text, mutated(text, chance)):
+                documents.update({"file:///a.weft": Document("file:///a.weft", shown)})
+                (findings,) = checker.diagnose("file:///a.weft").findings.values()
+                found = [(d.shown.code, d.shown.message, d.shown.range.start.line) for d in findings]
+                try:
+                    alone = analyse(Request(Source("/a.weft", shown), context_table(), probe=header_if_whole)).warnings
+                except WeftError as failure:
+                    alone = failure.diagnostics
+                assert found == [(code, message, line) for _, code, message, line, _ in map(as_shown, alone)], shown
+                wrong += bool(found)
+    assert wrong > 20
 
 
 def test_the_unsaved_text_of_an_included_file_counts(editor):

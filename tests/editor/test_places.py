@@ -69,6 +69,12 @@ def test_help_about_a_name(text, place, said):
     assert [each for each in said if each not in found] == [], found
 
 
+def test_what_a_stranger_writes_is_shown_as_text(shared):
+    shared.open("strange.weft", "/// ![x](http://a.b/c) <img> ```\nspindle f(x) :: v { v = x }\ndisplay(f(me@x))\n")
+    found = shared.hovered("strange.weft", "display(‸f(")
+    assert "\\!\\[x\\](http://a.b/c) \\<img\\> \\`\\`\\`" in found
+
+
 def test_nothing_is_said_where_there_is_nothing(text):
     assert text.hovered("a.weft", '0.5 "sp‸eed"') == ""
 

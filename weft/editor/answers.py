@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -21,6 +22,9 @@ from weft.editor.outlines import (
 from weft.editor.proposals import Proposer
 from weft.editor.questions import AnalystSetup, InstanceFacts, Question, RefusedRequestError, Unanswered
 from weft.editor.read_texts import ReadText, TextReader
+
+# The seconds without a question that are a pause.
+_PAUSE = 0.03
 
 
 class Answers:
@@ -47,17 +51,21 @@ class Answers:
         reading = self._reader.reading(uri)
         return reading, reading.positions.offset(position)
 
+    def _recent(self, uri: str, position: types.Position) -> tuple[ReadText, int]:
+        reading = self._reader.recent(uri)
+        return reading, reading.positions.offset(position)
+
     def hover(self, uri: str, position: types.Position) -> types.Hover | None:
         """What is to be said about a name."""
         return hover_at(*self._at(uri, position), self._facts.get(uri, {}))
 
     def signatures(self, uri: str, position: types.Position) -> types.SignatureHelp | None:
         """The parameters of the call around a place."""
-        return signature_at(*self._at(uri, position))
+        return signature_at(*self._recent(uri, position))
 
     def proposals(self, uri: str, position: types.Position) -> list[types.CompletionItem]:
         """What may be typed at a place."""
-        found = self._proposer.proposals(*self._at(uri, position), self._facts.get(uri, {}))
+        found = self._proposer.proposals(*self._recent(uri, position), self._facts.get(uri, {}))
         for item in found:
             if isinstance(item.data, dict):
                 item.data["uri"] = uri
@@ -124,6 +132,10 @@ class Answers:
         """The edits that bring a text in style."""
         return style_of(self._reader.reading(uri), self._contexts)
 
+    def prepare(self) -> None:
+        """Does in a pause what a question would have to wait for."""
+        self._reader.prepare()
+
     def answer(self, question: Question) -> object:
         """The answer to a question; `Unanswered` if finding it fails."""
         self.documents.update(question.changed)
@@ -144,7 +156,15 @@ def main(descriptor: str, lifeline: str) -> None:
             lower_priority()
         answers = Answers(setup)
         server.send(None)  # it is ready
+        # Most of what is made for a text lives until the next one, so garbage is collected in pauses.
+        gc.disable()
+        gc.freeze()
         while True:
+            if not server.poll(_PAUSE):
+                answers.prepare()
+                pulse.beat()
+                if not server.poll(BEAT):
+                    gc.collect()
             while not server.poll(BEAT):
                 pulse.beat()
             server.send(answers.answer(server.recv()))

@@ -16,7 +16,7 @@ from weft.media.sampled import header_if_whole
 from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
-from weft.runtime.compiling.stages import Build, Request, build
+from weft.runtime.compiling.stages import Analysis, Build, Request, analysed
 from weft.runtime.inspect.forecast import Additions, check
 
 # The number of files for which the last build is kept.
@@ -55,7 +55,7 @@ class Checker:
         )  # fmt: skip
         instances: Mapping[str, InstanceFacts] | None = None
         try:
-            made = build(request, kept=kept)
+            made = analysed(request, kept)
             found: Iterable[Diagnostic] = made.warnings
             instances = self._facts(made, kept)
         except WeftError as failure:
@@ -65,7 +65,7 @@ class Checker:
             found = [fault("weft failed on this text", failure)]
         return self._diagnosis(document, found, instances)
 
-    def _facts(self, made: Build, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
+    def _facts(self, made: Analysis, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
         over, contexts = kept.over(), {ref: strand.contexts for ref, strand in made.graph.strands().items()}
         found: dict[str, InstanceFacts] = {}
         for name, instance in made.patch.instances.items():

@@ -70,7 +70,7 @@ def _about(reading: ReadText, found: Occurrence, facts: Mapping[str, InstanceFac
             head = next((each for each in doc.heads if re.match(rf"{symbol.name}\b", each)), symbol.name)
             said = doc.parameter_texts.get(symbol.name, "")
             what = symbol.kind if symbol.name not in doc.outputs else "output"
-            return _code(head) + f"\n\n{what} of `{symbol.owner}`" + (f": {said}" if said else "")
+            return _code(head) + f"\n\n{what} of `{symbol.owner}`" + (f": {escaped(said)}" if said else "")
         case "variable":
             return _code(symbol.name) + "\n\nthe number of a step"
     topic = topic_of(symbol)
@@ -93,7 +93,7 @@ def _instance_text(reading: ReadText, name: str, facts: InstanceFacts | None) ->
     shown = lines[:_MOST_LINES] + ["…"] * (len(lines) > _MOST_LINES)
     parts = [_code("\n".join(shown))]
     if (doc := getattr(statement, "doc", None)) is not None:
-        parts.append(doc)
+        parts.append(escaped(doc))
     if facts is not None:
         parts += _facts(facts)
     return "\n\n".join(parts)
@@ -124,11 +124,15 @@ def spindle_doc(reading: ReadText, spindle: SpindleDefinition) -> SpindleDoc:
 
 def spindle_text(reading: ReadText, spindle: SpindleDefinition) -> str:
     """How a spindle is called, and its documentation."""
-    doc = spindle_doc(reading, spindle)
+    return doc_text(spindle_doc(reading, spindle))
+
+
+def doc_text(doc: SpindleDoc) -> str:
+    """How a spindle is called, and its documentation."""
     parts = [_code(doc.signature)]
-    parts += [doc.summary] if doc.summary else []
-    about = [f"- `{name}`: {text}" for name, text in doc.parameter_texts.items() if text]
-    about += [f"- gives {doc.returns}"] if doc.returns else []
+    parts += [escaped(doc.summary)] if doc.summary else []
+    about = [f"- `{name}`: {escaped(text)}" for name, text in doc.parameter_texts.items() if text]
+    about += [f"- gives {escaped(doc.returns)}"] if doc.returns else []
     parts += ["\n".join(about)] if about else []
     parts += [_code(doc.examples[0])] if doc.examples else []
     return "\n\n".join(parts)
@@ -137,20 +141,21 @@ def spindle_text(reading: ReadText, spindle: SpindleDefinition) -> str:
 @lru_cache(maxsize=256)
 def topic_text(topic: Topic) -> str:
     """An entry of the help."""
-    parts = [_code("\n".join(topic.shown)), f"*{topic.kind}*: {_escaped(topic.meaning)}"]
+    parts = [_code("\n".join(topic.shown)), f"*{topic.kind}*: {escaped(topic.meaning)}"]
     if topic.facts:
-        parts.append("\n".join(f"- {_escaped(heading)}: {_escaped(text)}" for heading, text in topic.facts))
+        parts.append("\n".join(f"- {escaped(heading)}: {escaped(text)}" for heading, text in topic.facts))
     parts += map(_code, topic.examples[:1])
     return "\n\n".join(parts)
 
 
 def _code(text: str) -> str:
-    return f"```weft\n{text}\n```"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}weft\n{text}\n{fence}"
 
 
-def _escaped(text: str) -> str:
-    """Plain text as Markdown."""
-    return re.sub(r"([\\`*_<>\[\]])", r"\\\1", text)
+def escaped(text: str) -> str:
+    """Plain text as Markdown. A patch may come from a stranger: nothing that it says becomes a link or a picture."""
+    return re.sub(r"([\\`*_<>\[\]!#])", r"\\\1", text)
 
 
 # --- the arguments of a call ---
@@ -210,7 +215,7 @@ def _label_after(tokens: Tokens, at: int, offset: int) -> str | None:
 
 def _written(reading: ReadText, name: str, offset: int) -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """How a call of a name is written, in each of its forms; its meaning; and texts about its parameters."""
-    around = reading.names.around(reading.source, offset)
+    around = reading.around(offset)
     reached = reached_by(reading, name, around)
     if isinstance(reached, SpindleDefinition):
         doc = spindle_doc(reading, reached)

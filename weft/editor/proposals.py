@@ -11,7 +11,9 @@ from lsprotocol import types
 
 from weft.contexts import ContextTable
 from weft.editor.documents import Documents
-from weft.editor.explaining import call_around, reached_by, spindle_doc, spindle_text, topic_of, topic_text
+from weft.editor.explaining import (
+    call_around, doc_text, escaped, reached_by, spindle_doc, spindle_text, topic_of, topic_text
+)
 from weft.editor.occurrences import Surroundings, Symbol, SymbolKind
 from weft.editor.questions import InstanceFacts
 from weft.editor.read_texts import ReadText
@@ -134,7 +136,7 @@ class Proposer:
     def _members(
         self, reading: ReadText, offset: int, line: str, owner: str, facts: Mapping[str, InstanceFacts]
     ) -> Iterator[types.CompletionItem]:
-        around = reading.names.around(reading.source, offset)
+        around = reading.around(offset)
         if owner in RESERVED and owner not in around.locals:
             fields: Iterable[str] = {"me": ABOUT, "mouse": MOUSE, "key": KEYS}[owner]
             yield from (_item(Symbol("coordinate", name, owner)) for name in fields)
@@ -154,7 +156,7 @@ class Proposer:
     # --- names ---
 
     def _names(self, reading: ReadText, offset: int, is_first: bool) -> Iterator[types.CompletionItem]:
-        names, around = reading.names, reading.names.around(reading.source, offset)
+        names, around = reading.names, reading.around(offset)
         seen = set[str]()
 
         def own(kind: SymbolKind, known: Iterable[str], owner: str = "") -> Iterator[types.CompletionItem]:
@@ -221,12 +223,12 @@ class Proposer:
         text = ""
         if symbol.kind == "spindle" and symbol.owner in libraries():
             doc = next((each for each in library_docs(symbol.owner) if each.name == symbol.name), None)
-            text = f"```weft\n{doc.signature}\n```\n\n{doc.summary}" if doc else ""
+            text = doc_text(doc) if doc else ""
         elif symbol.kind == "spindle" and reading is not None and symbol.name in reading.names.spindles:
             text = spindle_text(reading, reading.names.spindles[symbol.name])
         elif symbol.kind == "parameter" and reading is not None and symbol.owner in reading.names.spindles:
             doc = spindle_doc(reading, reading.names.spindles[symbol.owner])
-            text = doc.parameter_texts.get(symbol.name, "")
+            text = escaped(doc.parameter_texts.get(symbol.name, ""))
         elif (topic := topic_of(symbol)) is not None:
             text = topic_text(topic)
         if text:
@@ -263,6 +265,7 @@ def _outputs_of(
 
 def _variables(reading: ReadText, offset: int) -> Iterator[str]:
     """The variables of the loops and comprehensions around a place."""
+    offset = reading.earlier_offset(offset)
     for statement in reading.own.statements:
         if statement.span.start <= offset <= statement.span.end:
             for node in walk_statement(statement):

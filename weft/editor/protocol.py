@@ -21,6 +21,7 @@ from weft.editor.questions import (
     TOKEN_MODIFIERS, TOKEN_TYPES, AnalystSetup, Correction, Diagnosis, Finding, RefusedRequestError
 )
 from weft.permissions import Permissions
+from weft.syntax.scanner import ENDING
 
 # Seconds without an edit after which all that `weft check` says is found out.
 _PAUSE = 0.12
@@ -47,7 +48,8 @@ class EditorServer(LanguageServer):
         self._analysts: dict[str, Analyst] = {}
         self._diagnoses: dict[str, tuple[Document, Diagnosis]] = {}
         """What is known of each open document, and the document of which it is known."""
-        self._published: dict[str, Sequence[types.Diagnostic]] = {}
+        self._published: dict[str, tuple[int | None, Sequence[types.Diagnostic]]] = {}
+        """What the editor was told, and for which version of a text."""
         self._waiting: dict[str, None] = {}
         """The documents that are to be built, the latest at the end."""
         self._building: asyncio.Task[None] | None = None
@@ -181,15 +183,14 @@ class EditorServer(LanguageServer):
         """Tells the editor what has changed."""
         about = {uri for _, diagnosis in self._diagnoses.values() for uri in diagnosis.findings}
         for uri in about | self._published.keys():
-            found = [each.shown for each in self.findings(uri)]
-            if self._published.get(uri) == found and uri in self._published:
-                continue
             document = self.documents.get(uri)
             version = document.version if document else None
+            found = [each.shown for each in self.findings(uri)]
+            if self._published.get(uri) == (version, found):
+                continue
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
-            if uri in about:
-                self._published[uri] = found
-            else:
+            self._published[uri] = version, found
+            if uri not in about:
                 del self._published[uri]
 
 
@@ -225,6 +226,16 @@ def _texts(server: EditorServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(_params: types.DidSaveTextDocumentParams) -> None:
         server.look_again()
+
+    @server.feature(types.INITIALIZED)
+    async def begun(_params: types.InitializedParams) -> None:
+        workspace = server.client_capabilities.workspace
+        files = workspace.did_change_watched_files if workspace else None
+        if files is not None and files.dynamic_registration:
+            options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(f"**/*{ENDING}")])
+            watching = types.Registration("weft-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            with suppress(JsonRpcException):  # of an editor that says it would, and does not
+                await server.client_register_capability_async(types.RegistrationParams([watching]))
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(_params: types.DidChangeWatchedFilesParams) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from weft.contexts import ContextTable
 from weft.editor.documents import Document, Documents
-from weft.editor.occurrences import NamesOfProgram, Occurrence
+from weft.editor.occurrences import NamesOfProgram, Occurrence, Surroundings
 from weft.editor.positions import TextPositions
 from weft.errors import Report, Source
 from weft.permissions import Permissions
@@ -31,10 +32,29 @@ class ReadText:
     """Its own statements."""
     names: NamesOfProgram
     """Those of all its statements, with what they include."""
+    earlier: Source | None = None
+    """The text of which the statements and names are, if they are those of an earlier one."""
 
     @property
     def source(self) -> Source:
         return self.document.source
+
+    def around(self, offset: int) -> Surroundings:
+        """The names that are known at a place, without variables."""
+        return self.names.around(self.earlier or self.source, self.earlier_offset(offset))
+
+    def earlier_offset(self, offset: int) -> int:
+        """Where a place is in the text of which the statements are. In what was edited since, it is the beginning of
+        that."""
+        if self.earlier is None:
+            return offset
+        old, new = self.earlier.text, self.source.text
+        same = len(os.path.commonprefix((old, new)))  # noqa: RUF071 -- of characters
+        if offset <= same:
+            return offset
+        if old.endswith(new[offset:]):
+            return max(same, len(old) - (len(new) - offset))
+        return same
 
     @cached_property
     def tokens(self) -> Tokens | None:
@@ -63,6 +83,22 @@ class TextReader:
         self._permissions = permissions
         self._read: dict[str, tuple[object, ReadText]] = {}
         self._parsed: dict[tuple[str, str], tuple[Source, Program]] = {}
+
+    def recent(self, uri: str) -> ReadText:
+        """A document as it is now; its statements and names may be those of the text before, which saves time while one
+        types."""
+        document = self._documents.by_uri[uri]
+        known = self._read.get(uri)
+        if known is None or known[1].document is document:
+            return self.reading(uri)
+        positions, before = self._documents.positions(document.text), known[1]
+        return ReadText(document, positions, before.own, before.names, before.source)
+
+    def prepare(self) -> None:
+        """Reads the documents that have changed, for what will be asked about them."""
+        for uri, document in self._documents.by_uri.items():
+            if uri in self._read and self._read[uri][1].document is not document:
+                self.reading(uri)
 
     def reading(self, uri: str) -> ReadText:
         """A document as it is now, with the texts that it includes as they are now."""

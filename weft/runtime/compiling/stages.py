@@ -194,22 +194,37 @@ class Build(Analysis):
         )  # fmt: skip
 
 
+def analysed(request: Request, kept: KeptBuild) -> Analysis:
+    """See `analyse`, for one text after another: this analysis is kept for the next, and no kernels are made."""
+    def made(kept: KeptBuild) -> Analysis:
+        found = analyse(request, kept)
+        kept.succeed(found.graph, found.budget, found.edit)
+        return found
+
+    return _with(kept, made)
+
+
 def build(request: Request, optimise: bool = True, kept: KeptBuild | None = None) -> Build:
     """Compiles a text. Without `optimise`, nothing is folded or hoisted. What is `kept` of an earlier build is not done
     again, and has this one afterwards. A build of which nothing is kept has names for listings.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
-    kept = kept or KeptBuild(has_names=True)
+    known = kept or KeptBuild(has_names=True)
+    return _with(known, lambda known: _build(request, optimise, known))
+
+
+def _with(kept: KeptBuild, make: Callable[[KeptBuild], T]) -> T:
+    """What is made from what is kept; or from nothing, if only that can be right."""
     with without_collection():
         try:
-            return _build(request, optimise, kept)
+            return make(kept)
         except StaleError:
             kept.become(KeptBuild())
-            return _build(request, optimise, kept)
+            return make(kept)
         except UnplacedError:
             alone = KeptBuild()
-            whole = _build(request, optimise, alone)
+            whole = make(alone)
             kept.become(alone)
             return whole
 
