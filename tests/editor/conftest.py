@@ -22,9 +22,9 @@ def shared(tmp_path_factory):
     made.close()
 
 
-@pytest.fixture(params=PROFILES)
-def any_editor(request, tmp_path):
+@pytest.fixture(scope="module", params=PROFILES)
+def any_editor(request, tmp_path_factory):
     """An editor with the profile of each of those that are known."""
-    made = Editor(tmp_path, request.param)
+    made = Editor(tmp_path_factory.mktemp(request.param), request.param)
     yield made
     made.close()

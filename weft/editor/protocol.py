@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
@@ -151,6 +152,8 @@ class EditorServer(LanguageServer):
         except AnalysisError as failure:
             found = Diagnosis({uri: [_unanswered(str(failure))]})
         if self.documents.get(uri) is document:
+            if role == "build" and uri in self._diagnoses:
+                found = _with_warnings(found, document, *self._diagnoses[uri])
             self._diagnoses[uri] = document, found
             self._publish()
             if found.instances is not None:
@@ -196,6 +199,21 @@ class EditorServer(LanguageServer):
 
 def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.get_running_loop().create_task(work)
+
+
+def _with_warnings(found: Diagnosis, document: Document, earlier: Document, known: Diagnosis) -> Diagnosis:
+    """What was found at once about a text without errors, with the warnings of the one before about lines that are the
+    same. They would come again a moment later, and must not flicker."""
+    about = found.findings.get(document.uri, ())
+    if any(each.shown.severity == types.DiagnosticSeverity.Error for each in about):
+        return found
+    lines, before = document.text.split("\n"), earlier.text.split("\n")
+    kept = [
+        each for each in known.findings.get(document.uri, ())
+        if each.shown.severity == types.DiagnosticSeverity.Warning and each not in about
+        and lines[(line := each.shown.range.start.line) : line + 1] == before[line : line + 1]
+    ]  # fmt: skip
+    return replace(found, findings={**found.findings, document.uri: [*about, *kept]})
 
 
 def _unanswered(reason: str) -> Finding:
