@@ -36,7 +36,7 @@ WINDOWS_TESTS := tests/windows tests/test_programs.py tests/syntax/test_error_pr
 test-windows: $(VENV)/.ready ## run the tests that tell about Windows, by its Python, under Wine
 	@scripts/setup system run test windows
 	PYTHON=$(abspath $(VENV))/bin/python scripts/headless --if-needed scripts/windows python -m pytest -p no:cacheprovider --timeout 300 \
-		-m 'not long' $(if $(findstring tests/,$(ARGS)),,$(WINDOWS_TESTS)) $(ARGS)
+		$(if $(findstring tests/,$(ARGS)),,$(WINDOWS_TESTS)) $(ARGS)
 
 windows-tests: # which those are, for Windows itself
 	@echo $(WINDOWS_TESTS)

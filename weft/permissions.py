@@ -6,10 +6,11 @@ A patch may come from anyone. A link counts as its target, since an archive or a
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from weft.platform import system
 
 NETWORK: Final = "net"
 """The word by which streams of the network are allowed; all others are folders."""
@@ -89,4 +90,4 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _allowing(what: str) -> str:
-    return f"if you trust this patch, add --allow {shlex.quote(what)} to the command"
+    return f"if you trust this patch, add --allow {system.quoted(what)} to the command"

@@ -36,7 +36,7 @@ import numpy as np
 
 from tests.support.beats import given_beats
 from tests.support.choices import ANYWHERE
-from tests.support.kernels import MACHINES
+from tests.support.kernels import DOUBLE_MACHINES, MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
 from weft.backends.executors import Executor
@@ -176,8 +176,9 @@ def value_of(made: Build, expected: Expectation, machine: str) -> float:
     """The value that a machine computes."""
     (kernel,) = (unit.kernel for unit in made.units)
     width, height = expected.size or (1, 1)
-    memory = StateMemory(kernel.slots, (height, width), np.float64)
-    executable = MACHINES[machine].load(kernel)
+    executor = MACHINES[machine]
+    widest = np.float64 if machine in DOUBLE_MACHINES else executor.widest
+    memory, executable = StateMemory(kernel.slots, (height, width), widest), executor.load(kernel)
     for tick in range(expected.ticks):
         planes = executable.planes(memory, _launch(made.patch, kernel, expected, tick))
     row, column = int(expected.at.get("py", 0)), int(expected.at.get("px", 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from weft.codes.rows import DONE, ERRORS, InternalError
 from weft.codes.table import CODES, spec_of
 from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
+from weft.platform import system
 from weft.syntax.scanner import ENDING
 
 
@@ -24,13 +24,13 @@ def call(*args: str | os.PathLike[str]) -> str:
     """A command line of weft that the user can type as it is: `weft run hello.weft`."""
     typed = sys.argv[0]
     name = os.path.basename(typed)
-    program = shlex.quote(typed)
+    program = system.quoted(typed)
     if name == "__main__.py":
         python = os.path.basename(sys.executable)
-        program = f"{python if shutil.which(python) == sys.executable else shlex.quote(sys.executable)} -m weft"
+        program = f"{python if shutil.which(python) == sys.executable else system.quoted(sys.executable)} -m weft"
     elif (found := shutil.which(name)) is not None and os.path.realpath(found) == os.path.realpath(typed):
         program = name
-    return " ".join([program, *(shlex.quote(str(arg)) for arg in args)])
+    return " ".join([program, *(system.quoted(str(arg)) for arg in args)])
 
 
 _COLOURS = {"error": "red", "warning": "yellow"}

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import floor
@@ -180,7 +180,9 @@ def command(
         if (cluster or workers > 1) and _can_be_divided(offline):
             per = threads or (1 if cluster else max(1, cores() // workers))
             environment = os.environ.get("WEFT_BACKEND")
-            job = RenderJob(build, backend, environment, per, window, oversample, offline.fingerprint)
+            # What the units were compiled from stays here.
+            sent = replace(build, lowered=())
+            job = RenderJob(sent, backend, environment, per, window, oversample, offline.fingerprint)
             pool = _connected(cluster, job) if cluster else WorkerPool(job, workers, backends=backends)
             stack.callback(pool.close)
         if codec is not None:

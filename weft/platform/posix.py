@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -86,6 +87,10 @@ class Posix:
 
     def prepare_observer(self, observer: Any) -> None:
         """Has an observer of folders, which is watchdog's, not wait for long when it ends."""
+
+    def quoted(self, word: str) -> str:
+        """A word as it is typed in a command line."""
+        return shlex.quote(word)
 
     def prepare_streams(self) -> None:
         """Has this process write letters of any language to its standard streams, where it would not by itself."""

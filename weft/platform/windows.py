@@ -171,6 +171,9 @@ class Win32:
 
         observer._emitter_class = Emitter
 
+    def quoted(self, word: str) -> str:
+        return subprocess.list2cmdline([word])
+
     def prepare_streams(self) -> None:
         """To files and pipes, Python writes a code page of Windows, which lacks most letters."""
         for stream in (sys.stdout, sys.stderr):
