@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lsprotocol import types
 
+from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import content_hash
 from weft.contexts import ContextTable
 from weft.editor.documents import Documents
@@ -113,9 +114,12 @@ class Navigator:
         places: dict[Source, list[Span]] = {}
         for each in self._mentions(reading, found.symbol):
             places.setdefault(each.span.source, []).append(each.span)
-        after = {real_path(source.name): _replaced(source, spans, name) for source, spans in places.items()}
+
+        def texts(name: str) -> Mapping[str, str]:
+            return {real_path(source.name): _replaced(source, spans, name) for source, spans in places.items()}
+
         for other in self._sharing(reading, found.symbol):
-            self._prove(other, after, found.symbol.name, name)
+            self._prove(other, texts, found.symbol.name, name)
         return types.WorkspaceEdit(changes={
             self._documents.uri_of(source): [types.TextEdit(self._documents.range(span), name) for span in spans]
             for source, spans in places.items()
@@ -132,32 +136,60 @@ class Navigator:
             raise RefusedRequestError(f"{found.symbol.name} belongs to a library that comes with weft")
         return found
 
-    def _prove(self, reading: ReadText, after: Mapping[str, str], earlier: str, name: str) -> None:
+    def _prove(
+        self, reading: ReadText, texts: Callable[[str], Mapping[str, str]], earlier: str, name: str
+    ) -> None:
         """Raises RefusedRequestError if a patch would compute something else. The kernels of a patch with mistakes are
-        not known, so its names may only become such that are nowhere yet."""
+        not known, so its names may only become such that are nowhere yet. `texts` are those with another name."""
         source, refusal = reading.source, f"{earlier} cannot be called {name}"
-        is_program, before = self._meaning(source, {})
-        word = re.compile(rf"\b{name}\b")
-        if not is_program and (name in _TAKEN or any(word.search(each.text) for each in reading.names.sources)):
+        is_program, before, shown = self._meaning(source, {})
+        is_new = self._is_new(name, reading)
+        if not is_program and not is_new:
             raise RefusedRequestError(f"{refusal}: that is a name already, and the patch has mistakes")
-        renamed = Source(source.name, after.get(real_path(source.name), source.text))
-        if self._meaning(renamed, after) != (is_program, before):
+        is_still, now, listings = self._meaning(source, texts(name))
+        is_same = is_still == is_program and now == before
+        if is_still and is_program and not is_same and is_new:
+            # Kernels name parameters, what they remember and what they read of each other, and their order depends on
+            # names. A new word can take no other's place, so it is enough that all instructions are there.
+            is_same = _instructions(listings, name, earlier) == _instructions(shown, name, earlier)
+        if not is_same:
             raise RefusedRequestError(f"{refusal}: the patch would not be the same")
 
-    def _meaning(self, source: Source, texts: Mapping[str, str]) -> tuple[bool, Sequence[str]]:
-        """Whether a text is a program; and its kernels, or else its mistakes."""
+    @staticmethod
+    def _is_new(name: str, reading: ReadText) -> bool:
+        """Whether a word is nowhere in a patch, and means nothing in the language."""
+        return name not in _TAKEN and not any(
+            re.search(rf"\b{name}\b", source.text) for source in reading.names.sources
+        )
+
+    def _meaning(self, source: Source, texts: Mapping[str, str]) -> tuple[bool, Sequence[str], Sequence[str]]:
+        """Whether a text is a program; its kernels, or else its mistakes; and listings of the kernels. Some `texts`, by
+        the real paths of their files, stand for those that are there."""
         def read(path: str) -> str:
             known = texts.get(real_path(path))
             return self._documents.read(path) if known is None else known
 
+        here = Source(source.name, texts.get(real_path(source.name), source.text))
         request = Request(
-            source, self._contexts, probe=header_if_whole, permissions=self._permissions, read=read
+            here, self._contexts, probe=header_if_whole, permissions=self._permissions, read=read
         )
         try:
             made = build(request)
         except WeftError as failure:
-            return False, [each.code for each in failure.diagnostics]
-        return True, sorted(content_hash(kernel) for unit in made.units for kernel in unit.kernels)
+            return False, [each.code for each in failure.diagnostics], []
+        kernels = [kernel for unit in made.units for kernel in unit.kernels]
+        return True, sorted(map(content_hash, kernels)), sorted(map(disassemble, kernels))
+
+
+# What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks.
+_ORDER = re.compile(r"^\s*\d+\s+|(?<=_LOCAL)\s+\d+|\s*;.*|· stack \d+")
+
+
+def _instructions(listings: Iterable[str], name: str, earlier: str) -> Sequence[str]:
+    """The lines of some kernels in the order of their words, with an earlier name in the place of one."""
+    word = re.compile(rf"\b{name}\b")
+    lines = (_ORDER.sub("", word.sub(earlier, line)) for each in listings for line in each.splitlines())
+    return sorted(" ".join(sorted(re.split(r"[\s,]+", line))) for line in lines)
 
 
 def _replaced(source: Source, spans: Iterable[Span], name: str) -> str:
