@@ -71,6 +71,9 @@ class Reach:
 
     def denial_of_file(self, path: str) -> Denial | None:
         """The reason why a file may not be opened; None if it may. Whether it exists does not matter."""
+        plain = os.path.normpath(path)
+        if _is_elsewhere(plain, self.folders):
+            return Denial("it is on another machine", _allowing(os.path.dirname(plain)))
         try:
             real = real_path(path)
         except ValueError:  # a null byte
@@ -83,6 +86,13 @@ class Reach:
     def denial_of_stream(self) -> Denial | None:
         """The reason why a stream of the network may not be opened; None if it may."""
         return None if self.network else Denial("it would connect to the network", _allowing(NETWORK))
+
+
+def _is_elsewhere(path: str, folders: Iterable[str]) -> bool:
+    r"""Whether a path of Windows leads to another machine or a device (`\\machine\share`), but no folder does.
+    Resolving its links would already connect to that machine, and say to it who the player is."""
+    drive = os.path.splitdrive(path)[0].lower()
+    return drive.startswith("\\\\") and all(os.path.splitdrive(folder)[0].lower() != drive for folder in folders)
 
 
 def _is_below(path: str, folder: str) -> bool:

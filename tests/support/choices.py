@@ -12,7 +12,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.permissions import Permissions
 
-ANYWHERE = Permissions((os.sep,))
+ANYWHERE = Permissions((os.path.abspath(os.sep),))
 """For texts that are not in the folder of their media."""
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 
 from tests.windows.processes import on_windows
 from weft.disk import NotPlainError, open_plain, replacing
+from weft.permissions import DEFAULT_PERMISSIONS
 
 pytestmark = on_windows
 
@@ -52,6 +53,13 @@ def test_machines_render_the_same_picture(tmp_path: Path, machine: str) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "it is a folder" in weft("check", tmp_path, code=3)
     assert "there is no such file" in weft("check", tmp_path / "missing.weft", code=3)
+
+
+@pytest.mark.parametrize("path", [r"\\machine\share\picture.png", "//machine/share/picture.png", r"\\.\pipe\name"])
+def test_no_other_machine_is_asked_for_a_file(tmp_path: Path, path: str) -> None:
+    denial = DEFAULT_PERMISSIONS.reach(str(tmp_path / "ramp.weft")).denial_of_file(path)
+    assert denial is not None
+    assert denial.reason == "it is on another machine"
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
