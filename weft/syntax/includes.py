@@ -57,7 +57,9 @@ class _Loader:
 
     def _include(self, path: str, span: Span) -> list[Statement]:
         full = os.path.join(os.path.dirname(span.source.name), path)
-        identity = real_path(full)
+        denial = self.reach.denial_of_file(full)
+        # The links of what is denied may lead to another machine.
+        identity = real_path(full) if denial is None else full
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
             shown = steps_of([os.path.basename(p) for p in cycle])
@@ -69,7 +71,7 @@ class _Loader:
             # Do not read it: the errors would quote a file that is not a patch.
             hint = f"the name of a file to include ends in {ENDING}"
             self.report.tell("include-not-a-patch", f'"{path}" is not a patch', span, hint)
-        elif (denial := self.reach.denial_of_file(full)) is not None:
+        elif denial is not None:
             self.report.tell("not-allowed", f'"{path}" is not included: {denial.reason}', span, denial.hint)
         elif len(self.chain) > MAX_INCLUDES:
             message = f"files include each other more than {MAX_INCLUDES} deep here"
