@@ -285,5 +285,4 @@ def test_names_of_patches_are_renamed(path):
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
 def test_all_names_of_all_patches_are_renamed(path):
     done, refused = every_name(path, PATCHES[path])
-    assert done
-    assert {symbol.kind for symbol, _ in refused} <= {"output", "local"}
+    assert done > 3 * len(refused), refused
