@@ -17,9 +17,10 @@ from weft.backends.base import (
     Backend, Capabilities, Compiled, Coordinator, DeviceLostError, Env, Handle, PictureHandle, Reading, SampleBlock,
     Values
 )
-from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of
+from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of, executor_problem
 from weft.backends.executors import RecentlyUsed, Stillness
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
 from weft.backends.vector.machine import VectorExecutor
@@ -475,7 +476,12 @@ class CardVisual(CardBackend):
         return env.height, env.width
 
     def rehearsing(self) -> Backend:
-        return CpuVisual(VectorExecutor.name)
+        return self._rehearsal
+
+    @functools.cached_property
+    def _rehearsal(self) -> Backend:
+        """It keeps the lists of calls of the last pictures, so a number that is tuned takes hardly any time."""
+        return CpuVisual(VectorExecutor.name if executor_problem(NativeExecutor.name) else NativeExecutor.name)
 
 
 class CardCompute(CardBackend):

@@ -125,12 +125,16 @@ class DrawPass(GlProgram):
     def rehearse(
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
     ) -> None:
-        """Draws something small and invisible, since a driver may finish a program only at its first use."""
+        """Uploads its pictures, and draws something small and invisible, since a driver may finish a program only at
+        its first use. A program that other numbers have rehearsed is finished."""
         small, kernel = (_alike(shape[0]), _alike(shape[1])), self.prologue.kernel
-        memory = GlMemory(self.graphics, place, kernel.slots, small)
         textures = sources.textures(self.shader, pictures)
+        if small in self._program.rehearsed:
+            return
+        memory = GlMemory(self.graphics, place, kernel.slots, small)
         canvas = Canvas(self.graphics, self.shader, shape_of_level(small, kernel.level))
         self._draw(place, None, memory, textures, canvas)
+        self._program.rehearsed.add(small)
 
     def _draw(
         self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: _Sources,

@@ -79,6 +79,8 @@ class ShaderProgram:
             if kept is not None and (program := _in_own_form(self.number)):
                 kept.write(program)
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
+        self.rehearsed: set[tuple[int, int]] = set()
+        """The shapes (height, width) of the small pictures that it has drawn."""
         sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
         self.units = {bound.name: at for at, bound in enumerate(sampled)}
         GL.glUseProgram(self.number)
