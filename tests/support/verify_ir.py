@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from weft.contexts import is_smoothed
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, SlotPlane, StateSlot, StrandRef
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, SlotPlane, StateSlot, StrandRef, known_of
 )
-from weft.ir.tunable import Tunable
+from weft.ir.tunable import Tunable, current
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
@@ -137,7 +137,7 @@ def _check_state(node: Expr, slot: StateSlot | None, plane: int) -> None:
         raise MalformedError(f"{node}: no such state slot")
     _require(0 <= plane < slot.planes, node, f"the slot has {slot.planes} planes")
     _require(slot.image or len(node.args) == 1, node, "only an image is sampled at a place")
-    ticks, least = node.args[0].attr if node.args[0].op == "const" else 1.0, min(1, slot.depth)
+    ticks, least = current(known_of(node.args[0])) if node.args[0].op == "const" else 1.0, min(1, slot.depth)
     known = isinstance(ticks, float) and least <= ticks <= slot.depth
     _require(known, node, f"the slot remembers {least}…{slot.depth} ticks")
 
