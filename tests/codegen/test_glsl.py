@@ -102,7 +102,7 @@ void main() {
     float v = 0.0;
     for (float i = 1.0; i <= 20.0; i += 1.0) {
         // 4: v += sin(x * i) / i
-        v += sinpi(me_x * i * frame.v_number) / i;
+        v += sinpi(me_x * i * 0.31830987) / i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
 }
@@ -124,7 +124,7 @@ void main() {
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = v * frame.v_number_2 + i;
+        v = v * frame.v_number + i;
     }
     pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
     met_limit = float(stopped);

@@ -181,14 +181,17 @@ class Navigator:
         return True, sorted(map(content_hash, kernels)), sorted(map(disassemble, kernels))
 
 
-# What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks.
+# What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks. And the names of
+# locals, which are parts of the text.
 _ORDER = re.compile(r"^\s*\d+\s+|(?<=_LOCAL)\s+\d+|\s*;.*|· stack \d+")
+_LOCAL = re.compile(r"^(\s*\d+\s+\w+\s+(?:float|bool|u32)\s+\d+)\s.*")
 
 
 def _instructions(listings: Iterable[str], name: str, earlier: str) -> Sequence[str]:
     """The lines of some kernels in the order of their words, with an earlier name in the place of one."""
     word = re.compile(rf"\b{name}\b")
-    lines = (_ORDER.sub("", word.sub(earlier, line)) for each in listings for line in each.splitlines())
+    plain = (_LOCAL.sub(r"\1", line) for each in listings for line in each.splitlines())
+    lines = (_ORDER.sub("", word.sub(earlier, line)) for line in plain)
     return sorted(" ".join(sorted(re.split(r"[\s,]+", line))) for line in lines)
 
 

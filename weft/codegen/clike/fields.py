@@ -79,23 +79,18 @@ def _decides(use: NumberUse, value: float) -> bool:
 
 def _nearness(kernel: Kernel) -> tuple[bool, ...]:
     """Whether the angle of each wave of a program is small enough for the functions of the languages."""
-    waves = any(section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops()) for section in kernel.sections)
-    return tuple(_near_waves(with_constants(kernel, dict(enumerate(kernel.numbers))))) if waves else ()
-
-
-def _near_waves(kernel: Kernel) -> Iterator[bool]:
     sections = {section.rate: section for section in kernel.sections}
 
     def given(leaf: Node) -> Interval:
         match leaf.attr:
             case Scalar("local", int(at)) | Line("local", int(at)):
-                return interval(sections[kernel.locals[at].rate].locals[at], given)
+                return interval(sections[kernel.locals[at].rate].locals[at], given, kernel.numbers)
             case Line("coord", "x" | "y") if kernel.sweep == "grid":
                 return UNIT
         return ANYWHERE
 
-    for section in kernel.sections:
-        if section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops()):
-            for node in section.walk():
-                if node.op in WAVES:
-                    yield interval(node.args[0], given).size <= _PLAIN_WAVES
+    waves = (
+        node for section in kernel.sections if section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops())
+        for node in section.walk() if node.op in WAVES
+    )  # fmt: skip
+    return tuple([interval(wave.args[0], given, kernel.numbers).size <= _PLAIN_WAVES for wave in waves])

@@ -88,10 +88,18 @@ class Affine(NamedTuple):
 _LEAST, _MOST = 1e-6, 1e6
 
 
-def affine(node: Node) -> Affine:
-    """A value with its final sums and products with constants split off, unless their factors are extreme."""
+def _known(node: Node, numbers: Sequence[float]) -> float | None:
+    """The value of a constant, or of a number of the kernel if `numbers` are these; None for others."""
+    if node.op == "const":
+        return float(node.attr)
+    return numbers[node.attr.key] if numbers and node.op == "scalar" and node.attr.source == "number" else None
+
+
+def affine(node: Node, numbers: Sequence[float] = ()) -> Affine:
+    """A value with its final sums and products with constants split off, unless their factors are extreme. Numbers of
+    the kernel count as constants if `numbers` are their values."""
     base, moves = node, list[tuple[float, float]]()
-    while (step := _step(base)) is not None:
+    while (step := _step(base, numbers)) is not None:
         base, factor, offset = step
         moves.append((factor, offset))
     scale, moved = 1.0, 0.0
@@ -101,9 +109,9 @@ def affine(node: Node) -> Affine:
     return Affine(base, scale, moved) if usual else Affine(node, 1.0, 0.0)
 
 
-def _step(node: Node) -> tuple[Node, float, float] | None:
+def _step(node: Node, numbers: Sequence[float]) -> tuple[Node, float, float] | None:
     """The variable operand of a sum or product with a constant, and the factor and offset; None for other values."""
-    known = [arg.attr if arg.op == "const" else None for arg in node.args]
+    known = [_known(arg, numbers) for arg in node.args]
     match node.op, node.args, known:
         case ("add", (a, _), (_, float(c))) | ("add", (_, a), (float(c), _)):
             return a, 1, c
@@ -120,47 +128,52 @@ def _step(node: Node) -> tuple[Node, float, float] | None:
     return None
 
 
-def interval(node: Node, given: Callable[[Node], Interval] = lambda _: ANYWHERE, depth: int = _DEPTH) -> Interval:
-    """The interval of a value. `given` returns that of an input: of the launch, or of a column or row."""
-    if node.op == "const":
-        return number(node.attr)
+def interval(
+    node: Node, given: Callable[[Node], Interval] = lambda _: ANYWHERE, numbers: Sequence[float] = (),
+    depth: int = _DEPTH,
+) -> Interval:  # fmt: skip
+    """The interval of a value. `given` returns that of an input: of the launch, or of a column or row. `numbers` are
+    those of the kernel, if the interval is for these alone."""
+    if (value := _known(node, numbers)) is not None:
+        return number(value)
     if node.op in ("scalar", "line"):
         return given(node)
-    if node.op in ("add", "sub") and (most := _turned(node)) is not None:
+    if node.op in ("add", "sub") and (most := _turned(node, numbers)) is not None:
         return Interval(-most, most)
-    if node.op == "sub" and (found := _reduced(node)) is not None:
+    if node.op == "sub" and (found := _reduced(node, numbers)) is not None:
         return found
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
-    found = row.interval_of(*(interval(arg, given, depth - 1) if depth else ANYWHERE for arg in node.args))
+    found = row.interval_of(*(interval(arg, given, numbers, depth - 1) if depth else ANYWHERE for arg in node.args))
     if node.op not in ("min", "max"):
         return found
     # An operand that is a constant and not NaN is a limit.
-    limit = next((arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)), None)
+    limits = (_known(arg, numbers) for arg in node.args)
+    limit = next((each for each in limits if each is not None and not math.isnan(each)), None)
     if limit is None:
         return found
     low, high = found
     return Interval(max(low, limit), high) if node.op == "max" else Interval(low, min(high, limit))
 
 
-def _turned(node: Node) -> float | None:
+def _turned(node: Node, numbers: Sequence[float]) -> float | None:
     """The bound of a sum of a sine and a cosine of one angle, each with a factor; None for other sums."""
-    first, second = (affine(arg) for arg in node.args)
+    first, second = (affine(arg, numbers) for arg in node.args)
     of_one_angle = {first.base.op, second.base.op} == {"sinpi", "cospi"} and first.base.args == second.base.args
     return math.hypot(first.scale, second.scale) if of_one_angle and first.offset == second.offset == 0 else None
 
 
-def _reduced(node: Node) -> Interval | None:
+def _reduced(node: Node, numbers: Sequence[float]) -> Interval | None:
     """The interval of a value without its whole turns, `e − p·⌊e/p + o⌋` with p in two parts; None for others."""
     match node.args:
         case (Node("sub", (value, first)), second):
-            turns, more = affine(first), affine(second)
+            turns, more = affine(first, numbers), affine(second, numbers)
             period = turns.scale + more.scale
             whole = turns.base
             if whole.op != "floor" or more.base is not whole or (turns.offset, more.offset) != (0, 0):
                 return None
-            e, count = affine(value), affine(whole.args[0])
+            e, count = affine(value, numbers), affine(whole.args[0], numbers)
             start = count.offset - e.offset / period
             if e.base is count.base and math.isclose(count.scale * period, e.scale, rel_tol=1e-9) and 0 <= start <= 1:
                 return Interval(-start * period - _ROUNDING, (1 - start) * period + _ROUNDING)
