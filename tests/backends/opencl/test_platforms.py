@@ -12,6 +12,7 @@ import pytest
 from tests.support.compute import opencl
 from weft.backends.base import DeviceLostError
 from weft.backends.opencl.backend import ClVisual
+from weft.backends.opencl.queue import ClDevice
 
 __all__ = ["opencl"]
 
@@ -37,3 +38,8 @@ def test_without_a_driver_it_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "weft.backends.opencl.platforms"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=hidden)
     assert done.stdout == '{"reason": "no driver of OpenCL has a device"}\n'
+
+
+def test_what_a_compiler_remarks_is_no_failure(opencl: ClDevice) -> None:
+    text = "#warning this compiler has something to say\nkernel void ends(global float *out) { out[0] = 1.0f; }\n"
+    assert opencl.compile(text, "ends") is not None

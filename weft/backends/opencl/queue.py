@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -77,7 +78,10 @@ class ClDevice(RemoteDevice):
         # A program that is made so leaves caching to the driver: pyopencl would keep the texts of those that fail.
         program = self._cl.Program(self._cl._cl._Program(self._context, plain(text)))
         try:
-            made = program.build(options=self._options)
+            with warnings.catch_warnings():
+                # A compiler may remark on a program that it takes.
+                warnings.simplefilter("ignore", self._cl.CompilerWarning)
+                made = program.build(options=self._options)
         except self._cl.RuntimeError as failure:
             found = _LINE.search(str(failure))
             if found is None:
