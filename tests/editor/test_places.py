@@ -252,14 +252,15 @@ def test_a_spindle_is_renamed_in_all_open_texts_that_include_it(shared):
     assert mentions(shared, "main.weft", "display(‸f(") == [("main.weft", 1), ("words.weft", 1)]
 
 
-def every_name(path, text, chance=None):
-    """Renames the names of a patch, one after another, and returns how many could be."""
+def every_name(path, text, chance=None, name=""):
+    """Renames the names of a patch, or one of them, one after another, and returns how many could be."""
     uri = path.as_uri()
     documents, contexts = Documents(), context_table()
     documents.update({uri: Document(uri, text)})
     reader = TextReader(documents, contexts, DEFAULT_PERMISSIONS)
     navigator = Navigator(documents, reader, contexts, DEFAULT_PERMISSIONS)
     own = [each for each in reader.reading(uri).occurrences if each.is_definition and each.symbol.kind in OWN_KINDS]
+    own = [each for each in own if name in ("", each.symbol.name)]
     done, refused = 0, []
     for each in own if chance is None else chance.sample(own, min(3, len(own))):
         try:
@@ -278,6 +279,13 @@ def test_names_of_patches_are_renamed(path):
     done, refused = every_name(path, PATCHES[path], random.Random(path.stem))
     assert done, refused
     assert {symbol.kind for symbol, _ in refused} <= {"output", "local"}
+
+
+@pytest.mark.parametrize(("patch", "name"), [("ripple", "depth"), ("voronoi", "lead")])
+def test_what_listings_call_unnamed_values_does_not_count(patch, name):
+    """They are told by their numbers, or by the text that they stand for, which is cut."""
+    (path,) = (each for each in PATCHES if each.stem == patch)
+    assert every_name(path, PATCHES[path], name=name) == (1, [])
 
 
 @pytest.mark.long

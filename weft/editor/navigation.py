@@ -184,7 +184,7 @@ class Navigator:
 # What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks. And the names of
 # locals, which are parts of the text.
 _ORDER = re.compile(r"^\s*\d+\s+|(?<=_LOCAL)\s+\d+|\s*;.*|· stack \d+")
-_LOCAL = re.compile(r"^(\s*\d+\s+\w+\s+(?:float|bool|u32)\s+\d+)\s.*")
+_LOCAL = re.compile(r"^(\s*\d+\s+\w+\s+(?:float|bool|u32)\s+[\d,]+)\s.*")
 
 
 def _instructions(listings: Iterable[str], name: str, earlier: str) -> Sequence[str]:
