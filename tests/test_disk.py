@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -277,3 +279,28 @@ def test_a_playlist_leads_to_no_other_file(tmp_path: Path) -> None:
         assert isinstance(header_of(str(path)), str), name
     shutil.copy(tmp_path / "secret.mp4", tmp_path / "named: as a protocol.mp4")
     assert not isinstance(header_of(str(tmp_path / "named: as a protocol.mp4")), str)
+
+
+def test_an_interrupt_at_any_moment_leaves_no_file(tmp_path):
+    """Wherever it comes until the file is written."""
+    begun: list[Path] = []
+    for moment in count(1):
+        left = iter(range(moment, -1, -1))
+
+        def interrupt(frame, event, _, left=left):
+            is_here = event == "line" and frame.f_code.co_filename.endswith("disk.py")
+            if is_here and not begun and next(left, None) == 0:
+                raise KeyboardInterrupt
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            with suppress(KeyboardInterrupt), replacing(tmp_path / "a.png") as aside:
+                begun.append(aside)
+        finally:
+            sys.settrace(before)
+        if begun:
+            break
+        assert not list(tmp_path.iterdir()), moment
+    assert moment > 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import secrets
 import stat
 import struct
 import sys
@@ -67,11 +68,11 @@ def read_plain(path: str | Path, most: int = sys.maxsize) -> bytes:
 def replacing(path: Path) -> Iterator[Path]:
     """A new file in the folder of `path`, under an unpredictable name. It has the permissions of `path`, or those of a
     new file. It replaces `path` when the block ends, and is deleted if the block fails. Raises OSError."""
-    # With the same ending, by which a writer chooses the format.
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    # With the same ending, by which a writer chooses the format. Its name is known before it is there, so that an
+    # interrupt at any moment leaves nothing.
+    temporary = path.parent / f".{path.stem[:40]}-{secrets.token_hex(16)}{path.suffix}"
     try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         os.chmod(temporary, _mode_of(path))  # a temporary file is closed to others
         system.replace(temporary, path)

@@ -21,7 +21,7 @@ from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
 from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
-from weft.codegen.kernel import Allocation, Kernel, content_hash
+from weft.codegen.kernel import Allocation, Kernel, Unit, content_hash
 from weft.codegen.units import compile_unit
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
@@ -232,9 +232,13 @@ def kernel_by(text: str, passes: Sequence[Pass] = PASSES) -> Kernel:
     return compiled(lowered_by(text, passes), optimise=list(passes) != AS_WRITTEN)
 
 
-def closed_hashes(text: str) -> list[str]:
-    """The hashes of the kernels of a text whose numbers are no inputs, for texts that mean the same: a number that is
-    written twice may be two inputs. Raises WeftError."""
+def closed_units(text: str) -> list[Unit]:
+    """The units of a text whose numbers are no inputs. Raises WeftError."""
     found = analyse(Request(Source("test.weft", text), ContextTable()))
-    made = (compile_unit(found.patch, found.graph, each, found.contexts) for each in found.graph.subgraphs)
-    return [content_hash(kernel) for unit, _ in made for kernel in unit.kernels]
+    return [compile_unit(found.patch, found.graph, each, found.contexts)[0] for each in found.graph.subgraphs]
+
+
+def closed_hashes(text: str) -> list[str]:
+    """The hashes of their kernels, for texts that mean the same: a number that is written twice may be two inputs.
+    Raises WeftError."""
+    return [content_hash(kernel) for unit in closed_units(text) for kernel in unit.kernels]

@@ -108,7 +108,8 @@ def _check_operand(node: Expr, arg: Expr, wanted: ValueType) -> None:
 
 def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
     attribute, counts = _STRUCTURE[node.op]
-    _require(isinstance(node.attr, attribute), node, f"its attribute is not a {attribute}")
+    names = " or a ".join(each.__name__ for each in (attribute if isinstance(attribute, tuple) else (attribute,)))
+    _require(isinstance(node.attr, attribute), node, f"its attribute is not a {names}")
     _require(counts is None or len(node.args) in counts, node, f"takes {counts} operands")
     for arg in node.args:
         _check_operand(node, arg, "float")
