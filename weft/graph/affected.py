@@ -17,7 +17,8 @@ from weft.syntax.ast import (
 
 # Any name or keyword in a text, and those that may be called there.
 _WORD = re.compile(r"[^\W\d]\w*")
-_CALLED = re.compile(r"[^\W\d]\w*(?=(?:\s|//.*)*[(<])")
+# Only where a word begins and ends, for a long one would be searched again from each of its letters.
+_CALLED = re.compile(r"(?<!\w)\d*([^\W\d]\w*)\b(?=(?:\s|//.*)*[(<])")
 
 Means = tuple[object, ...]
 """What a name means: its statements. The range of a parameter does not count, so its outputs represent it here."""
