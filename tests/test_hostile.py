@@ -1,5 +1,5 @@
 """Hostile patches do nothing that a trace would show: they write nothing but what was asked for, connect to nothing,
-listen nowhere, start no program, and read nothing outside of their folder."""
+listen nowhere but for editors of the same user, start no program, and read nothing outside of their folder."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ class Room:
         """What commands of weft do, in the folder of the patches."""
         self._count += 1
         environment = {**os.environ, "HOME": str(self.own), "TMPDIR": str(self.own), "XDG_CACHE_HOME": str(self.own)}
+        environment |= {"XDG_RUNTIME_DIR": str(self.own)}
         environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)}
         environment = {name: value for name, value in environment.items() if name not in ("DISPLAY", "WEFT_ALLOW")}
         command = [sys.executable, "-c", DRIVER, json.dumps([list(each) for each in commands])]

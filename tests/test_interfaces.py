@@ -16,10 +16,11 @@ import pytest
 
 import weft
 from tests.cli.conftest import RICH
-from tests.support.interfaces import check_json, events, fields, spelled, table
+from tests.support.interfaces import check_json, events, fields, section, spelled, table
 from weft.cli import COMMANDS, main
 from weft.codes import rows
 from weft.keys import CONTROL_KEYS, TOOL_KEYS
+from weft.performances import LONGEST, NOTICES, PROTOCOL, REQUESTS, WANTED
 from weft.runtime.hands.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
 
 ROOT = Path(weft.__file__).parent
@@ -95,6 +96,18 @@ def test_osc_addresses() -> None:
     assert own == {*COMMAND_NAMES}
     hands = (ROOT.parent / "docs" / "hands.md").read_text(encoding="utf-8")
     assert {*re.findall(r"`/weft/(\w+)", hands)} == own
+
+
+def test_the_link_to_a_performance() -> None:
+    for title, known in (("Requests", REQUESTS), ("Notices", NOTICES)):
+        documented = {spelled(name)[0]: spelled(fields) for name, _, fields in table(title)}
+        assert {name: sorted(fields) for name, fields in documented.items()} == {
+            name: sorted(fields) for name, fields in known.items()
+        }
+    page = section("The link to a performance") + section("Requests")
+    assert f"is another than {PROTOCOL} " in page.replace("\n", " ")
+    assert f"at most {LONGEST // 1_000_000} MB" in page
+    assert set(WANTED) <= set(spelled(next(line for line in page.splitlines() if line.startswith("- `want`"))))
 
 
 def test_every_command_with_json_has_its_table() -> None:

@@ -59,13 +59,17 @@ def traced(command: Sequence[str], folder: Path, logs: Path, environment: Mappin
     assert done.returncode == 0, done.stdout[-4000:]
     read, written, programs, network = set[str](), set[str](), set[str](), set[str]()
     for log in logs.iterdir():
+        local = set[str]()  # sockets that are files
         for name, words, opened in _calls(log):
             paths = [_plain(path) for path in _TEXT.findall(words)]
             if name in _ATTEMPTS:
                 if any(family in words for family in _INTERNET):
                     network.add(f"{name}({words})")
+                elif name == "bind" and "sun_path=\"" in words:
+                    local.add(words.partition(",")[0])
+                    written.update(paths)
             elif name == "listen":
-                network.update([f"{name}({words})"] if "UNIX" not in words else [])
+                network.update([f"{name}({words})"] if words.partition(",")[0] not in local else [])
             elif name == "execve":
                 programs.update(paths[:1])
             elif opened is None:

@@ -29,6 +29,7 @@ from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.names import outlet_of
+from weft.performances import NoSocketsError, UnreachableError
 from weft.permissions import Permissions, real_path
 from weft.platform import system
 from weft.runtime.compiling.compiler import Compiler
@@ -367,6 +368,7 @@ class _RunOptions:
                 _emit_error(session, first)
                 return exit_code_of(first.diagnostics)
             server.start()
+            self._open_to_editors(session)
             with _interruptible(session):
                 if self.headless:
                     self._announce(session, first, keys="")
@@ -376,6 +378,15 @@ class _RunOptions:
                 else:
                     self._run_in_window(session, first, display)
             return INTERRUPTED if session.stopping == "interrupted" else 0
+
+    def _open_to_editors(self, session: Session) -> None:
+        """Lets editors of the same user reach the performance, where a system can. Who tries elsewhere is told then."""
+        try:
+            session.remote.open()
+        except NoSocketsError:
+            pass
+        except UnreachableError as failure:
+            say(f"editors cannot reach this performance: {failure}")
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
         """The display of the window. There is one if a device can draw it, or if a backend may draw with its graphics,

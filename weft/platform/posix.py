@@ -85,6 +85,15 @@ class Posix:
         """The folder of this user's files that can be made again."""
         return Path.home() / ".cache"
 
+    def runtime_home(self) -> Path | None:
+        """The folder of this user for the sockets of what runs, in which nobody else may look; None where sockets have
+        no paths."""
+        given = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+        with suppress(OSError):
+            if given.is_absolute() and self.is_own(given.stat()):
+                return given / "weft"
+        return Path(tempfile.gettempdir()) / f"weft-{os.geteuid()}"
+
     def prepare_observer(self, observer: Any) -> None:
         """Has an observer of folders, which is watchdog's, not wait for long when it ends."""
 

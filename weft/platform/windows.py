@@ -159,6 +159,10 @@ class Win32:
     def cache_home(self) -> Path:
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
 
+    def runtime_home(self) -> Path | None:
+        """Python has no sockets with a path here."""
+        return None
+
     def prepare_observer(self, observer: Any) -> None:
         known: Any = observer._emitter_class
 

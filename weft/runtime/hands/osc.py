@@ -28,6 +28,7 @@ from weft.names import COUNT, SentName
 from weft.osc_packets import Argument, MalformedPacketError, elements, is_address, message, read_message
 from weft.platform import system
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
+from weft.runtime.hands.thread_pace import ThreadPace
 
 SOURCE = "osc"
 """The source that reads what is received."""
@@ -118,11 +119,8 @@ class _Received:
         return self._shown
 
 
-# The largest share of a processor that the thread uses, the seconds of it that it may use at once, and the number of
-# messages after which it checks.
+# The largest share of a processor that the thread uses.
 _SHARE = 0.25
-_RUSH = 0.005
-_LOOK_AFTER = 32
 
 # The most seconds that it waits before it checks whether it should end.
 _GLANCE = 0.5
@@ -244,7 +242,7 @@ class OscServer:
     # --- the thread ---
 
     def _receive(self) -> None:
-        pace = _Pace(_SHARE)
+        pace = ThreadPace(_SHARE)
         while not self._closing:
             wait = _GLANCE
             if self._waiting:
@@ -252,7 +250,7 @@ class OscServer:
                 wait = self._waiting[0][0] - time.time() if self._waiting else _GLANCE
             self._read(min(max(wait, 0.001), _GLANCE), pace)
 
-    def _read(self, timeout: float, pace: _Pace) -> None:
+    def _read(self, timeout: float, pace: ThreadPace) -> None:
         """Waits for a packet, and takes it in."""
         try:
             if timeout != self._socket.gettimeout():
@@ -269,7 +267,7 @@ class OscServer:
         if packet:
             self._take(packet, pace)
 
-    def _take(self, packet: bytes, pace: _Pace) -> None:
+    def _take(self, packet: bytes, pace: ThreadPace) -> None:
         """Applies the messages of a packet that are due, and keeps the rest until they are."""
         try:
             for element in elements(packet):
@@ -306,7 +304,7 @@ class OscServer:
         self._waiting_bytes += len(data)
         heapq.heappush(self._waiting, (due, next(self._order), data))
 
-    def _apply_due(self, pace: _Pace) -> None:
+    def _apply_due(self, pace: ThreadPace) -> None:
         while self._waiting and self._waiting[0][0] <= time.time():
             data = heapq.heappop(self._waiting)[2]
             self._waiting_bytes -= len(data)
@@ -416,31 +414,6 @@ def _place(places: dict[int, _Received], index: int) -> _Received:
 
 def _shown(address: str) -> str:
     return visible(shortened(address, 60))
-
-
-class _Pace:
-    """Keeps a thread at a share of a processor, by sleeping. Time that it did not use lately can be used at once, so
-    that a short rush is read without a pause."""
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-        self._left = _LOOK_AFTER
-        self._budget = _RUSH
-        """The seconds that the thread may still use at once."""
-        self._since, self._used = time.monotonic(), time.thread_time()
-
-    def keep(self) -> None:
-        """To be called after each message, or part of a packet."""
-        self._left -= 1
-        if self._left:
-            return
-        self._left = _LOOK_AFTER
-        now, used = time.monotonic(), time.thread_time()
-        earned = min(self._budget + (now - self._since) * self._share, _RUSH)
-        self._budget = earned - (used - self._used)
-        self._since, self._used = now, used
-        if self._budget < 0:
-            time.sleep(-self._budget / self._share)
 
 
 def _bound(address: OscAddress) -> socket.socket:

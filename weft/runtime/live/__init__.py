@@ -4,5 +4,5 @@ In come saves, set lists and the hands of the performer. Out go frames, sound, e
 other programs, and numbers that are written into the text.
 
 Begin with `weft.runtime.live.session.Session`. `saves` watches the files, `transition` says when and how a new program
-enters, `events` reports what happens.
+enters, `events` reports what happens, and `remote` speaks with editors.
 """

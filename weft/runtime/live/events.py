@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from weft.backends.base import DeviceLostError, Values, as_array
+from weft.backends.select import Choice
 from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.media.sampled import header_of
@@ -61,6 +62,8 @@ class EventLog:
         self._descriptor = self._open(target)
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._has_warned = False
+        self.listener: Callable[[bytes], None] | None = None
+        """Is given each event, too, as a line. It must return at once."""
         self._closed = self._descriptor is None
         self._thread: threading.Thread | None = None
         if self._descriptor is not None:
@@ -84,14 +87,19 @@ class EventLog:
 
     def emit(self, event: str, **fields: object) -> None:
         """Writes one event with its time and fields. Numbers that JSON lacks become "nan", "inf" or "-inf"."""
+        listener = self.listener
         with self._lock:
-            if self._closed:
+            if self._closed and listener is None:
                 return
             # The time is read under the lock, so that times in the file never go back.
             seconds = round(time.monotonic() - self._start, 4)
-            line = json.dumps({"t": seconds, "event": event, **plain(fields)})
+            line = json.dumps({"t": seconds, "event": event, **plain(fields)}).encode() + b"\n"
+            if listener is not None:
+                listener(line)
+            if self._closed:
+                return
             try:
-                self._lines.put_nowait(line.encode() + b"\n")
+                self._lines.put_nowait(line)
                 return
             except queue.Full:
                 pass
@@ -537,6 +545,20 @@ class Reporter:
         if not outcome.saved.is_turned:
             self.notices.note(words)
             self.echo(f"{words} · {changed}")
+
+
+def facts_of(
+    size: tuple[int, int], running: LoadedProgram | None, choices: Mapping[str, Choice], entered: LoadResult | None
+) -> tuple[str, ...]:
+    """Facts about the program that plays, shown with the figures of its frames."""
+    width, height = size
+    contexts = dict.fromkeys(unit.subgraph.context for unit in running.compiled.units) if running else {}
+    runs = " · ".join(f"{name} {choices[name].shown}" for name in contexts if name in choices)
+    took = sum(entered.took) if entered is not None else 0.0
+    bridging = ", ".join(running.bridging) if running else ""
+    bridged = f"the processor draws {bridging} until the card is ready" if bridging else ""
+    few = "a quarter of the pixels for a moment" if running and running.reduced else ""
+    return f"{width}×{height} · compiled in {took:.0f} ms", runs, bridged, few
 
 
 @dataclass

@@ -35,7 +35,7 @@ from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.live.events import EventLog
 from weft.runtime.live.start_values import written_aside
-from weft.runtime.program.files import FileState, look, read_text
+from weft.runtime.program.files import TEXT_LIMIT, TOO_LARGE, FileState, look, read_text
 from weft.runtime.program.program import Programs
 
 # Seconds.
@@ -333,6 +333,20 @@ class Saves:
         is_first, name = self._programs.running is None, str(self._path)
         self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first, name)
         self._worker.submit(self.last)
+
+    @property
+    def file(self) -> str:
+        """The file that plays, as it was given. For any thread."""
+        return str(self._path)
+
+    def put(self, data: bytes) -> Saved:
+        """Compiles a text that is not saved, in place of that of the file, until the file changes. For any thread."""
+        problem = TOO_LARGE if len(data) > TEXT_LIMIT else None
+        with self._lock:
+            self._submit(FileState("text", None if problem else data, problem=problem), time.monotonic())
+            saved = self.last
+        self._events.emit("saved", hash=saved.hash)
+        return saved
 
     @property
     def accepted(self) -> Saved:

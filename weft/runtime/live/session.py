@@ -30,9 +30,10 @@ from weft.runtime.hands.inputs import Inputs
 from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.hands.tempo import TextTempo
-from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots
+from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots, facts_of
 from weft.runtime.live.outlets import Outlets, Sender
 from weft.runtime.live.record import Recorder
+from weft.runtime.live.remote import RemoteControl
 from weft.runtime.live.saves import Saves, without_overtaken
 from weft.runtime.live.text_follower import TextFollower
 from weft.runtime.live.ticker import Ticker
@@ -152,6 +153,10 @@ class Session:
         self._glide = Glide(self._saves, self.policy, self.clock)
         self._in_hand = NumbersInHand(self._turned, self.reporter)
         self._writer = TextWriter(self._saves, self.inputs.parameters, self._turned, self.reporter, self.is_writable)
+        self.remote = RemoteControl(
+            self._saves, self._turned, self.inputs.parameters, self.clock, self.sound, self.request,
+            self._ticker.drawn, self.reporter.events, self.reporter.mention,
+        )  # fmt: skip
 
     def expect(self, ahead: Child | None = None) -> None:
         """Starts the compile process before the performance begins, and the sound process if the file mentions sounds.
@@ -190,6 +195,7 @@ class Session:
 
     def close(self) -> None:
         """Ends the processes and threads of the session. May be called twice."""
+        self.remote.close()
         self._saves.close()
         self._worker.close()
         self.sound.close()
@@ -368,6 +374,7 @@ class Session:
                     self._refuse(outcome, failure.diagnostics)
                 else:
                     self._saves.answered(outcome)
+                    self.remote.answered(outcome.saved, outcome.diagnostics, True)
         due = self._transitions.due()
         if due is not None:
             self._refuse(due, due.diagnostics) if due.loaded is None else self._swap(due, due.loaded)
@@ -427,6 +434,7 @@ class Session:
         outcome = replace(outcome, loaded=None)
         self._refused = replace(outcome, diagnostics=problems)
         self._saves.answered(outcome)
+        self.remote.answered(outcome.saved, problems, False)
         self.reporter.problems(outcome.saved.hash, problems, outcome.saved.moment)
         self.reporter.echo("the last good version keeps playing" if self.programs.running else NOTHING_YET)
 
@@ -468,6 +476,8 @@ class Session:
     def _follow_program(self) -> None:
         """Takes over the text, the keys, the name and the parameters of the program that plays."""
         self._text.follow(self._entered, self.clock.tempo.bpm)
+        if self._entered is not None:
+            self.remote.follow(self._entered.saved)
         self._screen.set_patch_keys(self.patch_keys)
         running = self.programs.running
         if running is not None:
@@ -518,13 +528,14 @@ class Session:
             if text := self._glide.text() or self._turned.take():
                 self._saves.turn(text)
             if self.settings.get("fps", 60) != aimed:
-                aimed = self.settings.get("fps", 60)
+                aimed = self.remote.fps = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
             self._take_sound_events()
             overlay = self.reporter.notices.overlay()
             if overlay != self._overlay:
                 self._overlay = overlay
                 self._screen.annotate(overlay)
+            self._text.cursor = self.remote.cursor
             self._text.show(self.reporter.notices.problems, self._screen, self._recorder, self._screenshots)
             self._worker.keep_off()
             self._frame()
@@ -676,7 +687,9 @@ class Session:
         self.frames += 1
         figures = stats.shown(time.monotonic())
         if figures is not None:
-            self.reporter.frames(figures, self.sound.figures, self._facts())
+            choices = self.loader.assignment.choices
+            facts = facts_of(self.size, self.programs.running, choices, self._entered)
+            self.reporter.frames(figures, self.sound.figures, facts)
             if (running := self.programs.running) is not None:
                 self.reporter.pace(figures, self.settings.get("fps", 60), running, self._entered)
                 self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
@@ -686,18 +699,6 @@ class Session:
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
         self.reporter.parameters(self.inputs.parameters.values)
-
-    def _facts(self) -> tuple[str, ...]:
-        """Facts about the program, shown with the figures of its frames."""
-        width, height = self.size
-        running, choices = self.programs.running, self.loader.assignment.choices
-        contexts = dict.fromkeys(unit.subgraph.context for unit in running.compiled.units) if running else {}
-        runs = " · ".join(f"{name} {choices[name].shown}" for name in contexts if name in choices)
-        took = sum(self._entered.took) if self._entered is not None else 0.0
-        bridging = ", ".join(running.bridging) if running else ""
-        bridged = f"the processor draws {bridging} until the card is ready" if bridging else ""
-        few = "a quarter of the pixels for a moment" if running and running.reduced else ""
-        return f"{width}×{height} · compiled in {took:.0f} ms", runs, bridged, few
 
     # --- sound ----------------------------------------------------------------------------------------------------
 
@@ -783,9 +784,10 @@ class Session:
                 self._load(argument)
             case "numbers":
                 self._in_hand.toggle(self._screen.panel, self.path)
-            case "number":
+            case "number" | "turn":
+                turn = self._turned.turn_all if name == "turn" else self._turned.turn
                 try:
-                    self._turned.turn(self._saves.accepted.data, argument)
+                    turn(self._saves.accepted.data, argument)
                 except NotTurnedError as failure:
                     self.reporter.mention(str(failure))
             case _:

@@ -104,6 +104,8 @@ class TextFollower:
     """Follows the text that plays. A view is made when somebody asks for it, and only if something has changed."""
 
     parameters: ParameterBank
+    cursor: int | None = None
+    """The line at which the cursor of an editor is, from 0, if that is known."""
     _name: str = ""
     _saved: Saved | None = None
     _bpm: float = 120.0
@@ -144,6 +146,8 @@ class TextFollower:
                 if (line := line_in(self._lines, problem, self._name)) is not None
             }
             self._view = replace(self._view, marks=tuple(sorted(marks.items())))
+        if self.cursor != self._view.cursor:
+            self._view = replace(self._view, cursor=self.cursor)
         if is_new or self.parameters.changes != self._changes:
             self._changes = self.parameters.changes
             self._view = replace(self._view, values=self._values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,6 +19,8 @@ from weft.runtime.sound.player import Sound
 # The most seconds for which a picture may have fewer pixels: while a card waits for its program, and until the second
 # tier is there.
 _UNTIL_CARD, _UNTIL_FAST = 0.5, 5.0
+# The ticks whose times are kept.
+_FRAMES = 120
 
 
 @dataclass
@@ -33,6 +36,8 @@ class Ticker:
     threads: int
     moved: list[LoadedProgram] = field(default_factory=list)
     """The programs that have moved to another device, until the session notes it."""
+    drawn: deque[float] = field(default_factory=lambda: deque(maxlen=_FRAMES))
+    """The seconds that each of the last ticks has taken, without what a card does after it was told."""
     _last: dict[str, Values] = field(default_factory=dict)
     """The results of the last finished tick, by the names of the subgraphs."""
     _reduced: tuple[LoadedProgram, float] | None = None
@@ -50,6 +55,7 @@ class Ticker:
     def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
         """Runs a tick. If a device fails, its subgraphs move to another one in the same tick. Raises any error of the
         program itself."""
+        since = time.perf_counter()
         self.repair(loaded, env)
         self._grow(loaded, env)
         while True:
@@ -58,6 +64,7 @@ class Ticker:
                 self._last = {result.subgraph: result.values for result in results}
                 given = {**env.inputs, **loaded.runner.feeds(env)}
                 self.sound.follow(self.clock, given, loaded.runner.view_values(env))
+                self.drawn.append(time.perf_counter() - since)
                 return results
             except Exception as failure:
                 self.recover(loaded, failure, env, done)

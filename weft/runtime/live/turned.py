@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +54,30 @@ def numbers_of(text: bytes) -> dict[Place, tuple[int, int]]:
         return {}
     spans = zip(tokens.kinds, tokens.starts, tokens.ends, strict=True)
     return {source.position(start): (start, end) for kind, start, end in spans if kind == NUMBER}
+
+
+def turned_between(text: bytes, other: bytes, also: Collection[Place] = ()) -> dict[Place, float]:
+    """The numbers that another text has in place of those of a text, by their places in this one; and those at other
+    places of it. Raises NotTurnedError if the texts differ in anything else."""
+    then, now = (scan(Source("", _readable(each)), Report()) for each in (text, other))
+    if then is None or now is None or then.kinds != now.kinds:
+        raise NotTurnedError("the text differs from the one that was played last in more than its numbers")
+    found = {}
+    for at, kind in enumerate(then.kinds):
+        place = then.source.position(then.starts[at])
+        if then.text(at) != now.text(at) and kind != NUMBER:
+            raise NotTurnedError("the text differs from the one that was played last in more than its numbers")
+        if then.text(at) != now.text(at) or (kind == NUMBER and place in also):
+            found[place] = float(now.text(at))
+    return found
+
+
+def _readable(text: bytes) -> str:
+    """Raises NotTurnedError."""
+    try:
+        return decode(text)
+    except UnreadableError as failure:
+        raise NotTurnedError(f"the text cannot be read: {failure}") from None
 
 
 def last_edited(text: bytes, before: bytes) -> list[Place]:
@@ -225,6 +249,18 @@ class TurnedNumbers:
             line, column, value = map(float, argument.split())
         except ValueError:
             raise NotTurnedError("a number is turned by its line, its column and its value") from None
+        self._turn(text, line, column, value)
+
+    def turn_all(self, text: bytes, argument: str) -> None:
+        """Turns numbers of a text: `argument` is its hash, and line, column and value of each. A text with another hash
+        has replaced the one that was meant, and stays as it is. Raises NotTurnedError."""
+        known, *words = argument.split()
+        if known == Saved(text, 0.0).hash:
+            numbers = list(map(float, words))
+            for line, column, value in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+                self._turn(text, line, column, value)
+
+    def _turn(self, text: bytes, line: float, column: float, value: float) -> None:
         if not math.isfinite(value):
             raise NotTurnedError(f"a number cannot be {value}")
         if text != self.text:

@@ -18,7 +18,7 @@ from weft.syntax.scanner import MAX_BYTES, is_patch_name
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: no patch is larger."""
 
-_TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB, which no patch is"
+TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB, which no patch is"
 
 Kind: TypeAlias = Literal["text", "media"]
 
@@ -80,7 +80,7 @@ def _read(file: BinaryIO) -> FileState:
         return state
     data = file.read(TEXT_LIMIT + 1)
     if len(data) > TEXT_LIMIT:  # it has grown since
-        return FileState("text", stamp=state.stamp, problem=_TOO_LARGE)
+        return FileState("text", stamp=state.stamp, problem=TOO_LARGE)
     return FileState("text", data, state.stamp)
 
 
@@ -88,7 +88,7 @@ def _judge(found: os.stat_result, kind: Kind) -> FileState:
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
     problem = why_not_plain(found.st_mode)
     if problem is None and kind == "text" and found.st_size > TEXT_LIMIT:
-        problem = _TOO_LARGE
+        problem = TOO_LARGE
     return FileState(kind, None, stamp, problem)
 
 

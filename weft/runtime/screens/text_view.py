@@ -41,18 +41,23 @@ class Glow:
 
 @dataclass(frozen=True, slots=True)
 class TextView:
-    """The lines of the text that plays. `edited` is the line at which it was edited last. `marks` are the lines with
-    errors and warnings, and `values` are written beside their lines. All lines count from 0."""
+    """The lines of the text that plays. `edited` is the line at which it was edited last, and `cursor` the one at which
+    an editor is, if that is known. `marks` are the lines with errors and warnings, and `values` are written beside
+    their lines. All lines count from 0."""
 
     lines: tuple[str, ...] = ()
     edited: int = 0
     marks: tuple[tuple[int, Severity], ...] = ()
     glow: Glow = Glow()
     values: tuple[tuple[int, str], ...] = ()
+    cursor: int | None = None
 
     @property
     def wanted(self) -> int:
-        """The line that is to be seen: the first one with an error, or else the one that was edited last."""
+        """The line that is to be seen: that of the cursor, or else the first one with an error, or else the one that
+        was edited last."""
+        if self.cursor is not None:
+            return min(self.cursor, max(0, len(self.lines) - 1))
         errors = [line for line, severity in self.marks if severity == "error"]
         return min(errors, default=self.edited)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 import os
 import signal
 import sys
@@ -156,7 +157,7 @@ class Blocks:
         self._late += waited + took > lasts
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
-            self._restarts, self._late, taped,
+            self._restarts, self._late, taped, math.sqrt(max(0.0, float(np.vdot(block, block))) / block.size),
         )  # fmt: skip
         self._memory.write(self._figures)
 

@@ -295,9 +295,11 @@ class Figures(NamedTuple):
     for them, so it includes the wait for Python's lock."""
     taped: int = 0
     """The number of its first sample on the `SoundTape`."""
+    level: float = 0.0
+    """The root of the mean square of its samples, on all channels."""
 
 
-_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int, float)
 
 
 class FiguresMemory:

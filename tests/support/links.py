@@ -1,0 +1,81 @@
+"""The other end of the link to a performance: what an editor does there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.interfaces import check_event, spelled, table
+from tests.support.performance import PATIENCE
+from weft.performances import PerformanceLink, running
+
+NOTICES = {spelled(kind)[0]: frozenset(spelled(fields)) for kind, _, fields in table("Notices")}
+
+
+@contextmanager
+def own_runtime_folder() -> Iterator[Path]:
+    """A folder for sockets, which no other test has. Its path is short, as that of a socket has to be."""
+    before, folder = os.environ.get("XDG_RUNTIME_DIR"), tempfile.mkdtemp(prefix="wl-", dir="/tmp")
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    try:
+        yield Path(folder)
+    finally:
+        if before is None:
+            del os.environ["XDG_RUNTIME_DIR"]
+        else:
+            os.environ["XDG_RUNTIME_DIR"] = before
+        shutil.rmtree(folder)
+
+
+class LinkedEditor:
+    """Speaks to the only performance that is found, or to that of a file."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        found = [each for each in running() if file is None or each.file == str(file)]
+        assert len(found) == 1, found
+        self.link = PerformanceLink.open(found[0].path)
+        self.heard: list[dict[str, Any]] = []
+        """What was said besides answers."""
+
+    def __enter__(self) -> LinkedEditor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.__exit__()
+
+    def ask(self, do: str, **fields: object) -> dict[str, Any]:
+        """The answer to a request."""
+        self.link.say(do, id=do, **fields)
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """The next answer."""
+        while (heard := self._hear())["event"] != "answer":
+            self.heard.append(heard)
+        return heard
+
+    def wait_for(self, event: str, **fields: object) -> dict[str, Any]:
+        """The first notice of a kind that has these fields, and was not waited for before."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for heard in self.heard:
+                if heard["event"] == event and all(heard[name] == value for name, value in fields.items()):
+                    self.heard.remove(heard)
+                    return heard
+            self.heard.append(self._hear())
+        raise AssertionError(f"no {event} with {fields}")
+
+    def _hear(self) -> dict[str, Any]:
+        heard = self.link.hear(PATIENCE)
+        assert heard is not None, "nothing is said"
+        if "t" in heard:
+            check_event(heard)
+        else:
+            assert heard.keys() - {"event"} <= NOTICES[heard["event"]], heard
+        return heard
