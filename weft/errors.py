@@ -192,6 +192,12 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and a column, both from 1; the nearest one, if there is none there."""
+        starts = self._line_starts
+        start = starts[min(max(line, 1), len(starts)) - 1]
+        return min(start + max(column, 1) - 1, len(self.text))
+
     def line(self, number: int) -> str:
         """The text of a line, counted from 1, without its line end."""
         start = self._line_starts[number - 1]

@@ -26,7 +26,7 @@ _SERVER = Path(__file__).with_name("fork_server.py")
 
 # Commands that a fork may run: those that neither play nor measure. The others take apart what they have at their end,
 # like any process: they have threads, drivers and devices.
-FORKED = ("check", "compile", "completion", "devices", "eval", "examples", "graph", "help", "new", "render")
+FORKED = ("check", "compile", "completion", "devices", "eval", "examples", "graph", "help", "new", "render", "send")
 
 # What commands import when they need it, where it is installed.
 WHEN_NEEDED = (

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "examples": _Command("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
         "help": _Command("weft.cli.help", "Say what a name means, and show an example."),
         "check": _Command("weft.cli.check", "List all errors and warnings of a patch."),
+        "send": _Command("weft.cli.send", "Have a performance that runs play a text, without saving it."),
         "fmt": _Command("weft.cli.fmt", "Write patches in one style, with the same meaning."),
         "lsp": _Command("weft.cli.lsp", "Serve an editor: mistakes as you type, completion, help, renaming."),
         "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
