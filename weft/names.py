@@ -337,20 +337,3 @@ def origin_of(picture: str) -> str | None:
     if is_live(picture) and live_of(picture).source == _FILM:
         return str(live_of(picture).args[0])
     return file_of(picture)
-
-
-# --- outlets: what `to:` names that is no window ---
-
-OUTLETS = ("pipe", "v4l2")
-"""The kinds of outlets, which are written before a path: a named pipe, and a loopback camera of Linux."""
-
-
-def outlet_of(target: str) -> tuple[str, str] | None:
-    """The kind and the path of an outlet, such as `pipe:beam.y4m`; None for the name of a window."""
-    kind, colon, path = target.partition(":")
-    return (kind, path) if colon and kind in OUTLETS else None
-
-
-def order_of_target(target: str) -> int:
-    """A key for the order of pictures: the first window shows that with the lowest number, of several the first."""
-    return 2 if outlet_of(target) else 1 if target else 0

@@ -126,6 +126,9 @@ def hostile(patches: Path, port: int) -> dict[str, str]:
     for number, target in enumerate((
         f"pipe:{outside}/fifo", "pipe:link.fifo", "pipe:folder/fifo", "pipe:../outside/fifo", "v4l2:/dev/zero",
         f"v4l2:{outside}/fifo", "v4l2:folder/fifo", f"v4l2:{written}",
+        "http:0.0.0.0:8080", "http:[::]:8080", "http:localhost.example.com:8080", "http:8080/../../etc/passwd",
+        "http:80", "http:127.1:8080", "http:2130706433:8080", "http://127.0.0.1:8080", "http:user@127.0.0.1:8080",
+        "http:-1",
     )):  # fmt: skip
         texts[f"outlet-{number}"] = f'display(me@x, me@y, 0, to: "{target}")\n'
     texts["outlet-of-an-include"] = '#include "deep/outlet.weft"\n'

@@ -10,6 +10,7 @@ from weft.backends import hardware
 from weft.backends.base import Backend
 from weft.contexts import OWN_CONTEXTS, ContextTable, backend_points, load_backend
 from weft.errors import Diagnostic
+from weft.outlets import load_outlets
 from weft.sources import load_packages
 
 # Weft's own backends, in the order in which `weft devices` lists them: modules, with their backends and the contexts
@@ -94,6 +95,7 @@ def load_registry() -> Registry:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
             problems.append(Diagnostic.of("backend-not-loaded", words))
     problems += [Diagnostic.of("source-not-loaded", words) for words in load_packages()]
+    problems += [Diagnostic.of("outlet-not-loaded", words) for words in load_outlets()]
     others = {name: backend.context for name, backend in _registered.items() if name not in _MODULES}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
     contexts = ContextTable([*OWN_CONTEXTS, *brought])

@@ -28,7 +28,7 @@ from weft.codes.rows import INTERRUPTED
 from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
-from weft.names import outlet_of
+from weft.outlets import outlet_of
 from weft.performances import NoSocketsError, UnreachableError
 from weft.permissions import Permissions, real_path
 from weft.platform import system

@@ -273,7 +273,8 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "needs-a-path",
-        "A picture for another program needs a place that both know: a path after `pipe:` or `v4l2:`.",
+        "A picture for another program needs a place that both know, after the word and its colon: a path, a port or "
+        "an address.",
         wrong='display(me@x, to: "pipe:")',
         right='display(me@x, to: "pipe:picture.raw")',
     ),
@@ -356,6 +357,13 @@ MEANING: Sequence[CodeSpec] = (
         wrong="loud = prev(loud) * 2 + 1\ndisplay(loud)",
         right="loud = prev(loud) * 0.9 + 0.1\ndisplay(loud)",
         severity="warning",
+    ),
+    CodeSpec(
+        "outlet-address",
+        "A picture for another program goes to a place that weft can read and check: the hint shows the form. `weft "
+        "help display` lists all kinds.",
+        wrong='display(me@x, to: "http:80")',
+        right='display(me@x, to: "http:8080")',
     ),
     CodeSpec(
         "output-assigned-twice",

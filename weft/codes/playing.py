@@ -214,6 +214,12 @@ PLAYING: Sequence[CodeSpec] = (
         exit_code=MISSING,
     ),
     CodeSpec(
+        "outlet-not-loaded",
+        "A package that brings an outlet cannot be loaded: update it, or remove it; everything else works.",
+        arises="A package with the entry point `weft.outlets` raises an error when it is imported.",
+        severity="warning",
+    ),
+    CodeSpec(
         "picture-too-large",
         "The picture is larger than this device can draw or show: make it smaller, or let the processor draw it "
         "(--backend native).",

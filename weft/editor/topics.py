@@ -16,6 +16,7 @@ from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
+from weft.outlets import OUTLETS, load_outlets
 from weft.sources import SOURCES, SourceParam, SourceSpec, load_packages
 from weft.syntax.ast import SpindleDefinition
 from weft.syntax.docs import SpindleDoc, doc_of, opening_line
@@ -100,6 +101,7 @@ def tabled_topics() -> Iterator[Topic]:
 
 def _tabled() -> Iterator[Topic]:
     load_packages()
+    load_outlets()
     yield from map(_of_operation, (row for row in OPS.values() if row.kind != "internal"))
     for word in WORDS.values():
         shown = _call(word.name, (*word.params, *["…"] * word.variadic))
@@ -188,6 +190,7 @@ def _of_context(context: ContextSpec) -> Topic:
     facts += [("optional", " ".join(f"{label}:" for label in context.optional))] if context.optional else []
     targeted = f'{name}(…, to: "name")' + " has a window of its own" * context.sweeps_plane
     facts += [("target", targeted)] if context.targets else []
+    facts += [("outlets", f'to: "{row.example}": {row.doc}') for row in OUTLETS.values() if context.sweeps_plane]
     facts += [("several", "are added")] if context.merge == "sum" else []
     if context.labelled:
         layouts = [", ".join(f"{label}: e" for label in layout) for layout in context.layouts]

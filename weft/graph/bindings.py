@@ -23,8 +23,9 @@ from weft.graph.patch import (
 )
 from weft.graph.resolve import Resolver
 from weft.graph.scope import PoisonedError, Scope, StrandGroup, strands
-from weft.names import RESERVED, is_swizzle, outlet_of
+from weft.names import RESERVED, is_swizzle
 from weft.ops import BUILTINS, STATE
+from weft.outlets import outlet_of
 from weft.sources import SOURCES, MediaHeader, SourceSpec
 from weft.syntax.ast import (
     Access, Assignment, Binding, BodyStatement, Bundle, Call, CallBinding, Comprehension, Expression, Fade, For, Ident,
@@ -324,9 +325,9 @@ def _target(statement: OutputStatement, spec: ContextSpec) -> str | None:
             if not isinstance(arg.value, Text) or not arg.value.value:
                 raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
             outlet = outlet_of(arg.value.value) if spec.sweeps_plane else None
-            if outlet is not None and not outlet[1]:
-                example = 'for example to: "pipe:beam" or to: "v4l2:/dev/video2"'
-                raise error("needs-a-path", f"{outlet[0]} needs a path that takes the picture", arg.value.span, example)
+            if outlet is not None and not outlet.text:
+                words, example = f"{outlet.spec.name} needs a place that takes the picture", outlet.spec.example
+                raise error("needs-a-path", words, arg.value.span, f'for example to: "{example}"')
             return arg.value.value
     return None
 

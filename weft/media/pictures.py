@@ -193,3 +193,19 @@ def reduced_picture(pixels: NDArray[np.uint8], width: int, form: str) -> tuple[b
     options = {"optimize": True} if form == "PNG" else {"quality": _QUALITY}
     picture.resize(size, Image.Resampling.LANCZOS).save(data, form, **options)
     return data.getvalue(), size
+
+
+def as_jpeg(pixels: NDArray[np.uint8], quality: int = 90) -> bytes:
+    """Pixels [height, width, RGBA] as a JPEG of their colours, fast. They are next to each other in memory."""
+    height, width = pixels.shape[:2]
+    picture = Image.frombuffer("RGBX", (width, height), pixels, "raw", "RGBX", 0, 1)
+    data = io.BytesIO()
+    picture.save(data, "JPEG", quality=quality)
+    return data.getvalue()
+
+
+def as_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Pixels [height, width, RGBA] as a PNG, exactly."""
+    data = io.BytesIO()
+    Image.fromarray(pixels).save(data, "PNG", compress_level=1)
+    return data.getvalue()

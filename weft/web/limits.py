@@ -8,7 +8,8 @@ from weft.cameras import camera_named
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.errors import Diagnostic, Span
 from weft.graph.patch import SinkStatement
-from weft.names import is_live, live_of, origin_of, outlet_of, shown
+from weft.names import is_live, live_of, origin_of, shown
+from weft.outlets import outlet_of
 from weft.runtime.compiling.stages import Build
 from weft.runtime.sound.mixer import channels_of
 from weft.sources import FILM
@@ -56,7 +57,7 @@ def _output(sink: SinkStatement) -> Diagnostic | None:
         return _told(f"{name}(…) is left out of a page, which sends nothing to other programs and devices", span)
     outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
     if outlet is not None:
-        return _told(f"a page has no {outlet[0]}, so it shows this picture next to the others", span)
+        return _told(f"a page has no {outlet.spec.name}, so it shows this picture next to the others", span)
     return None
 
 

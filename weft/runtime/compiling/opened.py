@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from weft.cameras import camera_named, is_device
+from weft.cameras import camera_named
 from weft.errors import Report, Span, WeftError
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path, source_text
 from weft.graph.patch import Patch
 from weft.media.sampled import header_of
-from weft.names import LiveName, file_of, outlet_of
+from weft.names import LiveName, file_of
+from weft.outlets import OutletError, OutletPlace, outlet_of
 from weft.permissions import Denial, Reach
 from weft.sources import SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import Call, Expression, Program, Statement, Text, walk_statement
@@ -79,17 +80,30 @@ def _denial(name: str, reach: Reach) -> Denial | None:
 
 
 def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
-    """Reports outlets that are out of `reach`: pipes elsewhere, and what is no camera."""
+    """Reports outlets that are out of `reach`, and those whose text names no place."""
     for sink in patch.sinks:
-        kind, path = (sink.spec.sweeps_plane and sink.target and outlet_of(sink.target)) or ("", "")
-        place = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
-        if kind == "v4l2" and not is_device(path):
-            words = "a loopback camera is at /dev/video0, /dev/video1 and so on"
-            report.tell("unknown-camera", f'"{path}" is no camera', place, words)
-        # Whichever text says it, its path is relative to the folder of the patch.
-        denial = reach.denial_of_file(os.path.join(reach.own, path)) if kind == "pipe" else None
+        outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
+        if outlet is None:
+            continue
+        span = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
+        try:
+            denial = _denial_of_outlet(outlet.place, reach)
+        except OutletError as problem:
+            report.tell(problem.code, problem.reason, span, problem.hint)
+            continue
         if denial is not None:
-            report.tell("not-allowed", f'"{path}" is not written to: {denial.reason}', place, denial.hint)
+            report.tell("not-allowed", f'"{outlet.text}" is not written to: {denial.reason}', span, denial.hint)
+
+
+def _denial_of_outlet(place: OutletPlace, reach: Reach) -> Denial | None:
+    """Why a patch may not send pictures to a place; None if it may."""
+    match place.reaches:
+        case "file":
+            # Whichever text says it, its path is relative to the folder of the patch.
+            return reach.denial_of_file(os.path.join(reach.own, place.text))
+        case "network":
+            return reach.denial_of_stream()
+    return None
 
 
 def _sampled(call: Call) -> tuple[str, Expression] | None:

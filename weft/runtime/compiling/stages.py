@@ -27,6 +27,7 @@ from weft.graph.numbers import StaleError
 from weft.graph.patch import Patch
 from weft.ir.expr import Lowered
 from weft.names import file_of, is_heard
+from weft.outlets import load_outlets
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.compiling.kept import KeptBuild, UnplacedError
 from weft.runtime.compiling.opened import Probe, check_media, check_outlets
@@ -92,6 +93,7 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     kept, report = kept or KeptBuild(), Report()
     started = time.perf_counter()
     load_packages()
+    load_outlets()
     source, contexts, permissions = request.source, request.contexts, request.permissions
     loaded = load(source, report, contexts.statements, request.read, kept.parse, permissions)
     parsed = time.perf_counter()

@@ -1,5 +1,5 @@
-"""Films of a performance, and pictures for other programs: the process that encodes frames and sound as they come, and
-the memory that it shares.
+"""Films of a performance: the process that encodes frames and sound as they come, and the memory that it shares. The
+processes of outlets share the same (`outlet_process`).
 
 The file can be read at any time up to the last second: MP4 and QuickTime are written in fragments, and become an
 ordinary file at the end; Matroska needs nothing for that. While it is written it has another name. PyAV is imported in
@@ -8,21 +8,17 @@ the process that encodes.
 
 from __future__ import annotations
 
-import errno
 import json
 import mmap
 import os
-import select
-import shlex
 import signal
-import stat
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -30,11 +26,9 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Child, Pulse
 from weft.media.frames import Pixels
-from weft.names import outlet_of
 from weft.platform import system
 from weft.runtime.films.encoding import (
-    CODECS, FORMATS, MAX_CHANNELS, Y4M_FRAME, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec,
-    reason_of, y4m_header
+    CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmSpec, PixelFormat, SoundEncoder, configure, film_spec, reason_of
 )
 from weft.runtime.screens.playing_text import TextOverPictures
 from weft.runtime.screens.text_view import TextStyle, TextView
@@ -65,7 +59,7 @@ class RecordingSpec:
     rate: int
     """Samples of sound a second."""
     path: str
-    """The name of a file, or of an outlet."""
+    """The name of a file, or the target of an outlet."""
 
 
 def recording_spec(path: Path, size: tuple[int, int], fps: float, rate: int) -> RecordingSpec:
@@ -76,15 +70,8 @@ def recording_spec(path: Path, size: tuple[int, int], fps: float, rate: int) -> 
     return RecordingSpec(film_spec(ending, LIVE_CODECS[ending], None, even, fps), rate, str(path))
 
 
-def outlet_spec(outlet: str, size: tuple[int, int], fps: float) -> RecordingSpec:
-    """The pictures of this size for another program: `outlet` is a name as `is_outlet` knows them. Raises
-    EncodingError."""
-    even = size[0] + size[0] % 2, size[1] + size[1] % 2
-    return RecordingSpec(film_spec(".mkv", LIVE_CODECS[".mkv"], None, even, fps), 0, outlet)
-
-
-class _RecordingMemory:
-    """The memory that both processes map: the number of written samples, the latest samples, and frames."""
+class RecordingMemory:
+    """What both processes map: the number of written samples, the latest samples, and frames."""
 
     def __init__(self, descriptor: int, film: FilmSpec) -> None:
         shape = (_SLOTS, film.height, film.width, 4)
@@ -98,12 +85,38 @@ class _RecordingMemory:
         self.frames = memory[mmap.PAGESIZE + sound :].reshape(shape)
 
 
+class SoundReader:
+    """Reads the sound that has come, sample by sample, in the process that encodes."""
+
+    def __init__(self, memory: RecordingMemory, rate: int, first: int = 0) -> None:
+        """Begins with the sample of this number."""
+        self._memory, self._rate = memory, rate
+        self._heard = first
+
+    def until(self, end: int) -> Iterator[NDArray[np.float32]]:
+        """The samples [samples, 2] before the one with this number, as far as they have come, in parts. Those that are
+        overwritten are silent."""
+        written = int(self._memory.written[0])
+        end = min(written, end)
+        lost = max(0, min(end, written - _SAMPLES) - self._heard)
+        if lost:
+            self._heard += lost
+            yield np.zeros((lost, MAX_CHANNELS), np.float32)
+        while self._heard < end:
+            at = self._heard % _SAMPLES
+            part = self._memory.samples[at : at + min(end - self._heard, _SAMPLES - at, self._rate)]
+            self._heard += len(part)
+            yield np.clip(part, -1, 1)
+
+
 class LiveEncoder:
     """A process that encodes a performance. Nothing here waits for it, except `close`. For the thread that draws."""
 
-    def __init__(self, spec: RecordingSpec) -> None:
-        """Raises EncodingError."""
+    def __init__(self, spec: RecordingSpec, entry: str = "weft.runtime.films.recording:main") -> None:
+        """The process runs the function `entry`. Raises EncodingError."""
         self.spec = spec
+        self.told: list[tuple[str, Any]] = []
+        """What else the process has said, each with its kind; whoever reads them removes them."""
         self.is_done = False
         """Whether the file is complete, or will never be."""
         self.failure: str | None = None
@@ -113,10 +126,8 @@ class LiveEncoder:
         try:
             descriptor = system.shared_file(0)
             try:
-                self._memory = _RecordingMemory(descriptor, spec.film)
-                self._child = Child(
-                    "weft.runtime.films.recording:main", json.dumps(asdict(spec)), descriptors=[descriptor]
-                )  # fmt: skip
+                self._memory = RecordingMemory(descriptor, spec.film)
+                self._child = Child(entry, json.dumps(asdict(spec)), descriptors=[descriptor])
             finally:
                 os.close(descriptor)
         except OSError as problem:
@@ -124,6 +135,9 @@ class LiveEncoder:
         # The first use of a page takes time, for which the thread that draws should not wait.
         self._touching = threading.Thread(target=self._memory.frames.fill, args=(0,), name="weft-record", daemon=True)
         self._touching.start()
+        self._messages: SimpleQueue[Callable[[], tuple[Any, ...]] | None] = SimpleQueue()
+        self._sending = threading.Thread(target=self._send_all, name="weft-frames", daemon=True)
+        self._sending.start()
 
     @property
     def is_ready(self) -> bool:
@@ -141,16 +155,29 @@ class LiveEncoder:
     def add(self, slot: int, number: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
         """Has a picture of this shape [height, width, RGBA] copied to a place. It is the frame with this number; the
         one before it is shown until then."""
+        self._copy(slot, shape, copy)
+        self.ask("frame", slot, number)
+
+    def add_array(self, slot: int, number: int, picture: Pixels) -> None:
+        """The same with a picture that does not change any more: another thread copies it."""
+
+        def message() -> tuple[Any, ...]:
+            self._copy(slot, picture.shape, lambda place: np.copyto(place, picture))
+            return "frame", slot, number
+
+        self._messages.put(message)
+
+    def _copy(self, slot: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
         height, width = shape[:2]
         place = self._memory.frames[slot]
         copy(place[:height, :width])
-        place[height:] = place[height - 1]
-        place[:, width:] = place[:, width - 1 : width]
-        self._send("frame", slot, number)
+        if place.shape[:2] != (height, width):
+            place[height:] = place[height - 1]
+            place[:, width:] = place[:, width - 1 : width]
 
     def repeat(self, number: int) -> None:
         """Shows the last frame up to and with this number. To be called a few times a second at most."""
-        self._send("repeat", number)
+        self.ask("repeat", number)
 
     def hear(self, samples: NDArray[np.float32]) -> None:
         """Adds sound [samples, 2]."""
@@ -164,11 +191,11 @@ class LiveEncoder:
 
     def show_text(self, view: TextView, style: TextStyle) -> None:
         """Draws the text that plays over the frames that follow. The process does so."""
-        self._send("text", view, style)
+        self.ask("text", view, style)
 
     def finish(self, count: int) -> None:
         """Ends the film after this many frames. It is complete some time later."""
-        self._send("end", count)
+        self.ask("end", count)
 
     def poll(self, timeout: float = 0.0) -> None:
         """Notes what the process has done. Waits for that for at most `timeout` seconds."""
@@ -181,8 +208,10 @@ class LiveEncoder:
                         self._has_begun = True
                     case "free":
                         self._free.append(value)
-                    case _:
+                    case "end":
                         self.is_done, self.failure = True, value
+                    case _:
+                        self.told.append((kind, value))
         except (EOFError, OSError):
             with suppress(Exception):
                 self._child.wait(1)
@@ -190,12 +219,17 @@ class LiveEncoder:
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
+        self._messages.put(None)
         self._child.end()
 
-    def _send(self, *message: Any) -> None:
-        if not self.is_done:
+    def ask(self, *message: Any) -> None:
+        """Sends the process a message, after those before it. Another thread does so."""
+        self._messages.put(lambda: message)
+
+    def _send_all(self) -> None:
+        while (message := self._messages.get()) is not None:
             with suppress(OSError):  # `poll` finds out
-                self._child.connection.send(message)
+                self._child.connection.send(message())
 
 
 # --- in the process that encodes --------------------------------------------------------------------------------------
@@ -211,8 +245,8 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
     failure = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            shared = _RecordingMemory(int(memory), recording.film)
-            film = _writer(recording, shared, pulse)
+            shared = RecordingMemory(int(memory), recording.film)
+            film = _FilmWriter(recording, shared)
             parent.send(("ready", None))
             kind, text = "", None
             while kind != "end":
@@ -246,7 +280,7 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
 class _FilmWriter:
     """Encodes frames and sound to a file."""
 
-    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory) -> None:
+    def __init__(self, spec: RecordingSpec, shared: RecordingMemory) -> None:
         import av
 
         film = spec.film
@@ -267,8 +301,8 @@ class _FilmWriter:
         self._sound = SoundEncoder(self._container, film, spec.rate, MAX_CHANNELS)
         self._sound.begin()
         # A fragment cannot express that the sound begins before the film.
-        self._heard = self._sound.lead
-        self._sound.skip(self._heard)
+        self._reader = SoundReader(shared, spec.rate, self._sound.lead)
+        self._sound.skip(self._sound.lead)
 
     def add(self, slot: int, number: int) -> None:
         """Encodes the frame in a place, after repeating the one before up to its number. The first lasts from the
@@ -289,17 +323,9 @@ class _FilmWriter:
             self.hear()
 
     def hear(self) -> None:
-        """Encodes the sound that has come, up to the last frame. Overwritten samples are silent."""
-        written = min(int(self._memory.written[0]), int(self._next * self._rate / self._fps))
-        lost = max(0, min(written, int(self._memory.written[0]) - _SAMPLES) - self._heard)
-        if lost:
-            self._sound.write(np.zeros((lost, MAX_CHANNELS), np.float32))
-            self._heard += lost
-        while self._heard < written:
-            at = self._heard % _SAMPLES
-            part = self._memory.samples[at : at + min(written - self._heard, _SAMPLES - at, self._rate)]
-            self._sound.write(np.clip(part, -1, 1))
-            self._heard += len(part)
+        """Encodes the sound that has come, up to the last frame."""
+        for samples in self._reader.until(int(self._next * self._rate / self._fps)):
+            self._sound.write(samples)
 
     def end(self, count: int) -> None:
         """Ends the film after this many frames, with as much sound."""
@@ -313,114 +339,3 @@ class _FilmWriter:
         for packet in self._stream.encode(frame):
             packet.duration = 1  # the last one of a fragment has no successor that would show it
             self._container.mux(packet)
-
-
-def _writer(spec: RecordingSpec, shared: _RecordingMemory, pulse: Pulse) -> _FilmWriter | _OutletWriter:
-    """The writer of the frames. Raises EncodingError, and any error of FFmpeg."""
-    match outlet_of(spec.path):
-        case "pipe", path:
-            return _PipeWriter(spec, shared, path, pulse)
-        case "v4l2", path:
-            return _CameraWriter(spec, shared, path)
-    return _FilmWriter(spec, shared)
-
-
-class _OutletWriter(ABC):
-    """Gives frames to another program, each as soon as it comes."""
-
-    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory) -> None:
-        self._memory = shared
-        self._pixels = PixelFormat(spec.film, is_live=True)
-
-    def add(self, slot: int, number: int) -> None:
-        """Gives the frame in a place."""
-        self._write(self._pixels.convert(self._memory.frames[slot], number))
-
-    def repeat(self, end: int) -> None:
-        """Does nothing: a program that reads has its own pace."""
-
-    def hear(self) -> None:
-        """Does nothing: there is no sound."""
-
-    @abstractmethod
-    def _write(self, frame: Any) -> None:
-        """Gives a frame in YUV 4:2:0."""
-
-    @abstractmethod
-    def end(self, count: int) -> None:
-        """Does nothing."""
-
-
-class _PipeWriter(_OutletWriter):
-    """Writes a y4m to a named pipe, from its header on for each program that opens it."""
-
-    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory, path: str, pulse: Pulse) -> None:
-        """Raises EncodingError if there is no pipe of this name."""
-        super().__init__(spec, shared)
-        self._path, self._pulse = path, pulse
-        self._header = y4m_header((spec.film.width, spec.film.height), float(spec.film.fps), "420mpeg2")
-        self._pipe: int | None = None
-        try:
-            is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
-        except OSError as problem:
-            is_pipe = False
-            if problem.errno != errno.ENOENT:
-                raise EncodingError(f"{path} cannot be opened: {problem.strerror}") from None
-        if not is_pipe:
-            raise EncodingError(f"{path} is no pipe (mkfifo {shlex.quote(path)} makes one)")
-
-    def _write(self, frame: Any) -> None:
-        parts = [Y4M_FRAME]
-        for plane in frame.planes:
-            rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-            parts.append(rows[:, : plane.width].tobytes())
-        try:
-            if self._pipe is None:
-                self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
-                parts.insert(0, self._header)
-            self._send(self._pipe, b"".join(parts))
-        except OSError as problem:
-            # No program reads it yet, or any more.
-            if problem.errno not in (errno.ENXIO, errno.EPIPE):
-                raise EncodingError(f"{self._path} cannot be written: {problem.strerror}") from None
-            self.end(0)
-
-    def _send(self, pipe: int, data: bytes) -> None:
-        """Waits for the reader for as long as it takes."""
-        rest = memoryview(data)
-        while rest:
-            self._pulse.beat()
-            if select.select((), (pipe,), (), BEAT)[1]:
-                rest = rest[os.write(pipe, rest) :]
-
-    def end(self, count: int) -> None:
-        if self._pipe is not None:
-            os.close(self._pipe)
-            self._pipe = None
-
-
-class _CameraWriter(_OutletWriter):
-    """Gives frames to a loopback camera of Linux, which other programs open as a camera."""
-
-    def __init__(self, spec: RecordingSpec, shared: _RecordingMemory, path: str) -> None:
-        """Raises EncodingError if it takes no pictures."""
-        import av
-
-        super().__init__(spec, shared)
-        try:
-            self._container: Any = av.open(path, "w", format="v4l2")
-            self._stream: Any = self._container.add_stream("rawvideo", rate=spec.film.fps)
-            self._stream.width, self._stream.height = spec.film.width, spec.film.height
-            self._stream.pix_fmt = CODECS[spec.film.codec].pixels
-            self._container.start_encoding()
-        except Exception as problem:  # FFmpeg has many
-            reason = getattr(problem, "strerror", None) or problem
-            words = f"{path} takes no pictures: {reason} (the kernel module v4l2loopback makes cameras that do)"
-            raise EncodingError(words) from None
-
-    def _write(self, frame: Any) -> None:
-        for packet in self._stream.encode(frame):
-            self._container.mux(packet)
-
-    def end(self, count: int) -> None:
-        self._container.close()

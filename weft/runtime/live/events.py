@@ -474,6 +474,12 @@ class Reporter:
         if reason:
             self.mention(f"{visible(name)} is not shown: {reason}")
 
+    def outlet(self, name: str, state: str, words: str = "", **figures: int) -> None:
+        """Reports that an outlet waits for its receiver, has it again, or is behind."""
+        self.events.emit("window", name=name, state=state, **({"reason": words} if words else {}), **figures)
+        if words:
+            self.mention(f"{visible(name)}: {words}")
+
     def restarted(self, process: str, words: str) -> None:
         """Reports that a process ended by itself and was started again."""
         self.events.emit("restart", process=process, reason=words)

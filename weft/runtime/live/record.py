@@ -135,7 +135,7 @@ class PictureSender:
             except DeviceLostError:
                 self.encoder.give_back(slot)
         else:
-            self.encoder.add(slot, number, picture.shape, lambda place: np.copyto(place, picture))
+            self.encoder.add_array(slot, number, picture)
         return True
 
     def fetch(self) -> None:

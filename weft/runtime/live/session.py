@@ -22,7 +22,8 @@ from weft.backends.base import DeviceLostError, Values
 from weft.cameras import watching
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault, visible
-from weft.names import outlet_of, shown
+from weft.names import shown
+from weft.outlets import outlet_of
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker, Finished, LateWarnings, LoadResult
 from weft.runtime.hands.clock import Clock
@@ -31,7 +32,7 @@ from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.hands.tempo import TextTempo
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots, facts_of
-from weft.runtime.live.outlets import Outlets, Sender
+from weft.runtime.live.outlet_pictures import Outlets, Sender
 from weft.runtime.live.record import Recorder
 from weft.runtime.live.remote import RemoteControl
 from weft.runtime.live.saves import Saves, without_overtaken
@@ -116,7 +117,7 @@ class Session:
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self._base, self.reporter, self.text_over)
-        self._outlets = Outlets(self.reporter)
+        self._outlets = Outlets(self.reporter, self.sound)
         self._recorder = Recorder(self.reporter, self.sound, self._base, self.record, self.text_over)
         self._text = TextFollower(self.inputs.parameters)
         self._memory = MemoryReports(self.reporter)
@@ -542,7 +543,7 @@ class Session:
             self._recorder.follow(self._picture, self.clock, *self._recorded)
             if (running := self.programs.running) is not None:
                 folder = Path(running.compiled.file).parent
-                self._outlets.follow(self._given, folder, self.settings.get("fps", 60))
+                self._outlets.follow(self._given, folder, *self._recorded[1:], self.clock)
             self._report_changes()
             self._after_frame(stats)
             if due:

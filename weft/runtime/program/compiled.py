@@ -10,7 +10,8 @@ from weft.beats import Beats
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.graph.nodes import Subgraph
-from weft.names import CLOCK_DAY, CLOCK_START, is_count, is_sent, is_view, order_of_target
+from weft.names import CLOCK_DAY, CLOCK_START, is_count, is_sent, is_view
+from weft.outlets import order_of_target
 from weft.runtime.hands.parameters import ParameterSpec
 
 

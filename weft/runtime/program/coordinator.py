@@ -14,7 +14,8 @@ from weft.backends.launch import VIEW, Floats, Getter, Picture, Value
 from weft.backends.prologue import FilmTimes, Place, Prefetch, nowhere, prefetch_of, rows, tick
 from weft.codegen.kernel import Unit
 from weft.contexts import VISUAL, ContextTable
-from weft.names import StrandRef, order_of_target, viewed
+from weft.names import StrandRef, viewed
+from weft.outlets import order_of_target
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,190 @@
+"""The table of outlets: what `to:` names that is no window, such as `pipe:beam` or `http:8080`.
+
+What follows the word is a text of a patch, which a stranger may have written. A row reads it, and makes a place of the
+values that it has read; only that reaches files, sockets and libraries.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from weft.cameras import is_device
+from weft.codes.rows import InternalError
+from weft.contexts import points
+
+Reaches: TypeAlias = Literal["file", "machine", "network"]
+"""What a place is: a file below the folder of the patch, something else of this machine, or of the network, which the
+performer has to allow."""
+
+
+class OutletError(InternalError):
+    """A text names no place for pictures, or a place takes none. `code` is that of the error in a text."""
+
+    def __init__(self, reason: str, hint: str | None = None, code: str = "outlet-address") -> None:
+        super().__init__(reason if hint is None else f"{reason} ({hint})")
+        self.reason = reason
+        self.hint = hint
+        self.code = code
+
+
+class OutletPlace(NamedTuple):
+    """Where pictures go: a text that weft has made, and what it reaches."""
+
+    text: str
+    reaches: Reaches
+
+
+@dataclass(frozen=True, slots=True)
+class OutletSpec:
+    """One kind of outlet: the word before the colon, and what reads the text after it, which raises OutletError."""
+
+    name: str
+    doc: str
+    example: str
+    read: Callable[[str], OutletPlace]
+    is_even: bool = False
+    """Whether it gets pictures of even width and height, as encoders need them."""
+    has_sound: bool = False
+    """Whether it gets the sound as well."""
+    is_encoded: bool = False
+    """Whether it needs PyAV."""
+
+
+# --- hosts and ports --------------------------------------------------------------------------------------------------
+
+LOOPBACK: Final = "127.0.0.1"
+
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?", re.ASCII)
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\[\]:/?#@\s]{1,253}):(\d{1,5})", re.ASCII)
+_PORT = re.compile(r"\d{1,5}", re.ASCII)
+
+LEAST_PORT, MOST_PORT = 1024, 65535
+"""The ports that weft may listen at. Those below are of the system."""
+
+
+def host_of(text: str) -> str:
+    """A host as weft writes it: an address, in brackets if it has colons, or a name. Raises OutletError."""
+    bare = text[1:-1] if text.startswith("[") else text
+    try:
+        found = ipaddress.ip_address(bare)
+    except ValueError:
+        # Numbers with dots that are no address would be read in several ways.
+        if _HOST.fullmatch(text) is None or len(text) > 253 or text.rstrip(".").rpartition(".")[2].isdecimal():
+            raise OutletError("this names no machine", "such as localhost, 192.168.0.5 or [::1]") from None
+        return text.rstrip(".").lower()
+    return f"[{found}]" if found.version == 6 else str(found)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, as `host_of` writes it, is this machine and cannot be reached from others."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """The host and the port in a text such as `192.168.0.5:8080`. Raises OutletError."""
+    match = _HOST_AND_PORT.fullmatch(text)
+    if match is None:
+        raise OutletError("a host and a port are missing", "such as 127.0.0.1:9000")
+    return host_of(match[1]), int(match[2])
+
+
+# --- what the rows read -----------------------------------------------------------------------------------------------
+
+
+def _pipe(text: str) -> OutletPlace:
+    return OutletPlace(text, "file")
+
+
+def _camera(text: str) -> OutletPlace:
+    if not is_device(text):
+        words = "a loopback camera is at /dev/video0, /dev/video1 and so on"
+        raise OutletError(f'"{text}" is no camera', words, "unknown-camera")
+    return OutletPlace(text, "machine")
+
+
+def _page(text: str) -> OutletPlace:
+    """The host is an address of this machine: a name could mean another one with each look-up."""
+    if _PORT.fullmatch(text):
+        host, port = LOOPBACK, int(text)
+    else:
+        host, port = host_and_port(text)
+        if host == "localhost":
+            host = LOOPBACK
+        elif re.fullmatch(r"[\d.]+|\[.+\]", host) is None:
+            raise OutletError(f"{host} is no address of this machine", "such as http:0.0.0.0:8080, for all that it has")
+    if not LEAST_PORT <= port <= MOST_PORT:
+        raise OutletError(f"{port} is no port for this", f"from {LEAST_PORT} to {MOST_PORT}, such as http:8080")
+    return OutletPlace(f"{host}:{port}", "machine" if is_loopback(host) else "network")
+
+
+_ROWS = (
+    OutletSpec("pipe", "a named pipe, as y4m", "pipe:beam", _pipe, is_even=True, is_encoded=True),
+    OutletSpec("v4l2", "a loopback camera of Linux", "v4l2:/dev/video2", _camera, is_even=True, is_encoded=True),
+    OutletSpec("http", "a page for browsers, and for the browser source of mixers", "http:8080", _page),
+)  # fmt: skip
+
+_TABLE = {row.name: row for row in _ROWS}
+
+OUTLETS: Mapping[str, OutletSpec] = MappingProxyType(_TABLE)
+"""All outlets by their words: those of weft, and those of packages once `load_outlets` has found them."""
+
+_OPENERS: dict[str, Any] = {}
+
+OUTLET_CLASSES: Mapping[str, Any] = MappingProxyType(_OPENERS)
+"""The classes of the outlets of packages, by their words: each is a `weft.runtime.films.outlet.PictureOutlet` with a
+`spec`."""
+
+
+class NamedOutlet(NamedTuple):
+    """An outlet that `to:` names: its row, and the text after the colon, as the patch has it."""
+
+    spec: OutletSpec
+    text: str
+
+    @property
+    def place(self) -> OutletPlace:
+        """Where it is. Raises OutletError."""
+        return self.spec.read(self.text)
+
+
+def outlet_of(target: str) -> NamedOutlet | None:
+    """The outlet that a target names, such as `pipe:beam.y4m`; None for the name of a window."""
+    word, colon, text = target.partition(":")
+    return NamedOutlet(OUTLETS[word], text) if colon and word in OUTLETS else None
+
+
+def order_of_target(target: str) -> int:
+    """A key for the order of pictures: the first window shows that with the lowest number, of several the first."""
+    return 2 if outlet_of(target) else 1 if target else 0
+
+
+@cache
+def load_outlets() -> tuple[str, ...]:
+    """Adds the outlets of packages to the table. Returns the problems of those that cannot be loaded. The outlet of a
+    package never replaces one of weft."""
+    problems = []
+    for point in points("weft.outlets"):
+        try:
+            found = point.load()
+            spec: OutletSpec = replace(found.spec, name=point.name)
+        except Exception as failure:
+            problems.append(f"the outlet {point.name} ({point.value}) could not be loaded: {failure}")
+            continue
+        if point.name in _TABLE:
+            problems.append(f"the outlet {point.name} ({point.value}) is not used: weft has one of this name")
+            continue
+        _TABLE[point.name] = spec
+        _OPENERS[point.name] = found
+    return tuple(problems)

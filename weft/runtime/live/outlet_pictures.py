@@ -1,0 +1,192 @@
+"""What other programs get while a performance plays: numbers by a `Sender`, and pictures, some with sound, through the
+outlets that `display` names by `to: "pipe:…"`, `to: "http:…"` and so on (`weft.outlets`)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from weft.backends.base import Values
+from weft.outlets import OutletError, OutletSpec, outlet_of
+from weft.runtime.films.encoding import EncodingError, missing_encoder
+from weft.runtime.films.outlet_process import start_outlet
+from weft.runtime.films.recording import LiveEncoder
+from weft.runtime.hands.clock import Clock
+from weft.runtime.live.events import Reporter
+from weft.runtime.live.record import FilmTimeline, PictureSender
+from weft.runtime.sound.player import Sound
+
+# The seconds between two reports of pictures that were dropped.
+_BEHIND = 1.0
+
+
+class Sender(Protocol):
+    """Sends the values that the statements of a context compute to other programs."""
+
+    def send(self, values: Mapping[str, float], now: float) -> None:
+        """Sends the values of a subgraph in one frame, by their labels, at a moment in seconds. It must not wait."""
+
+    def close(self) -> None:
+        """Stops sending. May be called twice."""
+
+
+@dataclass(frozen=True)
+class _OutletKey:
+    """What identifies an open outlet: its target, where it leads, width and height of the picture, frames a second, and
+    samples of its sound a second."""
+
+    target: str
+    place: str
+    size: tuple[int, int]
+    fps: float
+    rate: int
+
+
+@dataclass
+class _OpenOutlet:
+    """An outlet that is open."""
+
+    encoder: LiveEncoder
+    timeline: FilmTimeline
+    pictures: PictureSender = field(init=False)
+    dropped: int = 0
+    """Pictures that did not go out, because what encodes or receives them was late."""
+    said: int = 0
+    said_at: float = 0.0
+    """How many of them were last reported, and when."""
+
+    def __post_init__(self) -> None:
+        self.pictures = PictureSender(self.encoder)
+
+
+class Outlets:
+    """Hands pictures to other programs, each in a process of its own. For the thread that draws, which does not wait
+    here: a program that reads too slowly misses pictures."""
+
+    def __init__(self, reporter: Reporter, sound: Sound) -> None:
+        self._reporter = reporter
+        self._sound = sound
+        self._open: dict[_OutletKey, _OpenOutlet] = {}
+        self._failed: set[_OutletKey] = set()
+        self._secret = secrets.token_urlsafe(18)
+        self._addresses: set[str] = set()
+
+    def retry(self) -> None:
+        """Tries to open outlets that have failed once more, with their next picture."""
+        self._failed.clear()
+
+    def follow(self, pictures: Mapping[str, Values], folder: Path, fps: float, rate: int, clock: Clock) -> None:
+        """Once a frame: gives the pictures that are shown, by the names of their outlets, and the sound that was
+        played, at this rate. Paths are relative to the folder of the patch."""
+        if not pictures and not self._open:
+            return
+        wanted = dict(self._wanted(pictures, folder, fps, rate))
+        for key in [key for key in self._open if key not in wanted]:
+            self._close(key, "closed")
+        for key, picture in wanted.items():
+            if key not in self._open and key not in self._failed:
+                self._begin(key)
+            if key in self._open:
+                self._give(key, self._open[key], picture, clock)
+
+    def _wanted(
+        self, pictures: Mapping[str, Values], folder: Path, fps: float, rate: int
+    ) -> list[tuple[_OutletKey, Values]]:
+        """The outlets of the pictures. One whose text names no place was an error when the patch was read."""
+        found = []
+        for target, picture in pictures.items():
+            outlet = outlet_of(target)
+            try:
+                place = None if outlet is None else outlet.place
+            except OutletError:
+                continue
+            if outlet is None or place is None:
+                continue
+            text = str(folder.absolute() / place.text) if place.reaches == "file" else place.text
+            size = picture.shape[1], picture.shape[0]
+            found.append((_OutletKey(target, text, size, fps, rate if outlet.spec.has_sound else 0), picture))
+        return found
+
+    def _begin(self, key: _OutletKey) -> None:
+        spec = _spec(key)
+        try:
+            if spec.is_encoded and (missing := missing_encoder()) is not None:
+                raise EncodingError(missing)
+            encoder = start_outlet(spec, key.place, key.size, key.fps, key.rate, self._secret)
+        except EncodingError as problem:
+            self._fail(key, str(problem))
+        else:
+            self._open[key] = _OpenOutlet(encoder, FilmTimeline(key.fps, key.rate))
+            self._reporter.window(key.target, "opened")
+
+    def _give(self, key: _OutletKey, outlet: _OpenOutlet, picture: Values, clock: Clock) -> None:
+        encoder = outlet.encoder
+        encoder.poll()
+        while encoder.told:
+            self._tell(key, outlet, *encoder.told.pop(0))
+        if encoder.is_done:
+            self._fail(key, encoder.failure or "it has ended")
+        elif encoder.is_ready:
+            outlet.pictures.fetch()
+            number = self._number(key, outlet, clock)
+            if number is not None:
+                outlet.timeline.count = number + 1
+                if not outlet.pictures.send(picture, number) and key.rate:
+                    outlet.dropped += 1
+            self._report(key, outlet)
+
+    def _number(self, key: _OutletKey, outlet: _OpenOutlet, clock: Clock) -> int | None:
+        """The number of the next frame, after the sound before it was given; None if it is too early for one."""
+        timeline = outlet.timeline
+        if not key.rate:
+            return timeline.count
+        stream = self._sound.audible
+        seconds = timeline.place(stream if stream is not None and stream.options.rate == key.rate else None, clock)
+        outlet.encoder.hear(timeline.samples(seconds))
+        return timeline.number(seconds)
+
+    def _tell(self, key: _OutletKey, outlet: _OpenOutlet, kind: str, said: str | int) -> None:
+        """Reports what the process has said."""
+        if isinstance(said, int):
+            outlet.dropped += said
+        elif kind == "address":
+            # Not over the picture, which an audience sees.
+            if said not in self._addresses:
+                self._addresses.add(said)
+                self._reporter.echo(f"{_spec(key).name}: the picture is at {said}")
+        elif kind == "note":
+            self._reporter.echo(f"{key.target}: {said}")
+        else:
+            self._reporter.outlet(key.target, "waiting" if kind == "trouble" else "connected", said)
+
+    def _report(self, key: _OutletKey, outlet: _OpenOutlet) -> None:
+        """Reports pictures that were dropped, once a second at most, and in words once."""
+        now = time.monotonic()
+        if outlet.dropped > outlet.said and now - outlet.said_at >= _BEHIND:
+            words = "" if outlet.said else "it cannot follow: pictures are dropped"
+            outlet.said, outlet.said_at = outlet.dropped, now
+            self._reporter.outlet(key.target, "behind", words, dropped=outlet.dropped)
+
+    def _fail(self, key: _OutletKey, reason: str) -> None:
+        self._failed.add(key)
+        self._close(key, "failed", reason)
+
+    def _close(self, key: _OutletKey, state: str, reason: str = "") -> None:
+        if key in self._open:
+            self._open.pop(key).encoder.close()
+        self._reporter.window(key.target, state, reason)
+
+    def close(self) -> None:
+        """Closes all of them. May be called twice."""
+        for key in [*self._open]:
+            self._close(key, "closed")
+
+
+def _spec(key: _OutletKey) -> OutletSpec:
+    found = outlet_of(key.target)
+    assert found is not None, "only outlets have keys"
+    return found.spec
