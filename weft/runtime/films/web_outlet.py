@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import re
 import socket
 import threading
@@ -148,17 +147,12 @@ class WebOutlet(PictureOutlet):
 def _listening(host: str, port: int) -> socket.socket:
     """The socket that listens. Raises OutletError."""
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":  # elsewhere it would allow two programs one port
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)
-        found.bind((host.strip("[]"), port))
-        found.listen(_CONNECTIONS)
+        found = socket.create_server((host.strip("[]"), port), family=family, backlog=_CONNECTIONS)
     except OSError as problem:
-        found.close()
         reason = f"port {port} of {host} cannot be had: {problem.strerror}"
         raise OutletError(reason, "another program may have it; another number may be free") from None
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)
     return found
 
 
