@@ -503,18 +503,24 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
             ends = dict.fromkeys(_likely(last, dict.fromkeys(map(_last_part, candidates))))
             likely += [each for each in candidates if _last_part(each) in ends]
         candidates = likely
-    scores = [(_likeness(name, each), each) for each in candidates]
-    likeness, close = max(scores, default=(0.0, ""))
-    return f'{CLOSE_NAME} "{close}"?' if likeness >= _CLOSE else None
+    close = _closest(name, candidates)
+    return f'{CLOSE_NAME} "{close}"?' if close is not None else None
 
 
-def _likeness(name: str, other: str) -> float:
-    """How alike two names are, from 0 to 1."""
-    whole = SequenceMatcher(None, other, name).ratio()
-    last = _last_part(name)
-    if last in ("", name):
-        return whole
-    return (whole + SequenceMatcher(None, _last_part(other), last).ratio()) / 2
+def _closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate most like a name; None if none is close."""
+    last = _last_part(name) or name
+    whole, end = (SequenceMatcher(None, "", word) for word in (name, last))
+    best, closest = _CLOSE, None
+    for each in candidates:
+        whole.set_seq1(each)
+        end.set_seq1(each if last == name else _last_part(each))
+        # What is less alike than another by letters alone is so in their order too.
+        if whole.quick_ratio() + end.quick_ratio() >= 2 * best:
+            likeness = (whole.ratio() + end.ratio()) / 2
+            if likeness > best or (likeness == best and each > (closest or "")):
+                best, closest = likeness, each
+    return closest
 
 
 def _last_part(name: str) -> str:

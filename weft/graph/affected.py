@@ -92,13 +92,13 @@ class Mentions(Mapping[str, Collection[str]]):
         return len({*self._mentioned_by, *self._called_by})
 
     def _bound(self, program: Program) -> dict[str, Means]:
-        found: dict[str, Means] = {}
+        found: dict[str, list[object]] = {}
         binds = self._binds
         for statement in program.statements:
             name, means = binds.get(statement) or binds.setdefault(statement, _binding(statement))
             if name:
-                found[name] = (*found[name], means) if name in found else (means,)
-        return found
+                found.setdefault(name, []).append(means)
+        return {name: tuple(means) for name, means in found.items()}
 
     def _note(self, name: str, means: Means) -> None:
         for statement in means:

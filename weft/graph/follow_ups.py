@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from weft.errors import CLOSE_NAME, LONGEST_WORD, Diagnostic, Report, Source, Span
 from weft.graph.affected import mentioned_in, name_of
 from weft.graph.components import reachable
-from weft.syntax.ast import Binding, Program, Statement
-from weft.syntax.edits import holds
+from weft.syntax.ast import Binding, Program
+from weft.syntax.edits import PlaceIndex
 
 # The codes of errors about missing names.
 _UNKNOWN = frozenset(
@@ -70,16 +69,8 @@ def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[D
     doubtful = [d for d in found if d.code in ABOUT_SHAPES and d.span]
     if not doubtful:
         return found
-    statements = sorted((each.span.source.name, each.span.start, n) for n, each in enumerate(program.statements))
-
-    def of(d: Diagnostic) -> Statement | None:
-        """The statement in which something was found."""
-        assert d.span is not None
-        at = bisect_right(statements, (d.span.source.name, d.span.start, len(statements))) - 1
-        statement = program.statements[statements[at][2]] if at >= 0 else None
-        return statement if statement is not None and holds(statement, d.span) else None
-
-    of_errors = (of(d) for d in found if d.severity == "error" and d.span)
+    statements = PlaceIndex(program.statements)
+    of_errors = (statements.at(d.span) for d in found if d.severity == "error" and d.span)
     wrong = {each.name.name for each in of_errors if isinstance(each, Binding) and each.outputs is None}
     if not wrong:
         return found
@@ -91,7 +82,7 @@ def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[D
     unknown = reachable(wrong, mentioned_by)
 
     def follows(d: Diagnostic) -> bool:
-        if d.span is None or (statement := of(d)) is None:
+        if d.span is None or (statement := statements.at(d.span)) is None:
             return False
         picked = _PICKED.search(d.span.source.text, max(0, d.span.start - LONGEST_WORD), d.span.start)
         texts = [picked[1]] if picked else [d.span.text, *(span.text for span, _ in d.related)]

@@ -3,9 +3,10 @@ other lines stay the same objects."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 
 from weft.errors import Diagnostic, Report, Source, Span
@@ -44,8 +45,12 @@ class EditedText:
     _placed: _Lines | None = None
     _warnings: Sequence[Diagnostic] = ()
     """The warnings about this text."""
-    _last: tuple[Source, Mapping[Statement, int]] = field(default_factory=lambda: (Source("", ""), {}))
-    """The last text, with or without errors, and the distance of each statement from where it was parsed."""
+    _last: Source = field(default_factory=lambda: Source("", ""))
+    """The last text, with or without errors."""
+    _moved: Mapping[Statement, int] = field(default_factory=dict)
+    """The distance of each of its statements from where it was parsed."""
+    _holders: PlaceIndex = field(default_factory=lambda: PlaceIndex(()))
+    """Its statements, by their places."""
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
         """The program of a text, the same as from `parse` except for places. Diagnostics go to the report, with the
@@ -57,7 +62,8 @@ class EditedText:
             found = _placed(parse(source, own, statements).statements, 0, 0)
         report.add(own)
         moved = [start - parsed for start, parsed in zip(found.start, found.parsed, strict=True)]
-        self._last = source, dict(zip(found.statements, moved, strict=True))
+        self._last, self._moved = source, dict(zip(found.statements, moved, strict=True))
+        self._holders = PlaceIndex(found.statements)
         if not own.errors:
             self._source, self._lines, self._placed = source, lines, found
             self._warnings = own.diagnostics
@@ -65,14 +71,13 @@ class EditedText:
 
     def placed(self, span: Span) -> Span | None:
         """Where a place in a statement of the last program is in its text; None if it is in none."""
-        source, moved = self._last
-        if span.source is source:
+        if span.source is self._last:
             return span
-        for statement, by in moved.items():
-            if holds(statement, span):
-                is_there = isinstance(statement, OutputStatement) and _is_within(statement.span, span)
-                return _shifted(span, source, 0 if is_there else by)
-        return None
+        statement = self._holders.at(span)
+        if statement is None:
+            return None
+        is_there = isinstance(statement, OutputStatement) and _is_within(statement.span, span)
+        return _shifted(span, self._last, 0 if is_there else self._moved[statement])
 
     def _edited(self, source: Source, lines: list[str], report: Report, names: Collection[str]) -> _Lines | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole.
@@ -128,10 +133,41 @@ class EditedText:
 _BLOCK_DEPTH = {"{": 1, "}": -1}
 
 
-def holds(statement: Statement, span: Span) -> bool:
-    """Whether a place is in a statement, in the text in which the statement, or its arguments, were parsed."""
-    arguments = statement.args if isinstance(statement, OutputStatement) else ()
-    return any(_is_within(part.span, span) for part in (statement, *arguments))
+@dataclass(frozen=True)
+class PlaceIndex:
+    """Finds the statement that holds a place, in the text in which the statement, or its arguments, were parsed."""
+
+    statements: Sequence[Statement]
+
+    def at(self, span: Span) -> Statement | None:
+        """The statement in which a place begins; None if there is none."""
+        starts, ends, statements = self._by_source.get(id(span.source), _NO_PLACES)
+        last = bisect_right(starts, span.start) - 1
+        return statements[last] if last >= 0 and span.start < ends[last] else None
+
+    @cached_property
+    def _by_source(self) -> dict[int, tuple[list[int], list[int], list[Statement]]]:
+        """The places in each text: where they start, where they end, and the statements. No two overlap."""
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for at, statement in enumerate(self.statements):
+            for span in _places(statement):
+                found.setdefault(id(span.source), []).append((span.start, span.end, at))
+        by_source = dict[int, tuple[list[int], list[int], list[Statement]]]()
+        for source, places in found.items():
+            places.sort()
+            starts, ends = [start for start, _, _ in places], [end for _, end, _ in places]
+            by_source[source] = starts, ends, [self.statements[at] for _, _, at in places]
+        return by_source
+
+
+_NO_PLACES: tuple[list[int], list[int], list[Statement]] = [], [], []
+
+
+def _places(statement: Statement) -> Iterator[Span]:
+    """The place of a statement, and those of its arguments that were parsed elsewhere."""
+    yield statement.span
+    if isinstance(statement, OutputStatement):
+        yield from (each.span for each in statement.args if not _is_within(statement.span, each.span))
 
 
 def _is_within(outer: Span, span: Span) -> bool:

@@ -31,7 +31,7 @@ from weft.sources import MediaHeader
 from weft.syntax.ast import (
     Argument, Binding, CallBinding, Number, OutputStatement, Program, SpindleDefinition, Statement
 )
-from weft.syntax.edits import EditedText, holds
+from weft.syntax.edits import EditedText, PlaceIndex
 
 _Core: TypeAlias = "Statement | tuple[Argument, ...]"
 
@@ -76,6 +76,8 @@ class KeptBuild:
         values."""
         self._written: Mapping[Statement, Statement] = {}
         """For each statement of the program, the one in the current text that it replaces."""
+        self._tuned = PlaceIndex(())
+        """The statements of the program that differ from the ones that they replace."""
         self._meant: Mapping[str, Means] = {}
         """What each name means, for all names of which something is kept."""
         self._about: object = None
@@ -133,6 +135,7 @@ class KeptBuild:
             statements.append(statement)
         self._stands, self._numbers.values = stands, values
         self._written = dict(zip(statements, program.statements, strict=True))
+        self._tuned = PlaceIndex([each for each, written in self._written.items() if each is not written])
         return Program(tuple(statements))
 
     def _earlier(
@@ -244,11 +247,10 @@ class KeptBuild:
         text = self._texts.get(span.source.name)
         if text is None or span.source.library:
             return span
-        for statement, written in self._written.items():
-            if statement is not written and holds(statement, span):
-                place = _across(statement, written, span)
-                return place and text.placed(place)
-        return text.placed(span)
+        if (tuned := self._tuned.at(span)) is None:
+            return text.placed(span)
+        place = _across(tuned, self._written[tuned], span)
+        return place and text.placed(place)
 
     def _quotes_tuned(self, found: Diagnostic) -> bool:
         """Whether a diagnostic may quote the earlier value of a number."""
