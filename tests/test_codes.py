@@ -97,6 +97,7 @@ def test_a_long_text_is_told(code: str, folder: Path) -> None:
 
 # Commands that end with a code which no text brings about.
 COMMANDS = {
+    "no-such-output": "why still.weft --name hall",
     "not-drawn": "eval film.weft light --samples 4",
     "nothing-to-hear": "render still.weft -o sound.wav --duration 0.1",
     "nothing-to-show": "render quiet.weft -o picture.png",

@@ -24,7 +24,7 @@ from weft.performances import LONGEST, NOTICES, PROTOCOL, REQUESTS, WANTED
 from weft.runtime.hands.osc import COMMAND_NAMES, COMMANDS as COMMAND_ADDRESSES, PARAMETERS
 
 ROOT = Path(weft.__file__).parent
-WITH_JSON = ("check", "eval", "graph", "devices", "bench")
+WITH_JSON = ("check", "eval", "why", "graph", "devices", "bench")
 
 
 @cache

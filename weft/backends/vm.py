@@ -40,6 +40,7 @@ class RunningLoop:
     first: float
     last: float
     values: list[float]
+    level: int = 0
     index: float = 0.0
     count: int = 0
 
@@ -329,7 +330,7 @@ def _begin_loop(shape: LoopShape, end: int, outermost: bool) -> Step:
         first, last, *values = _pop(machine.stack, 2 + shape.carried)
         if outermost:
             machine.steps_left = NEST_STEPS
-        loop = RunningLoop(first, last, values)
+        loop = RunningLoop(first, last, values, shape.level)
         if machine.make_step(loop):
             machine.loops.append(loop)
             return None

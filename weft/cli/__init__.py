@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "lsp": _Command("weft.cli.lsp", "Serve an editor: mistakes as you type, completion, help, renaming."),
         "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Command("weft.cli.evaluate", "Show the values of a strand."),
+        "why": _Command("weft.cli.why", "Show what a pixel or a sample is computed from, and what acts on it most."),
         "render": _Command("weft.cli.render", "Write pictures to files, offline and deterministic."),
         "export": _Command("weft.cli.export", "Write a patch as a page that plays it in any browser."),
         "bench": _Command("weft.cli.bench", "Measure every backend on this machine."),

@@ -152,6 +152,12 @@ PLAYING: Sequence[CodeSpec] = (
         exit_code=MISSING,
     ),
     CodeSpec(
+        "no-such-output",
+        "The patch has no such output statement: it is named by its word, by the name of its window, or by its line.",
+        arises='weft why --name hall of a patch that shows nothing with `to: "hall"`.',
+        exit_code=USAGE,
+    ),
+    CodeSpec(
         "no-terminal",
         "The picture was to be shown in the terminal, but this is not one that can show it: open a window, or use "
         "--headless.",

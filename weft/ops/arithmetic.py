@@ -111,38 +111,52 @@ def _sign(x: float) -> float:
     return 1.0 if x > 0 else -1.0 if x < 0 else x
 
 
+def _slopes_of_power(base: float, exponent: float) -> tuple[float, float]:
+    """A negative base has powers for whole exponents only, so there is no derivative by the exponent."""
+    by_base = exponent * ieee.power(base, exponent - 1) if exponent else 0.0
+    if base == 0:
+        return by_base, 0.0 if exponent > 0 else math.nan
+    return by_base, ieee.power(base, exponent) * ieee.log(base)
+
+
 ARITHMETIC = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
         fold=lambda a, b: a + b, vector="add", native="add", clike="+", interval=intervals.total, keeps_finite=True,
+        slopes=lambda a, b: (1.0, 1.0),
         symbols=("+",), level=6, example="me@x + 0.1",
     ),
     OpSpec(
         "sub", "operator", params("a", "b"), "a less b",
         fold=lambda a, b: a - b, vector="subtract", native="sub", clike="-",
+        slopes=lambda a, b: (1.0, -1.0),
         interval=intervals.difference, keeps_finite=True,
         symbols=("-",), level=6, example="me@x - 0.5",
     ),
     OpSpec(
         "mul", "operator", params("a", "b"), "the product of a and b",
         fold=lambda a, b: a * b, vector="multiply", native="mul", clike="*",
+        slopes=lambda a, b: (b, a),
         interval=intervals.product, keeps_finite=True,
         symbols=("*",), level=7, example="me@x * 10",
     ),
     OpSpec(
         "div", "operator", params("a", "b"), "a divided by b; infinite or NaN when b is 0",
         fold=ieee.divide, vector="divide", native="div", clike="/",
+        slopes=lambda a, b: (ieee.divide(1.0, b), ieee.divide(-a, b * b)),
         symbols=("/",), level=7, usual=about(-2, 2, 0.25, 4), example="me@x / 2", cost=4,
     ),
     OpSpec(
         "mod", "operator", params("a", "b"), "the remainder of a divided by b, with the sign of b",
         fold=ieee.remainder, vector=_vector_remainder, native=single.remainder, clike="modulo",
+        slopes=lambda a, b: (1.0, -ieee.floor(ieee.divide(a, b))),
         interval=intervals.remainder,
         symbols=("%",), level=7, aliases=("mod",), usual=about(-6, 6, 0.3, 3), example="me@beat % 4", cost=10,
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
         fold=lambda a: -a, vector="negative", native="neg", clike="-", interval=intervals.opposite, keeps_finite=True,
+        slopes=lambda a: (-1.0,),
         symbols=("-",), level=8, usual=about(-4, 4), example="-me@x",
     ),
     OpSpec(
@@ -154,11 +168,13 @@ ARITHMETIC = (
     OpSpec(
         "power", "internal", params("a", "b"), "`a ^ b` if it cannot be computed by products and roots",
         fold=ieee.power, vector=_vector_power, native=single.power, double=double.power, clike="power",
+        slopes=_slopes_of_power,
         example="power(a, b)", cost=30,
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",
         fold=abs, vector="absolute", native="abs", clike="abs", interval=intervals.size, keeps_finite=True,
+        slopes=lambda x: (_sign(x),),
         example="abs(me@x - 0.5)",
     ),
     OpSpec(
@@ -169,11 +185,13 @@ ARITHMETIC = (
     OpSpec(
         "min", "builtin", params("a", "b"), "the smallest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.minimum, xs), vector=_vector_minimum, native=single.minimum, clike="minimum",
+        slopes=lambda a, b: (1.0, 0.0) if math.isnan(b) or a < b else (0.0, 1.0),
         interval=intervals.either, keeps_finite=True, variadic=True, example="min(me@x, me@y)",
     ),
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.maximum, xs), vector=_vector_maximum, native=single.maximum, clike="maximum",
+        slopes=lambda a, b: (1.0, 0.0) if math.isnan(b) or a > b else (0.0, 1.0),
         interval=intervals.either, keeps_finite=True, variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip
@@ -259,6 +277,7 @@ LOGIC = (
     OpSpec(
         "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
         fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select", clike="?:",
+        slopes=lambda c, a, b: (0.0, 1.0, 0.0) if c != 0 else (0.0, 0.0, 1.0),
         takes=("bool", "float", "float"), interval=intervals.choice, keeps_finite=True,
         usual=about(0, 1, -2, 2), example="select(me@x < 0.5, 0.2, 0.8)",
     ),
@@ -377,21 +396,25 @@ EXPONENTIAL = (
     OpSpec(
         "exp", "builtin", params("x"), "e to the power of x",
         fold=ieee.exp, vector="exp", native=single.exponential, double="exp",
+        slopes=lambda x: (ieee.exp(x),),
         clike="exponential", usual=about(-4, 2), example="exp(-me@x * 4)", cost=10,
     ),
     OpSpec(
         "exp2", "builtin", params("x"), "2 to the power of x",
         fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2", clike="power_of_two",
+        slopes=lambda x: (ieee.exp2(x) * math.log(2),),
         usual=about(-5, 3), example="exp2(me@x * 12)", cost=10,
     ),
     OpSpec(
         "log", "builtin", params("x"), "the natural logarithm of x; -infinity at 0, NaN below",
         fold=ieee.log, vector="log", native=single.logarithm, double="log",
+        slopes=lambda x: (ieee.divide(1.0, x) if x >= 0 else math.nan,),
         clike="logarithm", usual=about(0.01, 8, strict=True), example="log(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log2", "builtin", params("x"), "the logarithm of x to base 2; -infinity at 0, NaN below",
         fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2",
+        slopes=lambda x: (ieee.divide(1 / math.log(2), x) if x >= 0 else math.nan,),
         clike="octaves", usual=about(0.01, 8, strict=True), example="log2(me@x + 1)", cost=10,
     ),
     OpSpec(
@@ -403,6 +426,7 @@ EXPONENTIAL = (
     OpSpec(
         "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
         fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", interval=intervals.root,
+        slopes=lambda x: (ieee.divide(0.5, ieee.sqrt(x)),),
         usual=about(0, 4, strict=True), example="sqrt(me@x)", cost=6,
     ),
     OpSpec(

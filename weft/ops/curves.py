@@ -35,22 +35,26 @@ TRIGONOMETRY = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
         fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine",
+        slopes=lambda x: (ieee.cos(x),),
         interval=intervals.wave, keeps_finite=True, usual=about(-9, 9), example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
         fold=ieee.cos, vector="cos", native=single.cosine, double="cos",
+        slopes=lambda x: (-ieee.sin(x),),
         clike="cosine", interval=intervals.wave, keeps_finite=True, usual=about(-9, 9), example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "sinpi", "internal", params("x"), "the sine of x half turns",
         fold=ieee.sinpi, vector=_vector_sinpi, native=single.sine_of_half_turns, double=double.sine_of_half_turns,
+        slopes=lambda x: (math.pi * ieee.cospi(x),),
         clike="sinpi", interval=intervals.wave,
         example="sinpi(x)", cost=8,
     ),
     OpSpec(
         "cospi", "internal", params("x"), "the cosine of x half turns",
         fold=ieee.cospi, vector=_vector_cospi, native=single.cosine_of_half_turns, double=double.cosine_of_half_turns,
+        slopes=lambda x: (-math.pi * ieee.sinpi(x),),
         clike="cospi", interval=intervals.wave,
         example="cospi(x)", cost=8,
     ),
@@ -76,6 +80,7 @@ TRIGONOMETRY = (
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
         fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2", clike="angle", keeps_finite=True,
+        slopes=lambda y, x: (ieee.divide(x, x * x + y * y), ieee.divide(-y, x * x + y * y)),
         example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
     ),
 )  # fmt: skip

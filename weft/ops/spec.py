@@ -107,6 +107,10 @@ class OpSpec:
     it."""
     interval: Callable[..., Interval] | None = None
     """The interval of the result for operands within intervals, NaN and rounding aside; see `interval_of`."""
+    slopes: Callable[..., tuple[float, ...]] | None = None
+    """For rows without an `expand`: the derivatives of the result by each operand, at operands; not finite where there
+    is none. The derivative by a bool is not used: what it chooses changes in steps. A row without `slopes` is a step
+    everywhere. A row with an `expand` has the derivative of that."""
     keeps_finite: bool = False
     """Whether the result is finite for finite operands, apart from overflow."""
     cost: int = 1

@@ -34,7 +34,7 @@ from weft.runtime.compiling.opened import Probe, check_media, check_outlets
 from weft.runtime.hands.parameters import ParameterSpec
 from weft.runtime.program.compiled import CompiledProgram
 from weft.sources import load_packages
-from weft.syntax.ast import OutputStatement, Program
+from weft.syntax.ast import OutputStatement, Program, Statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
@@ -49,7 +49,8 @@ class Request:
     `settings` override those of the patch; a picture that is larger than `room` (width, height) is made smaller, with
     the same aspect. `probe` looks into picture files, which are not looked at without it; `permissions` say what may be
     opened besides what is below the folder of the text. An output statement to `consume` (`display(a@v)`) replaces
-    all output statements of the patch, except those whose words are in `stay`. The whole compile may take `most_steps`
+    all output statements of the patch, except those whose words are in `stay`. So does `only` the one in the text of
+    this name, at this offset. The whole compile may take `most_steps`
     (`graph/budget.py`). `read` gives the texts of files that are included.
     """
 
@@ -62,6 +63,7 @@ class Request:
     room: tuple[int, int] | None = None
     consume: str | None = None
     stay: Container[str] = frozenset()
+    only: tuple[str, int] | None = None
     most_steps: int = MOST_STEPS
 
 
@@ -128,11 +130,18 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
 
 def _consumed(program: Program, request: Request, report: Report) -> Program:
     """The program with the output statement that is asked for in place of its own."""
-    if request.consume is None:
+    if request.consume is None and request.only is None:
         return program
-    others = (each for each in program.statements if not isinstance(each, OutputStatement) or each.name in request.stay)
+    others = (each for each in program.statements if _stays(each, request))
+    if request.consume is None:
+        return Program(tuple(others))
     asked = parse(Source("(asked for)", request.consume), report, request.contexts.statements)
     return Program((*others, *asked.statements))
+
+
+def _stays(statement: Statement, request: Request) -> bool:
+    place = statement.span.source.name, statement.span.start
+    return not isinstance(statement, OutputStatement) or statement.name in request.stay or place == request.only
 
 
 def _with_settings(patch: Patch, request: Request, report: Report) -> Patch:

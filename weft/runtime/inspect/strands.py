@@ -83,7 +83,7 @@ def find_strands(patch: Patch, name: str) -> tuple[StrandRef, ...]:
 
 
 # The errors of strands that a picture can read elsewhere only if they are played.
-_OF_SOUND = frozenset({"map-reaches-state", "cannot-read-across"})
+OF_SOUND = frozenset({"map-reaches-state", "cannot-read-across"})
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def compile_alone(
     try:
         built = built_with(frozenset())
     except WeftError as failure:
-        if context.streams or not any(each.code in _OF_SOUND for each in failure.diagnostics):
+        if context.streams or not any(each.code in OF_SOUND for each in failure.diagnostics):
             raise
         # Strands that remember belong to the sound only because the sound is played.
         built = built_with({word for spec in contexts if spec.streams for word in spec.statements})
@@ -202,38 +202,42 @@ class Evaluation:
             for start in range(first, end, _BLOCK):
                 numbers = np.arange(start, min(start + _BLOCK, end))
                 coords: dict[str, Value] = {"abstime": moment.abstime + numbers / rate, "channel": channel}
-                launch = self._launch(kernel, memory, coords, (1, len(numbers)), moment, 1 / rate)
+                launch = self.launch(kernel, memory, coords, (1, len(numbers)), moment, 1 / rate)
                 pieces.append(executable.planes(memory, launch)[0, 0])
         return np.concatenate(pieces)[ticks:]
 
     def _swept(
         self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
     ) -> npt.NDArray[Any]:
-        memory, kernel = self._advanced(coords, shape, moment, ticks), self._unit.kernel
-        launch = self._launch(kernel, memory, coords, shape, moment)
+        memory, kernel = self.advanced(coords, shape, moment, ticks), self._unit.kernel
+        launch = self.launch(kernel, memory, coords, shape, moment)
         return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
 
     def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
         """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel. The tick
         of the evaluation runs for the whole picture, which is then read at the place."""
         coords, kernel = _pixels(size), self._unit.kernel
-        memory = self._advanced(coords, size, moment, ticks)
-        self._executor.load(kernel).planes(memory, self._launch(kernel, memory, coords, size, moment))
+        memory = self.advanced(coords, size, moment, ticks)
+        self._executor.load(kernel).planes(memory, self.launch(kernel, memory, coords, size, moment))
         (kernel,) = self._unit.points.values()
         place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
-        launch = self._launch(kernel, memory, place, (1, 1), moment)
+        launch = self.launch(kernel, memory, place, (1, 1), moment)
         return float(self._last.load(kernel).planes(memory, launch)[0, 0, 0])
 
-    def _advanced(self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int) -> StateMemory:
-        """The state after `ticks` ticks that end before the moment."""
-        kernel = self._unit.kernel
+    def advanced(
+        self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int,
+        kernel: Kernel | None = None,
+    ) -> StateMemory:  # fmt: skip
+        """The state after `ticks` ticks that end before the moment, by the unit's kernel or another one with its
+        slots."""
+        kernel = kernel or self._unit.kernel
         memory = self._memory(kernel, shape)
         if ticks and kernel.remembers:
             executable = self._executor.load(kernel)
             for back in range(ticks, 0, -1):
                 abstime = moment.abstime - back / self._settings["fps"]
                 then = replace(moment, abstime=abstime, tick=moment.tick - back)
-                executable.planes(memory, self._launch(kernel, memory, coords, shape, then))
+                executable.planes(memory, self.launch(kernel, memory, coords, shape, then))
         return memory
 
     def _memory(self, kernel: Kernel, shape: tuple[int, int]) -> StateMemory:
@@ -243,10 +247,11 @@ class Evaluation:
             raise error("not-enough-memory", words, hint="remember fewer ticks; --grid makes pictures smaller")
         return StateMemory(kernel.slots, shape, self._executor.widest)
 
-    def _launch(
+    def launch(
         self, kernel: Kernel, memory: StateMemory, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment,
         dt: float | None = None,
     ) -> Launch:
+        """The inputs of a kernel of the unit at a moment."""
         width, height = (int(self._settings[name]) for name in ("width", "height"))
         dt = 1 / self._settings["fps"] if dt is None else dt
         env = Env(width, height, moment.tick, moment.abstime, dt, moment.inputs, self._pictures)
