@@ -34,7 +34,7 @@ def test_memory_parameters_and_axes(weft):
 
 def test_for_people(weft):
     told = weft("why", "plain.weft", "--at", "x=0.5,time=1").stdout
-    assert told.startswith("display at x=0.5 y=0.5 time=1 · pixel 640,360\n3  display(a@v, b@r, b@g)\n")
+    assert told.startswith("display pixel 640,360 at x=0.5 y=0.5 time=1\n3  display(a@v, b@r, b@g)\n")
     assert "└ a" in told
     assert "\x1b" not in told
     assert max(map(len, told.splitlines())) <= 80

@@ -183,6 +183,8 @@ class WhyQuestion:
     name: str | None = None
     ticks: int | None = None
     permissions: Permissions = DEFAULT_PERMISSIONS
+    settings: Mapping[str, float] | None = None
+    """Those that are other than the patch says, such as the size of the picture."""
 
 
 def explain(question: WhyQuestion, patch: Patch | None = None) -> Explanation:
@@ -216,8 +218,8 @@ def _built(question: WhyQuestion, patch: Patch) -> tuple[Build, SinkStatement]:
 
     def built_with(stay: frozenset[str]) -> Build:
         return build(Request(
-            question.source, question.contexts, probe=header_of, consume=consume, only=only, stay=stay,
-            permissions=question.permissions,
+            question.source, question.contexts, question.settings, probe=header_of, consume=consume, only=only,
+            stay=stay, permissions=question.permissions,
         ))  # fmt: skip
 
     try:

@@ -25,20 +25,26 @@ Row: TypeAlias = tuple[StyledWord, ...]
 _MOST_LINES = 40
 _MOST_LISTED = 12
 
-# The most outputs that have a column of their own.
+# The most outputs that have a column of their own; its width, and the columns before the first.
 _MOST_COLUMNS = 4
+_CHANGE = 11
+_BEFORE_CHANGES = 22
 
 # Where the values of the tree begin, at most.
 _WIDEST_NAME = 34
 
 
-def explanation_rows(found: Explanation, width: int = 80, depth: int | None = None) -> Iterator[Row]:
-    """The lines of an explanation. Without a `depth`, the tree has as many levels as fit."""
+def explanation_rows(
+    found: Explanation, width: int = 80, depth: int | None = None, most_lines: int = _MOST_LINES,
+    most_listed: int = _MOST_LISTED, more: str = "--depth {} shows more",
+) -> Iterator[Row]:  # fmt: skip
+    """The lines of an explanation. Without a `depth`, the tree has as many levels as fit into `most_lines`. `more` says
+    how to see what is below the deepest level; {} is the next one."""
     yield from _heading(found, width)
     yield ()
-    yield from _tree(found, width, depth)
+    yield from _tree(found, width, depth, most_lines, more)
     yield ()
-    yield from _influences(found, width)
+    yield from _influences(found, width, most_listed)
     for note in found.notes:
         yield (StyledWord("dim", visible(f"note: {note}")),)
 
@@ -67,8 +73,8 @@ def _heading(found: Explanation, width: int) -> Iterator[Row]:
     given = {"x": place.x, "y": place.y} if found.is_picture else {"channel": place.channel}
     words = [f"{name}={number_text(value)}" for name, value in given.items()]
     words.append(f"time={number_text(place.moment.abstime)}")
-    where = "" if found.pixel is None else " · pixel {},{}".format(*found.pixel)
-    yield (StyledWord("heading", visible(found.sink)), StyledWord("plain", f" at {' '.join(words)}{where}"))
+    where = "" if found.pixel is None else " pixel {},{}".format(*found.pixel)
+    yield (StyledWord("heading", visible(found.sink)), StyledWord("plain", f"{where} at {' '.join(words)}"))
     yield (StyledWord("dim", _cut(f"{_line(found.span)}  {_source_line(found.span)}", width)),)
 
 
@@ -93,13 +99,13 @@ class _TreeLine(NamedTuple):
     is_again: bool
 
 
-def _tree(found: Explanation, width: int, depth: int | None) -> Iterator[Row]:
+def _tree(found: Explanation, width: int, depth: int | None, most_lines: int, more: str) -> Iterator[Row]:
     lines = list(_lines(found, depth or 1))
     if depth is None:
         depth = 1
         while depth < len(found.nodes):
             deeper = list(_lines(found, depth + 1))
-            if len(deeper) > _MOST_LINES or len(deeper) == len(lines):
+            if len(deeper) > most_lines or len(deeper) == len(lines):
                 break
             depth, lines = depth + 1, deeper
     shown = {line.node for line in lines}
@@ -107,7 +113,7 @@ def _tree(found: Explanation, width: int, depth: int | None) -> Iterator[Row]:
     for line in lines:
         yield _tree_row(line, names, width)
     if (rest := sum(node not in shown for node in found.nodes)) > 0:
-        yield (StyledWord("dim", f"… and {rest:,} below: --depth {depth + 2} shows more"),)
+        yield (StyledWord("dim", f"… and {rest:,} below: {more.format(depth + 2)}"),)
 
 
 def _lines(found: Explanation, depth: int) -> Iterator[_TreeLine]:
@@ -159,20 +165,22 @@ def _tree_row(line: _TreeLine, names: int, width: int) -> Row:
 # --- what acts on it ---
 
 
-def _influences(found: Explanation, width: int) -> Iterator[Row]:
+def _influences(found: Explanation, width: int, most_listed: int) -> Iterator[Row]:
     graded = [each for each in found.influences if each.effect == "slope"]
     names = [found.nodes[at].name.rpartition(".")[2] for at in found.outputs][:_MOST_COLUMNS]
+    is_narrow = width < _BEFORE_CHANGES + _CHANGE * len(names)
     if graded:
-        yield (StyledWord("heading", "What acts on it most: the change if a number is 1 % larger"),)
-        yield (StyledWord("dim", " " * 22 + "".join(name.rjust(11) for name in names)),)
-    for each in graded[:_MOST_LISTED]:
-        yield _influence_row(each, len(names), width)
-    if len(graded) > _MOST_LISTED:
-        yield (StyledWord("dim", f"  … and {len(graded) - _MOST_LISTED} weaker ones"),)
-    if found.pixel is not None and any(map(any, (found.slopes["x"], found.slopes["y"]))):
+        yield (StyledWord("heading", _cut("What acts on it most: the change for 1 % more", width)),)
+        if not is_narrow:
+            yield (StyledWord("dim", " " * _BEFORE_CHANGES + "".join(name.rjust(_CHANGE) for name in names)),)
+    for each in graded[:most_listed]:
+        yield _influence_row(each, names, is_narrow, width)
+    if len(graded) > most_listed:
+        yield (StyledWord("dim", f"  … and {len(graded) - most_listed} weaker ones"),)
+    if found.pixel is not None and not is_narrow and any(map(any, (found.slopes["x"], found.slopes["y"]))):
         for axis, count, words in zip("xy", found.size, ("a pixel right", "a pixel down"), strict=True):
             moved = [slope / count for slope in found.slopes[axis][: len(names)]]
-            yield (StyledWord("dim", f"  {words:<20}" + "".join(_signed(each).rjust(11) for each in moved)),)
+            yield (StyledWord("dim", f"  {words:<20}" + "".join(_signed(each).rjust(_CHANGE) for each in moved)),)
     for effect, words in (
         ("step", "in steps only"), ("unknown", "not known how"), ("decides", "decide what is computed"),
     ):  # fmt: skip
@@ -192,10 +200,14 @@ def _place(span: Span) -> str:
     return f"{line}:{column}"
 
 
-def _influence_row(each: Influence, count: int, width: int) -> Row:
+def _influence_row(each: Influence, names: Sequence[str], is_narrow: bool, width: int) -> Row:
+    """A number and its changes: of each output, or if that is too wide the largest one, with the name of the output."""
     place = _place(each.span) if each.span is not None else ""
-    changes: Sequence[float] = each.change[:count]
-    shown = "".join((_signed(change) if change else "·").rjust(11) for change in changes)
+    changes: Sequence[float] = each.change[: len(names)]
+    shown = "".join((_signed(change) if change else "·").rjust(_CHANGE) for change in changes)
+    if is_narrow:
+        most = max(range(len(changes)), key=lambda at: abs(changes[at]))
+        shown = f"  {names[most]} {_signed(changes[most])}".ljust(_CHANGE + 4)
     partly = " and more" if each.is_partial else ""
     head = (StyledWord("strong", f"  {shortened(visible(each.name), 12):<12}"), StyledWord("dim", f"{place:>8}"),
             StyledWord("value", shown), StyledWord("dim", partly))  # fmt: skip

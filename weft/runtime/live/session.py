@@ -33,6 +33,7 @@ from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.hands.tempo import TextTempo
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots, facts_of
 from weft.runtime.live.outlet_pictures import Outlets, Sender
+from weft.runtime.live.pixel_questions import PixelQuestions
 from weft.runtime.live.record import Recorder
 from weft.runtime.live.remote import RemoteControl
 from weft.runtime.live.saves import Saves, without_overtaken
@@ -121,6 +122,7 @@ class Session:
         self._recorder = Recorder(self.reporter, self.sound, self._base, self.record, self.text_over)
         self._text = TextFollower(self.inputs.parameters)
         self._memory = MemoryReports(self.reporter)
+        self._pointed = PixelQuestions(self.compiler.setup.permissions)
         self._screen = Screen()
         self._picture: Values | None = None
         """The picture of the first window."""
@@ -197,6 +199,7 @@ class Session:
     def close(self) -> None:
         """Ends the processes and threads of the session. May be called twice."""
         self.remote.close()
+        self._pointed.close()
         self._saves.close()
         self._worker.close()
         self.sound.close()
@@ -465,6 +468,7 @@ class Session:
             with self._in_hand.following(self._screen.panel, self.path):
                 self._turned.follow(outcome.saved.data)
         self._failure = ()
+        self._pointed.forget(self._screen)
         self._outlets.retry()
         self.reporter.begin()
         # A program that has waited for its moment does not hide the errors of a later save.
@@ -538,6 +542,7 @@ class Session:
                 self._screen.annotate(overlay)
             self._text.cursor = self.remote.cursor
             self._text.show(self.reporter.notices.problems, self._screen, self._recorder, self._screenshots)
+            self._pointed.follow(self._screen, self._entered, self._ticker.env)
             self._worker.keep_off()
             self._frame()
             self._recorder.follow(self._picture, self.clock, *self._recorded)

@@ -44,6 +44,29 @@ class Overlay:
     recording: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Pointing:
+    """Somebody points at a pixel of the picture in a window, 0…1, and asks why it is as it is; or, if not `is_on`, does
+    not want to see that any more. There is room for an answer of so many columns and rows."""
+
+    window: str
+    x: float
+    y: float
+    is_on: bool = True
+    columns: int = 72
+    rows: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedPixel:
+    """What is said about a pixel of the picture in a window, in lines of words, each with how it is shown."""
+
+    window: str
+    x: float
+    y: float
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+
+
 class Screen:
     """Shows pictures, and passes on keys and the mouse: a window or a terminal. This class shows nothing. All of it is
     for the main thread."""
@@ -97,6 +120,13 @@ class Screen:
     def toggle_text(self) -> None:
         """Shows the text that plays over the picture, or hides it."""
         self._text_is_shown = not self._text_is_shown
+
+    def take_pointing(self) -> Pointing | None:
+        """The pixel at which somebody has pointed since the last call."""
+        return None
+
+    def explain(self, pixel: ExplainedPixel | None) -> None:
+        """Shows this about a pixel from the next picture on; None: nothing."""
 
     def set_title(self, title: str) -> None:
         """Shows a title, if there is a place for it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,13 +21,15 @@ from weft.errors import Diagnostic, WeftError, visible
 from weft.keys import key_name
 from weft.runtime.hands.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, Gamepads, GraphicsError, glfw, lost, monitor_name, no_display
+from weft.runtime.screens.explained_painter import ExplainedPainter
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, GlSurface
 from weft.runtime.screens.panel_painter import PanelPainter, PanelPlace
 from weft.runtime.screens.playing_text import TextPainter, TextRoom
 from weft.runtime.screens.screen import (
-    Label, Overlay, Picture, Rect, Screen, Shown, WindowOptions, enlarged, fitted, letterbox, shared
+    ExplainedPixel, Label, Overlay, Picture, Pointing, Rect, Screen, Shown, WindowOptions, enlarged, fitted, letterbox,
+    shared
 )
 from weft.runtime.screens.text_view import USUAL_STYLE, TextStyle, TextView
 from weft.runtime.screens.wgpu_painter import WgpuSurface
@@ -128,6 +131,9 @@ class Window(Screen):
         self._text_style = text_style
         self._text_view = TextView()
         self._text_painter = TextPainter(text_style)
+        self._pointing: Pointing | None = None
+        self._explained: ExplainedPixel | None = None
+        self._explained_painter = ExplainedPainter()
         self._panel_painter = PanelPainter()
         self._panel_place = PanelPlace(0, 0, 1, 1)
         with ExitStack() as stack:
@@ -240,9 +246,11 @@ class Window(Screen):
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
         scale = max(glfw.get_window_content_scale(self._handle))
         notes = self._annotator.labels(self._overlay, frame, scale)
-        if self._text_is_shown:
-            return (*self._text_labels(frame, scale, notes), *self._panel_labels(frame, scale, notes))
-        return self._panel_labels(frame, scale, notes)
+        above = self._panel_labels(frame, scale, notes)
+        if self._explained is not None:
+            place = letterbox(self._picture_size, frame)
+            above = (*self._explained_painter.labels(self._explained, place, frame, scale), *above)
+        return (*self._text_labels(frame, scale, notes), *above) if self._text_is_shown else above
 
     def _text_labels(self, frame: tuple[int, int], scale: float, notes: Sequence[Label]) -> tuple[Label, ...]:
         """The labels of the text that plays, where notes leave room for it in its corner."""
@@ -413,10 +421,32 @@ class Window(Screen):
             return
         name = BUTTONS[button]
         if action == glfw.PRESS:
-            if not self.panel.press(name, *self._pointed_cell(), bool(modifiers & glfw.MOD_SHIFT)):
+            if modifiers & glfw.MOD_ALT and not self.panel.covers(*self._pointed_cell()):
+                self._ask_why(is_on=name == BUTTONS[0])
+            elif not self.panel.press(name, *self._pointed_cell(), bool(modifiers & glfw.MOD_SHIFT)):
                 self.inputs.press(name)
         elif not self.panel.release(name):
             self.inputs.release(name)
+
+    def _ask_why(self, is_on: bool) -> None:
+        """Notes that somebody points at a pixel, or at the black around the picture, which means that nothing is to be
+        said."""
+        x, y = self._pointed()
+        frame = self.frame_size
+        if all(frame):
+            picture = letterbox(self._picture_size, frame)
+            across, down = (x - picture.left) / picture.width, (y - picture.top) / picture.height
+            room = self._explained_painter.room(frame, max(glfw.get_window_content_scale(self._handle)))
+            self._pointing = Pointing("", across, down, is_on and 0 <= across < 1 and 0 <= down < 1, *room)
+
+    def take_pointing(self) -> Pointing | None:
+        """See `Screen.take_pointing`."""
+        found, self._pointing = self._pointing, None
+        return found
+
+    def explain(self, pixel: ExplainedPixel | None) -> None:
+        """See `Screen.explain`."""
+        self._explained = pixel
 
     def _on_scroll(self, _window: Any, x: float, y: float) -> None:
         self._pointer_used = time.monotonic()
@@ -574,6 +604,18 @@ class Windows(Window):
         super().show_text(view)
         for window in self._further.values():
             window.show_text(view)
+
+    def take_pointing(self) -> Pointing | None:
+        found = super().take_pointing()
+        for name, window in self._further.items():
+            if (pointing := window.take_pointing()) is not None:
+                found = replace(pointing, window=name)
+        return found
+
+    def explain(self, pixel: ExplainedPixel | None) -> None:
+        super().explain(pixel if pixel is not None and not pixel.window else None)
+        for name, window in self._further.items():
+            window.explain(pixel if pixel is not None and pixel.window == name else None)
 
     def set_title(self, title: str) -> None:
         super().set_title(title)
