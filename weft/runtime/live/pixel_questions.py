@@ -50,8 +50,8 @@ class PixelQuestions:
             now = env(entered.loaded)
             moment = Moment(now.tick, now.abstime, now.dt, dict(now.inputs))
             self._ask(PixelQuestion(
-                entered.saved.name or entered.loaded.compiled.file, entered.saved.data, now.size, pointing.window, pointing.x, pointing.y, moment, self._permissions,
-                pointing.columns, pointing.rows,
+                entered.saved.name or entered.loaded.compiled.file, entered.saved.data, now.size, pointing.window,
+                pointing.x, pointing.y, moment, self._permissions, pointing.columns, pointing.rows,
             ))  # fmt: skip
             self._show(screen, ExplainedPixel(pointing.window, pointing.x, pointing.y, _WAITING))
         if self._asked is not None:
