@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -419,7 +420,7 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
             raise GraphicsError("the card was pulled out")
         drawing.enter()
 
-    backend = GlVisual(Graphics(preparing, Context(enter, drawing.leave)))
+    backend = GlVisual(Graphics(Context(enter, drawing.leave), preparing))
     (unit,) = built(MOVING).units
     runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
     compiled = backend.compile_subgraph(unit, Env(*SIZE), runner)
@@ -430,6 +431,36 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
         with pytest.raises(DeviceLostError, match="pulled out") as failure:
             call()
         assert failure.value.context == "visual"
+
+
+def test_threads_that_make_programs_ready_do_not_change_contexts() -> None:
+    from weft.backends.gl.egl import Egl
+    from weft.backends.gl.graphics import Graphics
+
+    egl = Egl()
+    preparing, moments = egl.context(), list[str]()
+
+    def enter() -> None:
+        moments.append("enter")
+        preparing.enter()
+
+    def leave() -> None:
+        moments.append("leave")
+        preparing.leave()
+
+    graphics = Graphics(egl.context(), Context(enter, leave))
+    backend = GlVisual(graphics)
+    (unit,) = built(MOVING).units
+    runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as thread:
+            compiled = thread.submit(backend.compile_subgraph, unit, Env(*SIZE), runner).result()
+        backend.execute_subgraph(compiled, Env(*SIZE), runner)
+    assert moments == ["enter"]
+    graphics.close()
+    assert moments == ["enter", "leave"]
+    with pytest.raises(DeviceLostError, match="closed"):
+        backend.compile_subgraph(unit, Env(*SIZE), runner)
 
 
 def test_errors_of_the_driver_are_told(graphics: Graphics) -> None:

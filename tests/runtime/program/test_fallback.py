@@ -278,7 +278,7 @@ def test_from_a_card_to_opengl_to_the_cpu(graphics: Graphics) -> None:
     cable = Cable(drawing)
     registry = registry_with(card_of_package(), GlVisual)
     loader = ProgramLoader(choose(registry, ["visual", "compute"], "visual=card_visual:0,visual=gl"))
-    loader.draw_in(type(graphics)(preparing, Context(cable.enter, drawing.leave)))
+    loader.draw_in(type(graphics)(Context(cable.enter, drawing.leave), preparing))
     loaded = loader.prepare(loader.translate(built(COUNTING)), SIZE)
     shown = play(loader, loaded, range(4))
     assert bridged(loader, loaded) == {"visual/display"}

@@ -626,7 +626,8 @@ class ProgramFactory:
         """A subgraph for pictures of this shape (height, width), with zeroed state; its program has been rehearsed.
         Raises WeftError if the card cannot take it, and GraphicsError if it fails."""
         graphics = self.graphics
-        with graphics.preparing() as place:
+
+        def make(place: ContextState) -> GlCompiled:
             grid, *stages = (
                 DrawPass(self._programs, kernel, self._form(forms, place))
                 for kernel, forms in zip(
@@ -646,11 +647,14 @@ class ProgramFactory:
                 Stillness(unit.kernel),
             )  # fmt: skip
 
+        return graphics.prepared(make)
+
     def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
-        with self.graphics.preparing() as place:
-            return GlSounding(self._programs, place, unit.kernel, code, self._sources)
+        return self.graphics.prepared(
+            lambda place: GlSounding(self._programs, place, unit.kernel, code, self._sources)
+        )
 
     def _form(self, forms: Forms, place: ContextState) -> Shader:
         """A program, drawn or in tiles, whichever is faster on this card."""

@@ -7,9 +7,11 @@ import functools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
@@ -88,7 +90,7 @@ def plain(words: Any) -> str:
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
 
 
-# The contexts that weft draws in: one for the thread that draws, and one in which programs are made ready.
+# The contexts that weft draws in: one for the thread that draws, and others in which programs are made ready.
 
 Kind: TypeAlias = Literal["texture", "buffer", "program"]
 
@@ -154,8 +156,6 @@ class _Entrance:
         self._lock = threading.RLock()
         self._depth = 0
         self._closed = False
-        self.owner: int | None = None
-        """The thread inside, by its identifier."""
 
     @contextmanager
     def entered(self) -> Iterator[ContextState]:
@@ -165,7 +165,6 @@ class _Entrance:
             if not self._depth:
                 self.context.enter()
             self._depth += 1
-            self.owner = threading.get_ident()
             try:
                 if self.place is None:
                     GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
@@ -176,7 +175,6 @@ class _Entrance:
             finally:
                 self._depth -= 1
                 if not self._depth:
-                    self.owner = None
                     # The state that other code in the context expects, such as that of a window.
                     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
                     GL.glActiveTexture(GL.GL_TEXTURE0)
@@ -190,18 +188,66 @@ class _Entrance:
             self._lock.release()
 
 
+class _PreparingThreads:
+    """Threads that make programs ready, each in a context that stays current there: it takes some drivers tens of
+    milliseconds to make a context current in another thread."""
+
+    def __init__(self, contexts: Iterable[Context]) -> None:
+        self._jobs: SimpleQueue[Callable[[ContextState | GraphicsError], None] | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, args=(_Entrance(each),), name="weft-graphics", daemon=True)
+            for each in contexts
+        ]
+        for each in self._threads:
+            each.start()
+
+    def do(self, work: Callable[[ContextState], T]) -> T:
+        """The result of some work in one of the contexts, or what it raises. The work must not call this."""
+        result = Future[T]()
+
+        def job(place: ContextState | GraphicsError) -> None:
+            try:
+                if isinstance(place, GraphicsError):
+                    raise place
+                result.set_result(work(place))
+            except BaseException as failure:
+                result.set_exception(failure)
+
+        self._jobs.put(job)
+        return result.result()
+
+    def close(self) -> None:
+        """Ends the threads. Waits for a while for those that are at work."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for each in self._threads:
+            each.join(_LEAVE)
+
+    def _run(self, entrance: _Entrance) -> None:
+        with ExitStack() as stack:
+            place: ContextState | GraphicsError
+            try:
+                place = stack.enter_context(entrance.entered())
+            except GraphicsError as failure:
+                place = failure
+            while (job := self._jobs.get()) is not None:
+                job(place)
+                del job  # what it has made belongs to others
+
+
 class Graphics:
     """Contexts that share programs, textures and buffers, and the abilities of the driver: one for drawing, and others
-    in which programs are made ready, each by one thread at a time."""
+    in which programs are made ready."""
 
-    def __init__(self, preparing: Context, drawing: Context | None = None, *more: Context) -> None:
-        """`more` contexts are for threads that make programs ready at the same time. Without a context for drawing, the
-        first one is used until there is one. Raises GraphicsError."""
-        self._preparing = [_Entrance(preparing), *map(_Entrance, more)]
-        self._drawing = _Entrance(drawing) if drawing is not None else self._preparing[0]
+    def __init__(self, drawing: Context, *preparing: Context) -> None:
+        """Without contexts for `preparing`, programs are made ready in the first one that is for drawing. Raises
+        GraphicsError."""
+        self._drawing = self._hidden = _Entrance(drawing)
+        self._preparing = _PreparingThreads(preparing) if preparing else None
+        self._is_closed = False
         self._gone: deque[tuple[Kind, int]] = deque()
         self._own: dict[Callable[[Graphics], object], object] = {}
-        with self._preparing[0].entered():
+        with self._drawing.entered():
             self.about = read_about()
         if self.about.number < (3, 3):
             raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and 3.3 is needed")
@@ -213,27 +259,34 @@ class Graphics:
     @contextmanager
     def drawing(self) -> Iterator[ContextState]:
         """Enters the context for drawing. Raises GraphicsError for failures inside, at the end too."""
-        with self._guarded(self._drawing) as place:
+        with self._drawing.entered() as place, self._checked():
             self._delete()
             yield place
 
-    @contextmanager
-    def preparing(self) -> Iterator[ContextState]:
-        """Enters another context, from any thread: one in which no other thread is, if there is any. Its work is
-        finished on leaving, so that it can be drawn with."""
-        owners = [each.owner for each in self._preparing]
-        here = threading.get_ident()
-        at = owners.index(here) if here in owners else owners.index(None) if None in owners else 0
-        with self._guarded(self._preparing[at]) as place:
-            yield place
-            GL.glFinish()
+    def prepared(self, make: Callable[[ContextState], T]) -> T:
+        """Makes something in another context than that for drawing, and waits for it. It is finished then, so that it
+        can be drawn with. May be called from any thread, but not by `make`. Raises what `make` raises, and
+        GraphicsError."""
+
+        def finished(place: ContextState) -> T:
+            with self._checked():
+                made = make(place)
+                GL.glFinish()
+            return made
+
+        if self._is_closed:
+            raise GraphicsError("the window is closed")
+        if self._preparing is not None:
+            return self._preparing.do(finished)
+        with self._hidden.entered() as place:
+            return finished(place)
 
     @contextmanager
-    def _guarded(self, entrance: _Entrance) -> Iterator[ContextState]:
+    def _checked(self) -> Iterator[None]:
+        """Raises GraphicsError for what fails inside, at the end too."""
         try:
-            with entrance.entered() as place:
-                yield place
-                self.check()
+            yield
+            self.check()
         except DriverError as failure:
             raise GraphicsError(f"{self.about.renderer}: {failure}") from failure
 
@@ -273,9 +326,10 @@ class Graphics:
 
     def close(self) -> None:
         """Closes the contexts. Drawing after that raises GraphicsError."""
+        self._is_closed = True
         self._drawing.close()
-        for each in self._preparing:
-            each.close()
+        if self._preparing is not None:
+            self._preparing.close()
 
     def finish(self) -> None:
         """Waits until all commands have finished."""

@@ -59,6 +59,9 @@ _GL_HINTS = {
 }
 _NO_GL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
+# The number of threads that make programs ready while the window draws: one may wait for the driver.
+_PREPARING = 2
+
 
 _Closed = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _Exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -142,9 +145,8 @@ class Display:
             handle = self.create(1, 1, "weft")
             if not handle:
                 raise GraphicsError(self.take_error() or "the display makes no context")
-            another = self.create(1, 1, "weft", handle)
-            more = [self.context(another)] if another else []
-            self._drawer = handle, Graphics(self.context(handle), None, *more)
+            others = [self.create(1, 1, "weft", handle) for _ in range(_PREPARING)]
+            self._drawer = handle, Graphics(self.context(handle), *(self.context(each) for each in others if each))
         return self._drawer[1]
 
     def lend(self, window: Any) -> Graphics | None:
