@@ -116,8 +116,8 @@ class GlExecutable:
     def _own(self, memory: StateMemory) -> GlMemory:
         """The memory on the graphics card that mirrors one on the processor."""
         if memory not in self._memories:
-            with self._graphics.drawing() as place:
-                own = GlMemory(self._graphics, place, memory.slots.values(), memory.shape)
+            with self._graphics.drawing():
+                own = GlMemory(self._graphics, memory.slots.values(), memory.shape)
             own.adopt(memory)
             self._memories[memory] = own
         return self._memories[memory]

@@ -358,10 +358,14 @@ class StateMemory:
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
         """Allocates all missing rings, unless an `adopt` of one of the `old` memories would replace them. Allocating a
         ring of images takes milliseconds, for which the first tick would have to wait."""
-        shared = {key for each in old for key in self._continued(each) if self._can_share(key, each)}
+        shared = self._shared(old)
         for key, slot in self.slots.items():
             if self._is_here(slot) and key not in shared | self.borrowed:
                 self.ring(key)
+
+    def _shared(self, old: Iterable[StateMemory]) -> set[str]:
+        """The slots whose rings an `adopt` of one of these memories takes over as they are."""
+        return {key for each in old for key in self._continued(each) if self._can_share(key, each)}
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
         """Whether the ring of `old` can continue as the ring of this memory."""

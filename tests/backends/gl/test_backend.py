@@ -278,8 +278,8 @@ def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> No
     old = StateMemory((slot,), SIZE)
     old.ring(slot.key)[...] = np.random.default_rng(2).random(old.ring(slot.key).shape)
     for shape in ((7, 5), (SIZE[0] * 2, SIZE[1] * 3), SIZE):
-        with graphics.drawing() as place:
-            there, resized = (GlMemory(graphics, place, (slot,), each) for each in (SIZE, shape))
+        with graphics.drawing():
+            there, resized = (GlMemory(graphics, (slot,), each) for each in (SIZE, shape))
         there.adopt(old)
         resized.adopt(there, copy=True)
         np.testing.assert_allclose(
@@ -295,7 +295,7 @@ def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics
     images = np.zeros((4, 90, 150), np.float32)
     images[2, 89, 149] = lost
     with graphics.drawing() as place:
-        layers = TextureArray(graphics, place, images.shape[1:], len(images))
+        layers = TextureArray(graphics, images.shape[1:], len(images))
         layers.fill(0, images)
         surveys = [graphics.own(Surveyor).begin(place, layers, *each) for each in ((0, 2), (2, 1), (1, 3), (3, 1))]
         np.testing.assert_array_equal(layers.read(place), images)

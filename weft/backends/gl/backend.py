@@ -62,6 +62,9 @@ class GlBackend(CardBackend):
         self.check(unit)
         return self.guarded(lambda: self._factory().compiled(unit, self.code(unit), self.shape(env), env.pictures))
 
+    def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        self.guarded(lambda: super(GlBackend, self).allocate(compiled, old))
+
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         return self.guarded(lambda: super(GlBackend, self).adopt(compiled, old, copy))
 

@@ -66,6 +66,7 @@ class GlProgram:
 
     def bind(self, begun: Begun | None, memory: GlMemory, pictures: _Sources) -> None:
         """Makes the program current, and binds its inputs: `pictures` by their paths, and zeros without a launch."""
+        memory.complete()
         shader, units, rows = self.shader, self._program.units, dict(self._rows)
         words = self._words.empty() if begun is None else self._words.packed(begun.machine, self._finished)
         answers = self.strands.nothing() if begun is None else begun.answers
@@ -84,7 +85,7 @@ class GlProgram:
         for name, row in rows.items():
             bind(units[name], GL.GL_TEXTURE_BUFFER, row.number)
         for bound in shader.images:
-            bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers[bound.key].number)
+            bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers(bound.key).number)
         for bound in shader.pictures:
             bind(units[bound.name], GL.GL_TEXTURE_2D, pictures[bound.key].number)
 
@@ -131,7 +132,7 @@ class DrawPass(GlProgram):
         textures = sources.textures(self.shader, pictures)
         if small in self._program.rehearsed:
             return
-        memory = GlMemory(self.graphics, place, kernel.slots, small)
+        memory = GlMemory(self.graphics, kernel.slots, small)
         canvas = Canvas(self.graphics, self.shader, shape_of_level(small, kernel.level))
         self._draw(place, None, memory, textures, canvas)
         self._program.rehearsed.add(small)
@@ -147,7 +148,7 @@ class DrawPass(GlProgram):
         self.bind(begun, memory, pictures)
         if shader.to_images or shader.tile is not None:
             for unit, bound in enumerate(shader.updated_images):
-                GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
+                GL.glBindImageTexture(unit, memory.layers(bound.key).number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
         if shader.tile is not None:
             flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
             for unit, texture in enumerate(flat, len(shader.updated_images)):
@@ -243,7 +244,7 @@ def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
     if not shader.to_images:
         for key, plane in shader.stores:
             layer = int(memory.cell(key)) * memory.slots[key].planes + plane
-            targets.append((memory.layers[key].number, layer))
+            targets.append((memory.layers(key).number, layer))
     if canvas.limit is not None:
         targets.append((canvas.limit.number, None))
     return targets
@@ -588,11 +589,11 @@ class GlSounding:
     """The program of a sound."""
 
     def __init__(
-        self, programs: LinkedPrograms, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures
+        self, programs: LinkedPrograms, kernel: Kernel, code: SoundCode, sources: PictureTextures
     ) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self._sources = sources
-        self._memory = GlMemory(programs.graphics, place, (), (1, 1))
+        self._memory = GlMemory(programs.graphics, (), (1, 1))
         self._points = Points(programs, kernel, code.shader)
         self._points.rehearse(self._memory, code.named(one_sample(kernel, 0.0)))
 
@@ -640,7 +641,7 @@ class ProgramFactory:
             exposed = {
                 ref: ExposedStrand(self._programs, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
             }
-            memory = GlMemory(graphics, place, unit.kernel.slots, shape)
+            memory = GlMemory(graphics, unit.kernel.slots, shape)
             canvases = deque(Canvas(graphics, grid.shader, shape) for _ in range(_CANVASES))
             return GlCompiled(
                 unit, self._programs, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
@@ -653,7 +654,7 @@ class ProgramFactory:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
         return self.graphics.prepared(
-            lambda place: GlSounding(self._programs, place, unit.kernel, code, self._sources)
+            lambda _: GlSounding(self._programs, unit.kernel, code, self._sources)
         )
 
     def _form(self, forms: Forms, place: ContextState) -> Shader:

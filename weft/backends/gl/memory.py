@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
-from weft.backends.gl.textures import Texture, TextureArray, bind
+from weft.backends.gl.textures import Texture, TextureArray, bind, check_layers
 from weft.backends.launch import Floats, StateMemory, in_size, make_finite, shape_of_level
 from weft.codegen.glsl import SURVEYED, resampling, surveying
 from weft.ir.expr import StateSlot
@@ -86,24 +86,48 @@ class GlMemory(StateMemory):
     The layers of a slot are in the order of its cells, and in each cell in the order of its planes.
     """
 
-    def __init__(
-        self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]
-    ) -> None:
-        """Zeroed memory. In a context of the graphics. Raises WeftError if the card has no room."""
+    def __init__(self, graphics: Graphics, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
+        """Zeroed memory. In a context of the graphics. Raises WeftError if the card cannot take it."""
         super().__init__(slots, shape)
         self.graphics = graphics
+        self._layers: dict[str, TextureArray] = {}
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
         """The last copy that was read back, and when."""
         self._surveys: dict[str, Survey] = {}
-        self.layers = {
-            slot.key: TextureArray(
-                graphics, place, shape_of_level(shape, slot.level), (slot.depth + 1) * slot.planes
-            )
-            for slot in self.slots.values()
-            if slot.image
-        }
-        if self.layers and not graphics.about.software:
+        self._images = [slot.key for slot in self.slots.values() if slot.image]
+        for key in self._images:
+            check_layers(graphics, *self._stack(key))
+        if self._images and not graphics.about.software:
             graphics.own(Surveyor)  # now, not between two frames
+
+    def layers(self, key: str) -> TextureArray:
+        """The images of a slot, which are made when they are first needed. In a context of the graphics."""
+        found = self._layers.get(key)
+        if found is None:
+            found = self._layers[key] = TextureArray(self.graphics, *self._stack(key))
+        return found
+
+    def complete(self) -> None:
+        """Makes all images that are missing. In a context of the graphics, whose bound textures this changes."""
+        if len(self._layers) < len(self._images):
+            for key in self._images:
+                self.layers(key)
+
+    def _stack(self, key: str) -> tuple[tuple[int, int], int]:
+        """The shape (height, width) and the number of the images of a slot."""
+        slot = self.slots[key]
+        return shape_of_level(self.shape, slot.level), (slot.depth + 1) * slot.planes
+
+    def allocate(self, old: Iterable[StateMemory] = ()) -> None:
+        super().allocate(old)
+        shared = self._shared(old)
+        if wanted := [key for key in self._images if key not in self._layers and key not in shared]:
+            self.graphics.prepared(lambda _: list(map(self.layers, wanted)))
+
+    def _can_share(self, key: str, old: StateMemory) -> bool:
+        if not self.slots[key].image:
+            return super()._can_share(key, old)
+        return isinstance(old, GlMemory) and old.graphics is self.graphics and old._stack(key) == self._stack(key)
 
     def here(self) -> StateMemory:
         known = self.ticks, self.takeovers
@@ -116,37 +140,38 @@ class GlMemory(StateMemory):
 
     def ring(self, key: str) -> Floats:
         """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
-        if key not in self.layers:
-            return super().ring(key)
         slot = self.slots[key]
+        if not slot.image:
+            return super().ring(key)
         with self.graphics.drawing() as place:
-            layers = self.layers[key]
+            layers = self.layers(key)
             return layers.read(place).reshape(slot.depth + 1, slot.planes, *layers.shape)
 
     def planes(self, key: str, ticks_ago: int) -> Floats:
-        if key not in self.layers:
+        if not self.slots[key].image:
             return super().planes(key, ticks_ago)
         planes = self.slots[key].planes
         with self.graphics.drawing() as place:
-            return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
+            return self.layers(key).read(place, int(self.cell(key, ticks_ago)) * planes, planes)
 
     def is_finite(self, key: str) -> bool:
         """The result of the last look. Has the card begin the next one. Before the first look, an image is finite."""
-        if key not in self.layers or self.graphics.about.software:
+        if not self.slots[key].image or self.graphics.about.software:
             return super().is_finite(key)  # it is in the memory of the computer
         count = self.slots[key].planes
         with self.graphics.drawing() as place:
             last = self._surveys.get(key)
             first = int(self.cell(key, 1)) * count
-            self._surveys[key] = self.graphics.own(Surveyor).begin(place, self.layers[key], first, count)
+            self._surveys[key] = self.graphics.own(Surveyor).begin(place, self.layers(key), first, count)
             return last is None or last.is_finite()
 
     def _make_finite(self, key: str) -> bool:
-        if key not in self.layers:
+        if not self.slots[key].image:
             return super()._make_finite(key)
         self._surveys.pop(key, None)
-        layers, found = self.layers[key], False
+        found = False
         with self.graphics.drawing() as place:
+            layers = self.layers(key)
             for layer in range(layers.count):
                 image = layers.read(place, layer, 1)
                 if make_finite(image):
@@ -156,7 +181,7 @@ class GlMemory(StateMemory):
         return found
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
-        if key not in self.layers:
+        if not self.slots[key].image:
             super()._adopt_slot(key, old, copy)
         elif isinstance(old, GlMemory) and old.graphics is self.graphics:
             self._adopt_layers(key, old, copy)
@@ -164,15 +189,16 @@ class GlMemory(StateMemory):
             self._upload(key, old)
 
     def _adopt_layers(self, key: str, old: GlMemory, copy: bool) -> None:
-        mine, its = self.layers[key], old.layers[key]
-        if not copy and (mine.shape, mine.count) == (its.shape, its.count):
-            self.layers[key] = its
-            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
-            return
         with self.graphics.drawing() as place:
-            if mine is its:
+            its = old.layers(key)
+            if not copy and self._can_share(key, old):
+                self._layers[key] = its
+                self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+                return
+            if self._layers.get(key) is its:
                 # It was taken over in the opposite direction earlier.
-                mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
+                del self._layers[key]
+            mine = self.layers(key)
             resizer = self.graphics.own(Resizer)
             planes = self.slots[key].planes
             for ticks_ago in range(1, 1 + self._common(key, old)):
@@ -186,4 +212,4 @@ class GlMemory(StateMemory):
         with self.graphics.drawing():
             for ticks_ago in range(1, 1 + self._common(key, old)):
                 images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), self.shape)
-                self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
+                self.layers(key).fill(int(self.cell(key, ticks_ago)) * planes, images)

@@ -131,26 +131,25 @@ class SoundTexture:
 class TextureArray:
     """Images of one float channel, in layers: the ring of a slot."""
 
-    def __init__(self, graphics: Graphics, place: ContextState, shape: Shape, count: int) -> None:
+    def __init__(self, graphics: Graphics, shape: Shape, count: int) -> None:
         """Zeroed layers. In a context of the graphics. Raises WeftError if there are too many."""
         self.graphics = graphics
         self.shape = shape
         self.count = count
-        check_side(graphics, shape)
-        if count > graphics.about.layers:
-            words = f"it remembers {count} images, and {graphics.about.renderer} takes {graphics.about.layers} in one"
-            raise error("not-enough-memory", words, hint="remember fewer ticks, or draw it with --backend native")
+        check_layers(graphics, shape, count)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
         GL.glTexImage3D(
             GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_R32F, shape[1], shape[0], count, 0, GL.GL_RED, GL.GL_FLOAT, None
         )
         _settle(GL.GL_TEXTURE_2D_ARRAY)
-        GL.glBindFramebuffer(GL.GL_DRAW_FRAMEBUFFER, place.aside)
+        cleared = GL.glGenFramebuffers(1)
+        GL.glBindFramebuffer(GL.GL_DRAW_FRAMEBUFFER, cleared)
         for layer in range(count):
             self._attach(GL.GL_DRAW_FRAMEBUFFER, layer)
             GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
             GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
+        GL.glDeleteFramebuffers(1, [cleared])
 
     def fill(self, first: int, images: Array) -> None:
         """Uploads one or several images [height, width], from a layer on."""
@@ -237,6 +236,14 @@ def check_side(graphics: Graphics, shape: Shape) -> None:
     if max(shape) > most:
         words = f"the graphics card cannot draw a picture of {shape[1]}×{shape[0]}"
         raise error("picture-too-large", words, hint=f"it takes up to {most} pixels a side")
+
+
+def check_layers(graphics: Graphics, shape: Shape, count: int) -> None:
+    """Raises WeftError for images of a shape that the card cannot hold, or for more of them than it takes."""
+    check_side(graphics, shape)
+    if count > graphics.about.layers:
+        words = f"it remembers {count} images, and {graphics.about.renderer} takes {graphics.about.layers} in one"
+        raise error("not-enough-memory", words, hint="remember fewer ticks, or draw it with --backend native")
 
 
 def check_row(graphics: Graphics, count: int) -> None:

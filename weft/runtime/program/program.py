@@ -322,7 +322,12 @@ class ProgramLoader:
         for part, previous in _heirs(parts, before.runner.parts if before is not None else ()):
             # The state of a stream is always copied.
             shared = () if compiled.contexts[part.unit.subgraph.context].streams else previous
-            part.backend.allocate(part.compiled, [other.compiled for other in shared])
+            try:
+                part.backend.allocate(part.compiled, [other.compiled for other in shared])
+            except DeviceLostError as failure:
+                if not self.assignment.lose(part.backend, failure.reason):
+                    raise
+                return self.prepare(compiled, size, before, env)
         runner.parts = tuple(parts)
         runner.views = compiled.views if self.stream_getter is not None else ()
         live = self._open_live(pictures)
