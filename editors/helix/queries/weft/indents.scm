@@ -1,0 +1,16 @@
+[
+  (block)
+  (arguments)
+  (parameters)
+  (group)
+  (tuple)
+  (mapping)
+  (bundle)
+  (binding)
+  (setting)
+] @indent
+
+[
+  "}"
+  ")"
+] @outdent

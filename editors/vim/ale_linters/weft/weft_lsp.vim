@@ -1,0 +1,13 @@
+" The language server, for ALE.
+function! s:root(buffer) abort
+  let l:git = ale#path#FindNearestDirectory(a:buffer, '.git')
+  return empty(l:git) ? fnamemodify(bufname(a:buffer), ':p:h') : fnamemodify(l:git, ':h:h')
+endfunction
+
+call ale#linter#Define('weft', {
+\   'name': 'weft_lsp',
+\   'lsp': 'stdio',
+\   'executable': 'weft',
+\   'command': '%e lsp',
+\   'project_root': function('s:root'),
+\})
