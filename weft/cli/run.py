@@ -43,7 +43,8 @@ from weft.runtime.hands.midi import MidiController, MidiSender
 from weft.runtime.hands.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
 from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.live.events import EventLog, Reporter
-from weft.runtime.live.session import LONG, NOTHING_YET, Limits, Session
+from weft.runtime.live.session import LONG, Limits, Session
+from weft.runtime.live.text_pipe import PIPE_NAME, TextPipe
 from weft.runtime.live.transition import TransitionPolicy
 from weft.runtime.program.files import SetList
 from weft.runtime.program.program import Setup
@@ -66,6 +67,11 @@ _FOR_A_WINDOW = "--fullscreen, --monitor and --window"
 
 # The most outputs of a sound device that a number may name.
 _OUTPUTS = 1024
+
+_NOTHING_SENT = "nothing to show yet: pipe in a text, or fix the last one"
+
+# As the name of a file: what is piped in. For the first text, the start waits so many seconds.
+_PIPED, _AT_ONCE = Path("-"), 0.3
 
 # The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
@@ -147,7 +153,7 @@ _WINDOW = _WindowParam()
 
 
 @click.command("run")
-@click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path), nargs=-1)
+@click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True), nargs=-1)
 @click.option("--watch-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
               help="Play the patches of a folder, one after another.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
@@ -201,7 +207,8 @@ _WINDOW = _WindowParam()
 @click.pass_obj
 def command(ahead: Child | None, /, **options: Any) -> int:
     """Play FILE, and continue with every save. Of several, PageDown and PageUp play the next and the previous one.
-    Without FILE, play a patch that comes with weft."""
+    Without FILE, play a patch that comes with weft. With - as FILE, play what is piped in, one text after another, with
+    a line of --- between them."""
     return _RunOptions(**options).perform(ahead)
 
 
@@ -253,7 +260,9 @@ class _RunOptions:
         self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
-        patches = SetList(self.files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
+        pipe = TextPipe() if self._is_piped else None
+        files = self.files if pipe is None else [PIPE_NAME]
+        patches = SetList(files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
         path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps, samples=self.samples)
@@ -266,8 +275,11 @@ class _RunOptions:
             say(line)
         inputs = Inputs()
 
+        def is_kept(path: Path) -> bool:
+            return path != PIPE_NAME and not comes_with_weft(path)
+
         def keeper(path: Path) -> ValuesFile | None:
-            keeps = not (self.no_values or comes_with_weft(path))
+            keeps = not self.no_values and is_kept(path)
             return ValuesFile(path, inputs.parameters, midi=inputs.knobs) if keeps else None
 
         with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events, ExitStack() as stack:
@@ -284,9 +296,11 @@ class _RunOptions:
                 folder=lambda path: Path(real_path(".")) if comes_with_weft(path) else path.parent, record=self.record,
                 text_over=self._text_style if self.record_source else None,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
-                keeper=keeper, is_writable=lambda path: not comes_with_weft(path),
+                keeper=keeper, is_writable=is_kept, pipe=pipe,
                 senders={OSC_SEND.name: sender, LIGHTS.name: lights, **({} if midi is None else {MIDI.name: midi})},
             )  # fmt: skip
+            if pipe is not None:
+                session.nothing_yet = _NOTHING_SENT
             if self.link:
                 session.link = LinkPeer(session.clock.tempo)
             if midi is not None:
@@ -314,6 +328,8 @@ class _RunOptions:
         )  # fmt: skip
 
     def _check(self) -> None:
+        if self._is_piped and (len(self.files) > 1 or self.watch_dir is not None):
+            raise click.UsageError("what is piped in plays alone, so other patches beside - mean nothing")
         if self.headless and (self.terminal or self._for_a_window):
             raise click.UsageError(f"--headless shows nothing, so --terminal, {_FOR_A_WINDOW} mean nothing")
         if self.headless and self.show_source:
@@ -353,18 +369,18 @@ class _RunOptions:
             stack.callback(session.close)
             session.expect(ahead)
             display = self._display(session, stack)
+            if session.pipe is not None:
+                session.pipe.first(None if self._ends_by_itself else _AT_ONCE)
             first = session.begin(_room() if self.terminal else None)
             if any(d.code == "unreadable-file" for d in first.diagnostics):
-                there = os.path.lexists(session.path)
+                there = self._is_piped or os.path.lexists(session.path)
                 hint = None if there else f"{call('new', session.path)} writes a patch to begin with"
                 show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)
             if session.programs.running is not None and len(session.patches.patches) == 1:
                 check_windows(filter(None, dict(self.windows)), [target for target in session.targets if target])
-            # A script that waits for the end would not fix the patch.
-            ends_by_itself = self.headless and (self.frames is not None or self.duration is not None)
-            if session.programs.running is None and ends_by_itself:
+            if session.programs.running is None and self._ends_by_itself:
                 _emit_error(session, first)
                 return exit_code_of(first.diagnostics)
             server.start()
@@ -464,6 +480,16 @@ class _RunOptions:
             session.run(shown, again)
 
     @property
+    def _ends_by_itself(self) -> bool:
+        """Whether nobody is there: a script that waits for the end would not fix the patch."""
+        return self.headless and (self.frames is not None or self.duration is not None)
+
+    @property
+    def _is_piped(self) -> bool:
+        """Whether texts are piped in."""
+        return _PIPED in self.files
+
+    @property
     def _are_own(self) -> bool:
         """Whether the patches are the user's."""
         return bool(self.files) or self.watch_dir is not None
@@ -482,7 +508,7 @@ class _RunOptions:
         # From now on messages appear below the picture, since other lines would break it.
         session.reporter.show = session.reporter.echo = _nothing
         with Terminal(session.inputs, session.command, self.show_source) as terminal, kept_awake():
-            session.reporter.notices.note(f"edit {session.path} and save · {keys}")
+            session.reporter.notices.note(keys if self._is_piped else f"edit {session.path} and save · {keys}")
             session.run(terminal)
         for line in session.recorded:
             say(line)
@@ -496,7 +522,9 @@ class _RunOptions:
         shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items() if name in named)
         several = f" ({session.patches.place})" if len(session.patches.patches) > 1 else ""
         file = f"playing {FIRST_PATCH}, which comes with weft"
-        if self._are_own:
+        if self._is_piped:
+            file = "texts are piped in"
+        elif self._are_own:
             file = f"edit {session.path} and save{several}"
         say(" · ".join(filter(None, (file, shown, self.osc and f"OSC at {self.osc}", keys))))
         if not self._are_own:
@@ -508,8 +536,9 @@ class _RunOptions:
             osc=self.osc and str(self.osc),
         )  # fmt: skip
         if session.programs.running is None:
-            _emit_error(session, first)
-            say(NOTHING_YET)
+            if first.diagnostics:
+                _emit_error(session, first)
+            say(session.nothing_yet)
 
 
 def _keys(session: Session, without: Collection[str] = ()) -> str:

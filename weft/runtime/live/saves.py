@@ -35,6 +35,7 @@ from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.live.events import EventLog
 from weft.runtime.live.start_values import written_aside
+from weft.runtime.live.text_pipe import NOT_PIPED_YET, PIPE_NAME, TextPipe
 from weft.runtime.program.files import TEXT_LIMIT, TOO_LARGE, FileState, look, read_text
 from weft.runtime.program.program import Programs
 
@@ -281,8 +282,11 @@ def without_overtaken(results: Iterable[LoadResult], accepted: Saved) -> Iterato
 class Saves:
     """Hands the saves of the file that plays to a worker, and watches all files that the text names."""
 
-    def __init__(self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool) -> None:
-        """With `fits`, pictures are made to fit the room."""
+    def __init__(
+        self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool,
+        pipe: TextPipe | None = None,
+    ) -> None:  # fmt: skip
+        """With `fits`, pictures are made to fit the room. The texts of the patch `PIPE_NAME` come from a `pipe`."""
         self.last = Saved(b"", 0.0)
         """The last saved text."""
         self._path = path
@@ -290,6 +294,7 @@ class Saves:
         self._programs = programs
         self._events = events
         self._fits = fits
+        self._pipe = pipe
         self._lock = threading.Lock()
         self._accepted = Saved(b"", 0.0)
         """The last text that was not refused: that of the program that plays, or waits for its moment."""
@@ -301,7 +306,7 @@ class Saves:
     def begin(self, room: tuple[int, int] | None) -> Saved:
         """The current state of the file, for a screen with this much room. If it can be read, it is compiled, now and
         after each save."""
-        state, name = read_text(self._path), str(self._path)
+        state, name = self._look(self._path), str(self._path)
         room = room if self._fits else None
         saved = Saved(state.data or b"", time.monotonic(), state.problem, room, is_first=True, name=name)
         with self._lock:
@@ -310,11 +315,19 @@ class Saves:
                 self._worker.submit(saved)
         if not saved.problem:
             self._watch(saved, {})
+        if self._pipe is not None:
+            self._pipe.follow(self.put, saved.data)
         return saved
+
+    def _look(self, path: Path) -> FileState:
+        """The state of a file, or of the pipe."""
+        if self._pipe is None or path != PIPE_NAME:
+            return read_text(path)
+        return self._pipe.state() or FileState("text", problem=NOT_PIPED_YET)
 
     def open(self, path: Path) -> None:
         """Compiles and watches another file from now on, even if it cannot be read yet."""
-        state = read_text(path)
+        state = self._look(path)
         with self._lock:
             self._path = path
             self._submit(state, time.monotonic())
@@ -323,7 +336,7 @@ class Saves:
 
     def ahead(self, path: Path) -> Saved | None:
         """The text that would be compiled if another file was opened now; None if it cannot be read. For any thread."""
-        state = read_text(path)
+        state = self._look(path)
         if state.problem is not None:
             return None
         return Saved(state.data or b"", time.monotonic(), None, self.last.room, name=str(path))
@@ -336,8 +349,8 @@ class Saves:
 
     @property
     def file(self) -> str:
-        """The file that plays, as it was given. For any thread."""
-        return str(self._path)
+        """The file that plays, as it was given; the empty name if its texts come from a pipe. For any thread."""
+        return "" if self._path == PIPE_NAME else str(self._path)
 
     def put(self, data: bytes) -> Saved:
         """Compiles a text that is not saved, in place of that of the file, until the file changes. For any thread."""
@@ -377,7 +390,8 @@ class Saves:
         """Compiles the patch again after a change of its files. Called by the watcher's thread."""
         moment = time.monotonic()
         with self._lock:
-            state = changes.get(self._path) or read_text(self._path)
+            # The text that plays may be another than that of the file: one that was sent.
+            state = changes.get(self._path) or FileState("text", self.last.data, problem=self.last.problem)
             self._submit(state, moment)
             self._events.emit("saved", hash=self.last.hash)
 
@@ -419,4 +433,5 @@ class Saves:
 
     def _watch(self, saved: Saved, files: Mapping[Path, FileState]) -> None:
         self._watcher = self._watcher or Watcher(self._changed)
-        self._watcher.watch({self._path: FileState("text", saved.data, problem=saved.problem), **files})
+        own = {} if self._path == PIPE_NAME else {self._path: FileState("text", saved.data, problem=saved.problem)}
+        self._watcher.watch({**own, **files})

@@ -38,6 +38,7 @@ from weft.runtime.live.record import Recorder
 from weft.runtime.live.remote import RemoteControl
 from weft.runtime.live.saves import Saves, without_overtaken
 from weft.runtime.live.text_follower import TextFollower
+from weft.runtime.live.text_pipe import NOT_PIPED_YET, TextPipe
 from weft.runtime.live.ticker import Ticker
 from weft.runtime.live.transition import TransitionPolicy, TransitionScheduler
 from weft.runtime.live.turned import Glide, NotTurnedError, NumbersInHand, TextWriter, TurnedNumbers
@@ -65,7 +66,6 @@ _MOST_REQUESTS = 64
 LONG = 1.0
 """After this many seconds of waiting, the user learns what is being waited for."""
 
-NOTHING_YET = "nothing to show yet: fix the file and save it"
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,9 @@ class Session:
     bpm: float | None = None
     """The tempo at the beginning, if it is not that of the text."""
     link: LinkPeer | None = None
+    pipe: TextPipe | None = None
+    """Gives the texts, if there is no file."""
+    nothing_yet: str = "nothing to show yet: fix the file and save it"
     clock: Clock = field(default_factory=Clock)
     frames: int = 0
     stopping: str | None = None
@@ -113,7 +116,7 @@ class Session:
         self._finished = threading.Event()
         """Set when the loop should look for a result, or end."""
         self._worker = CompileWorker(self.compiler.setup, self.programs, self.clock, self.inputs, self._finished)
-        self._saves = Saves(self.path, self._worker, self.programs, self.reporter.events, self.fits)
+        self._saves = Saves(self.path, self._worker, self.programs, self.reporter.events, self.fits, self.pipe)
         self._worker.next_text = self._next_text
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
@@ -181,7 +184,8 @@ class Session:
         outcome = None
         saved = self._saves.begin(room)
         if saved.problem:
-            outcome = LoadResult(saved, None, self.compiler.compile(saved).diagnostics)
+            known = () if saved.problem == NOT_PIPED_YET else self.compiler.compile(saved).diagnostics
+            outcome = LoadResult(saved, None, known)
         while outcome is None:
             self._finished.wait(_GLANCE)
             self._finished.clear()
@@ -259,7 +263,7 @@ class Session:
     @property
     def _base(self) -> Path:
         """The beginning of the names of screenshots and recordings."""
-        return self.folder(self.path) / self.path.stem
+        return self.folder(self.path) / self.path.stem.strip("<>")
 
     @property
     def loader(self) -> ProgramLoader:
@@ -440,7 +444,7 @@ class Session:
         self._saves.answered(outcome)
         self.remote.answered(outcome.saved, problems, False)
         self.reporter.problems(outcome.saved.hash, problems, outcome.saved.moment)
-        self.reporter.echo("the last good version keeps playing" if self.programs.running else NOTHING_YET)
+        self.reporter.echo("the last good version keeps playing" if self.programs.running else self.nothing_yet)
 
     def _swap(self, outcome: LoadResult, loaded: LoadedProgram) -> None:
         try:

@@ -375,7 +375,7 @@ class TextWriter:
             return entered
         path = Path(entered.saved.name)
         if not self.is_writable(path):
-            self.reporter.mention("nothing is written: this patch comes with weft; play a copy of it")
+            self.reporter.mention("nothing is written: this patch comes with weft, or from a pipe; play a copy of it")
             return entered
         try:
             if self.turned.values:
