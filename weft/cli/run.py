@@ -42,8 +42,8 @@ from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.midi import MidiController, MidiSender
 from weft.runtime.hands.osc import NoOscServer, OscAddress, OscReporter, OscSender, OscServer
 from weft.runtime.hands.parameters import ValuesFile
-from weft.runtime.live.events import EventLog, Reporter
-from weft.runtime.live.session import LONG, Limits, Session
+from weft.runtime.live.events import LONG, EventLog, Reporter
+from weft.runtime.live.session import Limits, Session
 from weft.runtime.live.text_pipe import PIPE_NAME, TextPipe
 from weft.runtime.live.transition import TransitionPolicy
 from weft.runtime.program.files import SetList

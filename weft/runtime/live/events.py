@@ -15,13 +15,14 @@ from functools import partial
 from itertools import count, pairwise
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from weft.backends.base import DeviceLostError, Values, as_array
 from weft.backends.select import Choice
 from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.media.sampled import header_of
+from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.stages import Request, build
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.program.assignment import Change
@@ -327,6 +328,9 @@ def _reservation(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
+LONG: Final = 1.0
+"""After this many seconds of waiting, the user learns what is being waited for."""
+
 # Frames are late below this share of the intended rate. That is reported once, after this many seconds.
 _ON_TIME, _LATE_FOR, _NEVER = 0.75, 2, 1 << 60
 
@@ -357,6 +361,8 @@ class Reporter:
     """The values of parameters that were reported."""
     _file: str = ""
     """The file of the program that was swapped in last."""
+    _waited_for: Saved | None = None
+    """The last text that was reported to take long."""
 
     def begin(self) -> None:
         """Notes that a new program begins to play."""
@@ -373,6 +379,18 @@ class Reporter:
         if words not in self._mentioned:
             self._mentioned.add(words)
             self.mention(words)
+
+    def waiting(self, saved: Saved | None, is_starting: bool) -> None:
+        """Reports a text that takes long to compile; None if none is waited for."""
+        if saved is None or time.monotonic() - saved.moment < LONG:
+            return
+        words = f"{Path(saved.name).name} is still being compiled; another save takes its place"
+        words = "the compiler is still starting" if is_starting else words
+        if saved is not self._waited_for:
+            self._waited_for = saved
+            self.echo(words)
+        # The note stays as long as the wait.
+        self.notices.note(words)
 
     def problems(self, text: str, problems: Sequence[Diagnostic], saved: float | None = None) -> None:
         """Reports the problems of the text with this hash. They were found because it was `saved` at that moment of

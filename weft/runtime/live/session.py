@@ -63,9 +63,6 @@ _MADE_UP = 0.1
 # The most commands of other programs that wait for the next frame.
 _MOST_REQUESTS = 64
 
-LONG = 1.0
-"""After this many seconds of waiting, the user learns what is being waited for."""
-
 
 
 @dataclass(frozen=True)
@@ -147,8 +144,6 @@ class Session:
         """Whether that program can be improved once it has drawn a frame."""
         self._failure: tuple[Diagnostic, ...] = ()
         """The last failure of the program that plays."""
-        self._mentioned: Saved | None = None
-        """The last text that was reported to take long."""
         self._compute: list[float] = []
         self._values: dict[Path, ValuesFile] = {}
         """The files of values of the patches that have played."""
@@ -189,7 +184,7 @@ class Session:
         while outcome is None:
             self._finished.wait(_GLANCE)
             self._finished.clear()
-            self._mention_waiting()
+            self.reporter.waiting(self._worker.waited_for, self._worker.is_starting)
             # A refused text that was saved again in the meantime does not count.
             finished = reversed(self._take_finished().results)
             outcome = next((each for each in finished if each.loaded or each.saved is self._saves.last), None)
@@ -365,7 +360,7 @@ class Session:
     def _take_in(self) -> None:
         """Takes finished results: schedules the latest program, and reports errors."""
         self._finished.clear()
-        self._mention_waiting()
+        self.reporter.waiting(self._worker.waited_for, self._worker.is_starting)
         finished = self._take_finished()
         results = list(without_overtaken(finished.results, self._saves.accepted))
         latest = next((outcome for outcome in reversed(results) if outcome.loaded is not None), None)
@@ -417,20 +412,6 @@ class Session:
         for line in finished.restarts:
             self.reporter.restarted("compile", line)
         return finished
-
-    def _mention_waiting(self) -> None:
-        """Reports a text that takes long to compile."""
-        saved = self._worker.waited_for
-        if saved is None or time.monotonic() - saved.moment < LONG:
-            return
-        words = f"{self.path.name} is still being compiled; another save takes its place"
-        if self._worker.is_starting:
-            words = "the compiler is still starting"
-        if saved is not self._mentioned:
-            self._mentioned = saved
-            self.reporter.echo(words)
-        # The note stays as long as the wait.
-        self.reporter.notices.note(words)
 
     def _refuse(self, outcome: LoadResult, problems: tuple[Diagnostic, ...]) -> None:
         if outcome.saved.is_turned:
