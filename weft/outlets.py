@@ -6,7 +6,6 @@ values that it has read; only that reaches files, sockets and libraries.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from weft.cameras import is_device
 from weft.codes.rows import InternalError
 from weft.contexts import points
+from weft.hosts import HostError, host_of, is_loopback
+from weft.streams import SCHEMES, StreamError, stream_address
 
 Reaches: TypeAlias = Literal["file", "machine", "network"]
 """What a place is: a file below the folder of the patch, something else of this machine, or of the network, which the
@@ -38,6 +39,8 @@ class OutletPlace(NamedTuple):
 
     text: str
     reaches: Reaches
+    shown: str | None = None
+    """How messages call it, if what the patch says has words that others should not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,6 @@ class OutletSpec:
 
 LOOPBACK: Final = "127.0.0.1"
 
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?", re.ASCII)
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\[\]:/?#@\s]{1,253}):(\d{1,5})", re.ASCII)
 _PORT = re.compile(r"\d{1,5}", re.ASCII)
 
@@ -69,35 +70,15 @@ LEAST_PORT, MOST_PORT = 1024, 65535
 """The ports that weft may listen at. Those below are of the system."""
 
 
-def host_of(text: str) -> str:
-    """A host as weft writes it: an address, in brackets if it has colons, or a name. Raises OutletError."""
-    bare = text[1:-1] if text.startswith("[") else text
-    try:
-        found = ipaddress.ip_address(bare)
-    except ValueError:
-        # Numbers with dots that are no address would be read in several ways.
-        if _HOST.fullmatch(text) is None or len(text) > 253 or text.rstrip(".").rpartition(".")[2].isdecimal():
-            raise OutletError("this names no machine", "such as localhost, 192.168.0.5 or [::1]") from None
-        return text.rstrip(".").lower()
-    return f"[{found}]" if found.version == 6 else str(found)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, as `host_of` writes it, is this machine and cannot be reached from others."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def host_and_port(text: str) -> tuple[str, int]:
     """The host and the port in a text such as `192.168.0.5:8080`. Raises OutletError."""
     match = _HOST_AND_PORT.fullmatch(text)
     if match is None:
         raise OutletError("a host and a port are missing", "such as 127.0.0.1:9000")
-    return host_of(match[1]), int(match[2])
+    try:
+        return host_of(match[1]), int(match[2])
+    except HostError as problem:
+        raise OutletError(problem.reason, problem.hint) from None
 
 
 # --- what the rows read -----------------------------------------------------------------------------------------------
@@ -129,10 +110,27 @@ def _page(text: str) -> OutletPlace:
     return OutletPlace(f"{host}:{port}", "machine" if is_loopback(host) else "network")
 
 
+def _stream(scheme: str) -> Callable[[str], OutletPlace]:
+    def read(text: str) -> OutletPlace:
+        try:
+            address = stream_address(scheme, text)
+        except StreamError as problem:
+            raise OutletError(problem.reason, problem.hint) from None
+        return OutletPlace(address.text, "network", address.shown)
+
+    return read
+
+
 _ROWS = (
     OutletSpec("pipe", "a named pipe, as y4m", "pipe:beam", _pipe, is_even=True, is_encoded=True),
     OutletSpec("v4l2", "a loopback camera of Linux", "v4l2:/dev/video2", _camera, is_even=True, is_encoded=True),
     OutletSpec("http", "a page for browsers, and for the browser source of mixers", "http:8080", _page),
+    *(
+        OutletSpec(
+            scheme, "a stream with sound", row.example, _stream(scheme), is_even=True, has_sound=True, is_encoded=True
+        )
+        for scheme, row in SCHEMES.items()
+    ),
 )  # fmt: skip
 
 _TABLE = {row.name: row for row in _ROWS}

@@ -129,6 +129,9 @@ def hostile(patches: Path, port: int) -> dict[str, str]:
         "http:0.0.0.0:8080", "http:[::]:8080", "http:localhost.example.com:8080", "http:8080/../../etc/passwd",
         "http:80", "http:127.1:8080", "http:2130706433:8080", "http://127.0.0.1:8080", "http:user@127.0.0.1:8080",
         "http:-1",
+        f"udp://127.0.0.1:{port}", f"rtp://127.0.0.1:{port}", f"rtmp://127.0.0.1:{port}/a/b", f"rtmps://127.0.0.1:{port}/a/b",
+        f"srt://127.0.0.1:{port}", f"udp://127.0.0.1:{port}?localport=1", f"rtmp://127.0.0.1:{port}/a/b?listen=1",
+        f"udp:file:{outside}/secret.mp4", f"rtmp://x/a|[f=mpegts]file:{outside}/fifo", f"udp://@/{outside}/fifo",
     )):  # fmt: skip
         texts[f"outlet-{number}"] = f'display(me@x, me@y, 0, to: "{target}")\n'
     texts["outlet-of-an-include"] = '#include "deep/outlet.weft"\n'

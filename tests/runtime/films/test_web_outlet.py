@@ -17,45 +17,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.browser import CHROMIUM, chromium
+from tests.support.outlets import SECRET, Sending
 from tests.support.performance import PATIENCE, Performance
 from tests.support.ports import free_port
 from weft.outlets import OutletError, outlet_of
-from weft.runtime.films.outlet_process import start_outlet
-from weft.runtime.films.recording import LiveEncoder
-from weft.runtime.live.record import PictureSender
 
 SIZE = 64, 36
-SECRET = "a word that nobody guesses"
-
-
-class Sending:
-    """An outlet that is open, without a performance."""
-
-    def __init__(self, target: str) -> None:
-        outlet = outlet_of(target)
-        assert outlet is not None
-        self.encoder: LiveEncoder = start_outlet(outlet.spec, outlet.place.text, SIZE, 60, 0, SECRET)
-        self._pictures = PictureSender(self.encoder)
-        self._count = 0
-        self.until(lambda: self.encoder.is_ready or self.encoder.is_done)
-
-    def until(self, happens: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not happens():
-            assert time.monotonic() < deadline
-            self.encoder.poll(0.02)
-
-    def show(self, picture: NDArray[np.uint8]) -> None:
-        """Gives the picture to the process, and waits until it has it."""
-        self.encoder.poll()
-        assert self._pictures.send(picture, self._count)
-        self._count += 1
-        free = self.encoder._free
-        self.until(lambda: len(free) == 8)
-
-    def heard(self, words: str) -> bool:
-        return any(words in str(said) for _, said in self.encoder.told)
-
 
 @pytest.fixture
 def port() -> int:
@@ -64,7 +31,7 @@ def port() -> int:
 
 @pytest.fixture
 def sending(port: int) -> Iterator[Sending]:
-    made = Sending(f"http:{port}")
+    made = Sending(f"http:{port}", SIZE)
     yield made
     made.encoder.close()
 
@@ -88,7 +55,7 @@ def decoded(data: bytes) -> NDArray[np.uint8]:
 
 
 def test_a_picture_comes_exactly_and_fast_and_the_newest_alone(sending: Sending, port: int) -> None:
-    assert sending.heard(f"http://127.0.0.1:{port}/")
+    assert sending.said(f"http://127.0.0.1:{port}/")
     for blue in (0, 50, 200):
         sending.show(picture(blue))
     answer, data = asked(port, "/frame?after=0")
@@ -146,7 +113,7 @@ def test_a_hundred_receivers_that_stall_die_or_send_rubbish_leave_it_as_it_was(s
             open_ones.append(receiver)
     assert np.array_equal(decoded(asked(port, "/frame.png")[1]), picture(99))
     assert not sending.encoder.is_done
-    assert sending.heard("sent what is no request")
+    assert sending.said("sent what is no request")
     for receiver in open_ones:
         receiver.close()
 
@@ -155,21 +122,21 @@ def test_a_page_of_another_site_does_not_get_the_picture(sending: Sending, port:
     sending.show(picture())
     answer, data = asked(port, "/frame.png", Host=f"rebound.example.com:{port}")
     assert (answer.status, data) == (403, b"")
-    sending.until(lambda: sending.heard("asked by way of another site"))
+    sending.until(lambda: sending.said("asked by way of another site"))
     answer, _ = asked(port, "/", Host=f"localhost:{port}")
     assert answer.status == 200
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 def test_others_need_the_token(port: int) -> None:
-    made = Sending(f"http:0.0.0.0:{port}")
+    made = Sending(f"http:0.0.0.0:{port}", SIZE)
     try:
         made.show(picture())
         address = next(str(said) for kind, said in made.encoder.told if kind == "address")
         assert address.endswith(f"?token={SECRET}")
         for path in ("/", "/frame", "/frame.png?token=", "/stream?token=wrong", "/frame?token=%ff"):
             assert asked(port, path)[0].status == 403
-        made.until(lambda: made.heard("127.0.0.1 asked without the right token"))
+        made.until(lambda: made.said("127.0.0.1 asked without the right token"))
         assert asked(port, "/frame.png?token=a+word+that+nobody+guesses")[0].status == 200
     finally:
         made.encoder.close()
@@ -177,7 +144,7 @@ def test_others_need_the_token(port: int) -> None:
 
 def test_a_port_that_is_taken_is_told(port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
-        made = Sending(f"http:{port}")
+        made = Sending(f"http:{port}", SIZE)
         try:
             assert f"port {port} of 127.0.0.1 cannot be had" in (made.encoder.failure or "")
         finally:

@@ -22,12 +22,15 @@ from weft.child import BEAT
 from weft.media.frames import Pixels
 from weft.outlets import OUTLET_CLASSES, OutletError, load_outlets, outlet_of
 from weft.runtime.films.encoding import CODECS, Y4M_FRAME, PixelFormat, film_spec, y4m_header
+from weft.streams import SCHEMES
 
 
 @dataclass(frozen=True)
 class OutletOpening:
     """What an outlet is opened with."""
 
+    word: str
+    """The word before the colon."""
     place: str
     """Where the pictures go, as the row has made it of the text of the patch."""
     width: int
@@ -45,6 +48,9 @@ class OutletOpening:
     """Counts pictures that did not go out. Any thread may call it."""
     beat: Callable[[], None]
     """To be called several times a second by what waits for long."""
+    allow: Callable[[float], None]
+    """Allows what waits within a library, which holds up all threads, this many seconds. Afterwards the process is
+    killed; one whose row has sound is then started again."""
 
 
 class PictureOutlet(ABC):
@@ -72,6 +78,7 @@ _OWN = {
     "pipe": ("weft.runtime.films.outlet", "PipeOutlet"),
     "v4l2": ("weft.runtime.films.outlet", "CameraOutlet"),
     "http": ("weft.runtime.films.web_outlet", "WebOutlet"),
+    **dict.fromkeys(SCHEMES, ("weft.runtime.films.stream_outlet", "StreamOutlet")),
 }
 
 

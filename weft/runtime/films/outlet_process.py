@@ -74,9 +74,10 @@ class _OutletProcess:
     def _opened(self) -> PictureOutlet:
         film = self._spec.film
         _, secret = self.parent.recv()
-        place = self._spec.path.partition(":")[2]
+        word, _, place = self._spec.path.partition(":")
         opening = OutletOpening(
-            place, film.width, film.height, film.fps, self._spec.rate, secret, self._tell, self._drop, self._pulse.beat
+            word, place, film.width, film.height, film.fps, self._spec.rate, secret, self._tell, self._drop,
+            self._pulse.beat, self._pulse.allow,
         )  # fmt: skip
         return opened(self._spec.path, opening)
 

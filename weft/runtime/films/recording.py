@@ -121,6 +121,8 @@ class LiveEncoder:
         """Whether the file is complete, or will never be."""
         self.failure: str | None = None
         """The reason why it has failed."""
+        self.has_died = False
+        """Whether that is that the process has ended without a word."""
         self._has_begun = False
         self._free = list(range(_SLOTS))
         try:
@@ -215,7 +217,8 @@ class LiveEncoder:
         except (EOFError, OSError):
             with suppress(Exception):
                 self._child.wait(1)
-            self.is_done, self.failure = True, f"the process that encodes {self._child.ending}"
+            self.is_done, self.has_died = True, True
+            self.failure = f"the process that encodes {self._child.ending}"
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import re
 import socket
 import threading
@@ -22,9 +23,10 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from weft.codes.rows import InternalError
+from weft.hosts import is_loopback
 from weft.media.frames import Pixels
 from weft.media.pictures import as_jpeg, as_png
-from weft.outlets import OutletError, host_and_port, is_loopback
+from weft.outlets import OutletError, host_and_port
 from weft.runtime.films.outlet import OutletOpening, PictureOutlet
 
 # The most connections at a time, and the most bytes of a request.
@@ -150,7 +152,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         found = socket.create_server((host.strip("[]"), port), family=family, backlog=_CONNECTIONS)
     except OSError as problem:
-        reason = f"port {port} of {host} cannot be had: {problem.strerror}"
+        reason = f"port {port} of {host} cannot be had: {os.strerror(problem.errno or 0)}"
         raise OutletError(reason, "another program may have it; another number may be free") from None
     found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)
     return found

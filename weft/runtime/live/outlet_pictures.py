@@ -22,6 +22,8 @@ from weft.runtime.sound.player import Sound
 
 # The seconds between two reports of pictures that were dropped.
 _BEHIND = 1.0
+# The seconds until a process that has died is started again, and those after which one that takes nothing is killed.
+_PAUSE, _STANDS = 2.0, 8.0
 
 
 class Sender(Protocol):
@@ -36,10 +38,11 @@ class Sender(Protocol):
 
 @dataclass(frozen=True)
 class _OutletKey:
-    """What identifies an open outlet: its target, where it leads, width and height of the picture, frames a second, and
-    samples of its sound a second."""
+    """What identifies an open outlet: its target, what messages call it, where it leads, width and height of the
+    picture, frames a second, and samples of its sound a second."""
 
     target: str
+    name: str
     place: str
     size: tuple[int, int]
     fps: float
@@ -55,6 +58,12 @@ class _OpenOutlet:
     pictures: PictureSender = field(init=False)
     dropped: int = 0
     """Pictures that did not go out, because what encodes or receives them was late."""
+    is_waiting: bool = True
+    """Whether there is no receiver yet, or no more."""
+    stands_since: float | None = None
+    """When its process began to take no pictures, by time.monotonic; None while it takes some."""
+    is_told: bool = False
+    """Whether it was said in words that some are dropped."""
     said: int = 0
     said_at: float = 0.0
     """How many of them were last reported, and when."""
@@ -72,6 +81,8 @@ class Outlets:
         self._sound = sound
         self._open: dict[_OutletKey, _OpenOutlet] = {}
         self._failed: set[_OutletKey] = set()
+        self._resting: dict[_OutletKey, float] = {}
+        """When to start the processes again that have died, by time.monotonic."""
         self._secret = secrets.token_urlsafe(18)
         self._addresses: set[str] = set()
 
@@ -88,7 +99,8 @@ class Outlets:
         for key in [key for key in self._open if key not in wanted]:
             self._close(key, "closed")
         for key, picture in wanted.items():
-            if key not in self._open and key not in self._failed:
+            is_closed = key not in self._open and key not in self._failed
+            if is_closed and time.monotonic() >= self._resting.get(key, 0.0):
                 self._begin(key)
             if key in self._open:
                 self._give(key, self._open[key], picture, clock)
@@ -107,8 +119,8 @@ class Outlets:
             if outlet is None or place is None:
                 continue
             text = str(folder.absolute() / place.text) if place.reaches == "file" else place.text
-            size = picture.shape[1], picture.shape[0]
-            found.append((_OutletKey(target, text, size, fps, rate if outlet.spec.has_sound else 0), picture))
+            size, sampled = (picture.shape[1], picture.shape[0]), rate if outlet.spec.has_sound else 0
+            found.append((_OutletKey(target, place.shown or target, text, size, fps, sampled), picture))
         return found
 
     def _begin(self, key: _OutletKey) -> None:
@@ -121,23 +133,35 @@ class Outlets:
             self._fail(key, str(problem))
         else:
             self._open[key] = _OpenOutlet(encoder, FilmTimeline(key.fps, key.rate))
-            self._reporter.window(key.target, "opened")
+            self._reporter.window(key.name, "opened")
 
     def _give(self, key: _OutletKey, outlet: _OpenOutlet, picture: Values, clock: Clock) -> None:
         encoder = outlet.encoder
         encoder.poll()
         while encoder.told:
             self._tell(key, outlet, *encoder.told.pop(0))
-        if encoder.is_done:
+        if encoder.is_done and encoder.has_died and key.rate:
+            self._rest(key)
+        elif encoder.is_done:
             self._fail(key, encoder.failure or "it has ended")
         elif encoder.is_ready:
             outlet.pictures.fetch()
             number = self._number(key, outlet, clock)
             if number is not None:
                 outlet.timeline.count = number + 1
-                if not outlet.pictures.send(picture, number) and key.rate:
-                    outlet.dropped += 1
+                self._send(key, outlet, picture, number)
             self._report(key, outlet)
+
+    def _send(self, key: _OutletKey, outlet: _OpenOutlet, picture: Values, number: int) -> None:
+        """Sends a picture. A process that takes none for long hangs in a library, and is started again."""
+        now = time.monotonic()
+        if outlet.pictures.send(picture, number):
+            outlet.stands_since = None
+        elif key.rate:
+            outlet.dropped += 1
+            outlet.stands_since = outlet.stands_since or now
+            if now - outlet.stands_since > _STANDS:
+                self._rest(key)
 
     def _number(self, key: _OutletKey, outlet: _OpenOutlet, clock: Clock) -> int | None:
         """The number of the next frame, after the sound before it was given; None if it is too early for one."""
@@ -159,17 +183,30 @@ class Outlets:
                 self._addresses.add(said)
                 self._reporter.echo(f"{_spec(key).name}: the picture is at {said}")
         elif kind == "note":
-            self._reporter.echo(f"{key.target}: {said}")
+            self._reporter.echo(f"{key.name}: {said}")
         else:
-            self._reporter.outlet(key.target, "waiting" if kind == "trouble" else "connected", said)
+            outlet.is_waiting = kind == "trouble"
+            if not outlet.is_waiting:
+                self._resting.pop(key, None)
+            self._reporter.outlet(key.name, "waiting" if outlet.is_waiting else "connected", said)
 
     def _report(self, key: _OutletKey, outlet: _OpenOutlet) -> None:
         """Reports pictures that were dropped, once a second at most, and in words once."""
         now = time.monotonic()
         if outlet.dropped > outlet.said and now - outlet.said_at >= _BEHIND:
-            words = "" if outlet.said else "it cannot follow: pictures are dropped"
+            words = "it cannot follow: pictures are dropped"
+            if outlet.is_waiting or outlet.is_told:
+                words = ""
+            outlet.is_told = outlet.is_told or bool(words)
             outlet.said, outlet.said_at = outlet.dropped, now
-            self._reporter.outlet(key.target, "behind", words, dropped=outlet.dropped)
+            self._reporter.outlet(key.name, "behind", words, dropped=outlet.dropped)
+
+    def _rest(self, key: _OutletKey) -> None:
+        """Closes an outlet whose process was killed while it waited for a receiver, to open it again soon."""
+        self._open.pop(key).encoder.close()
+        words = "" if key in self._resting else "no receiver: it takes nothing; weft tries again"
+        self._resting[key] = time.monotonic() + _PAUSE
+        self._reporter.outlet(key.name, "waiting", words)
 
     def _fail(self, key: _OutletKey, reason: str) -> None:
         self._failed.add(key)
@@ -178,7 +215,7 @@ class Outlets:
     def _close(self, key: _OutletKey, state: str, reason: str = "") -> None:
         if key in self._open:
             self._open.pop(key).encoder.close()
-        self._reporter.window(key.target, state, reason)
+        self._reporter.window(key.name, state, reason)
 
     def close(self) -> None:
         """Closes all of them. May be called twice."""

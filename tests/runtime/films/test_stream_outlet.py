@@ -1,0 +1,170 @@
+"""Streams to servers, mixers and players: what real receivers get, and what becomes of those that die."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.outlets import FPS, RATE, Sending
+from tests.support.performance import PATIENCE, Performance
+from tests.support.ports import free_port
+from weft.outlets import OutletError, outlet_of
+from weft.streams import SCHEMES, stream_address
+
+ROOT = Path(__file__).parents[3]
+SIZE = 64, 36
+HERTZ = 1000
+
+
+@contextmanager
+def sending(target: str) -> Iterator[Sending]:
+    made = Sending(target, SIZE)
+    try:
+        yield made
+    finally:
+        made.encoder.close()
+
+
+def receiving(address: str, seconds: float) -> subprocess.Popen[str]:
+    """A program that listens for a stream."""
+    command = [sys.executable, "-m", "tests.support.stream_receiver", address, str(seconds)]
+    program = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    assert program.stdout.readline() == "listening\n"
+    return program
+
+
+def play(made: Sending, until: Callable[[], bool], turn: int = 0) -> None:
+    """Plays at its pace: black and silent up to frame `turn`, then white with a tone. Ends when that happens."""
+    deadline = time.monotonic() + PATIENCE
+    length = RATE // FPS
+    while not until():
+        assert time.monotonic() < deadline
+        number = made.count
+        at = (number * length + np.arange(length)) / RATE
+        tone = np.sin(2 * np.pi * HERTZ * at) * 0.5 * (number >= turn)
+        made.encoder.hear(np.stack([tone, tone], 1).astype(np.float32))
+        level = 255 if number >= turn else 0
+        made.show(np.full((SIZE[1], SIZE[0], 4), level, np.uint8))
+        time.sleep(1 / FPS)
+
+
+def result(program: subprocess.Popen[str]) -> dict[str, Any]:
+    assert program.stdout is not None
+    with program.stdout:
+        found: dict[str, Any] = json.loads(program.stdout.read())
+    return found
+
+
+def check(found: dict[str, Any]) -> None:
+    """Picture and sound turn at the same time, and the tone is what was played."""
+    white = next(at for at, level in found["pictures"] if level > 200)
+    loud = next(at for at, level in found["sound"] if level > 0.1)
+    assert abs(white - loud) < 0.05
+    assert abs(found["hertz"] - HERTZ) < 3
+
+
+def test_a_receiver_gets_picture_and_sound_in_step() -> None:
+    port = free_port(socket.SOCK_DGRAM)
+    program = receiving(f"udp://127.0.0.1:{port}", 2)
+    with sending(f"udp://127.0.0.1:{port}") as made:
+        play(made, lambda: program.poll() is not None, turn=70)
+    check(result(program))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["rtp", "rtmp"])
+def test_others_do_too(scheme: str) -> None:
+    port = free_port()
+    path = "/app/key" if scheme == "rtmp" else ""
+    program = receiving(f"{scheme}://127.0.0.1:{port}{path}", 2)
+    with sending(f"{scheme}://127.0.0.1:{port}{path}") as made:
+        play(made, lambda: program.poll() is not None, turn=90)
+        assert not made.encoder.is_done
+    check(result(program))
+
+
+@pytest.mark.long
+def test_receivers_that_are_killed_are_followed_by_others() -> None:
+    port = free_port()
+    address = f"rtmp://127.0.0.1:{port}/app/key"
+    with sending(address) as made:
+        for _ in range(4):
+            program = receiving(address, 60)
+            made.encoder.told.clear()
+            play(made, lambda: made.said("", "well"))
+            made.encoder.told.clear()
+            begun = made.count
+            play(made, lambda begun=begun: made.count > begun + 30)
+            with program:
+                program.kill()
+            play(made, lambda: made.said("no receiver: ", "trouble"))
+        assert made.said("", "dropped")
+        program = receiving(address, 1)
+        play(made, lambda: program.poll() is not None)
+        assert len(result(program)["pictures"]) > 30
+
+
+@pytest.mark.long
+def test_a_receiver_that_stands_still_holds_nothing_up(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"rtmp://127.0.0.1:{server.getsockname()[1]}/app/key"
+        patch.write_text(f'me<width> = 64; me<height> = 36\ndisplay(me@x, to: "{address}")\n')
+        with Performance(patch, "--headless", "--no-audio", "--allow", "net") as performance:
+            # It takes the connection, and says nothing.
+            receiver, _ = server.accept()
+            frames = performance.count("frames")
+            performance.wait_for("window", when=lambda event: event["state"] == "waiting")
+            assert performance.count("frames") > frames
+            performance.wait_for("window", count=2, when=lambda event: event["state"] == "opened")
+            receiver.close()
+
+
+def test_an_address_is_made_of_what_was_read() -> None:
+    address = stream_address("srt", "//LOCALHOST:9000?latency=120&passphrase=0123456789&mode=listener")
+    assert address.text == "//localhost:9000?latency=120&passphrase=0123456789&mode=listener"
+    assert stream_address("srt", address.text) == address
+    assert address.shown == "srt://localhost:9000"
+    assert "latency=120000" in address.url
+    assert stream_address("rtmp", "//a.example.com/live2/ab-cd").url == "rtmp://a.example.com:1935/live2/ab-cd"
+    assert stream_address("udp", "//[::1]:9000?ttl=3").url == "udp://[::1]:9000?pkt_size=1316&ttl=3"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "//", "//host", "//host:0", "//host:70000/a/b", "//user@host:9000/a/b", "//ho st:9000/a/b",
+        "//host:9000/a/../b", "//host:9000/a/b?", "//host:9000/a/b?listen=1",
+        "//host:9000?localaddr=1.2.3.4", "//host:9000/a/b?bitrate=1e9",
+        "//host:9000?ttl=1&ttl=2", "//host:9000?pkt_size=1", "//host:9000?passphrase=a%26b", "//host:9000/a/b#c",
+        "//127.1:9000/a/b", "//0x7f000001.1:9000", "//host:9000/a/b live=1", "//host:9000/a/b|file:/tmp/x", "//é:9000",
+        "//host:9000/a/b\n", "file:/tmp/x",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_an_address(scheme: str, text: str) -> None:
+    outlet = outlet_of(f"{scheme}:{text}")
+    assert outlet is not None
+    if text == "//host:9000/a/b?" and outlet.spec.name.startswith("rtmp"):
+        return
+    with pytest.raises(OutletError):
+        _ = outlet.place
+
+
+def test_each_example_is_an_address() -> None:
+    for scheme, row in SCHEMES.items():
+        outlet = outlet_of(row.example)
+        assert outlet is not None
+        assert outlet.spec.name == scheme
+        assert outlet.place.reaches == "network"
