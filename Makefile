@@ -23,10 +23,12 @@ PYTEST := PYTHONDONTWRITEBYTECODE= scripts/headless --if-needed $(VENV)/bin/pyte
 # Tests that are named in ARGS run, long or not; and -m in ARGS takes the place of this one.
 test: $(VENV)/.ready ## run the tests but those that take long, without a display where there is none
 	@scripts/setup system run test
+	@scripts/setup node
 	$(PYTEST) $(if $(findstring tests/,$(ARGS)),,-m 'not long') $(ARGS)
 
 test-all: $(VENV)/.ready ## run all tests; with CI=true, those of make test and a quarter of the rest
 	@scripts/setup system run test
+	@scripts/setup node
 	$(PYTEST) $(ARGS)
 
 # The language on the reference machine, as arrays and as machine code; messages, files, saves, children, films, a window.
@@ -66,7 +68,7 @@ listen: $(VENV)/.ready ## play for 10 minutes with a save a second, and report g
 	$(VENV)/bin/python -m benchmarks.listening $(ARGS)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) build dist docs/gallery/pages .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/gallery/pages editors/vscode/node_modules .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: pyproject.toml scripts/setup

@@ -8,7 +8,8 @@
 ;;; Commentary:
 
 ;; Colours and indentation for patches, and the language server by `eglot': M-x eglot in a patch, or
-;; (add-hook 'weft-mode-hook #'eglot-ensure).  C-c C-f brings a patch in style, C-c C-c lists its mistakes.
+;; (add-hook 'weft-mode-hook #'eglot-ensure).  C-c C-f brings a patch in style, C-c C-c lists its mistakes, and
+;; C-c C-s has the performance that runs play it without a save.
 
 ;;; Code:
 
@@ -104,16 +105,28 @@
     (indent-line-to (* weft-indent-offset (max 0 levels)))
     (when (> offset 0) (forward-char offset))))
 
+(defun weft--piped (output &rest arguments)
+  "Run weft with ARGUMENTS on the text, into the buffer OUTPUT.
+Return its exit status, and what it says."
+  (let ((said (make-temp-file "weft")))
+    (unwind-protect
+        (cons (apply #'call-process-region nil nil weft-command nil (list output said) nil arguments)
+              (with-temp-buffer (insert-file-contents said) (string-trim (buffer-string))))
+      (delete-file said))))
+
 (defun weft-format-buffer ()
   "Bring the patch in the style of `weft fmt'."
   (interactive)
-  (let ((made (generate-new-buffer " *weft fmt*")) (error-file (make-temp-file "weft")))
+  (let ((made (generate-new-buffer " *weft fmt*")))
     (unwind-protect
-        (if (zerop (call-process-region nil nil weft-command nil (list made error-file) nil "fmt" "-"))
-            (replace-buffer-contents made)
-          (message "%s" (with-temp-buffer (insert-file-contents error-file) (string-trim (buffer-string)))))
-      (kill-buffer made)
-      (delete-file error-file))))
+        (pcase-let ((`(,status . ,said) (weft--piped made "fmt" "-")))
+          (if (eql status 0) (replace-buffer-contents made) (message "%s" said)))
+      (kill-buffer made))))
+
+(defun weft-send-buffer ()
+  "Have the performance that runs play the text as it is, without a save."
+  (interactive)
+  (message "%s" (cdr (weft--piped nil "send" "-"))))
 
 (defun weft-check ()
   "List the mistakes of the patch, by `compile'."
@@ -124,6 +137,7 @@
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'weft-check)
     (define-key map (kbd "C-c C-f") #'weft-format-buffer)
+    (define-key map (kbd "C-c C-s") #'weft-send-buffer)
     map)
   "Keys of patches.")
 

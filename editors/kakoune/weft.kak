@@ -1,4 +1,4 @@
-# Patches of weft: colours, indentation, :lint by `weft check` and :format by `weft fmt`.
+# Patches of weft: colours, indentation, :lint by `weft check`, :format by `weft fmt` and :weft-send by `weft send`.
 
 hook global BufCreate .*\.weft %{
     set-option buffer filetype weft
@@ -94,6 +94,16 @@ evaluate-commands %sh{
 
 # After the lists, so that a member is none of their words.
 add-highlighter shared/weft/code/ regex '@\h*(\w+)' 1:attribute
+
+define-command -docstring 'weft-send: have the performance that runs play the text as it is, without a save' weft-send %{
+    evaluate-commands -save-regs t %{
+        evaluate-commands -draft %{
+            execute-keys '%'
+            set-register t %sh{ printf '%s\n' "$kak_selection" | weft send - 2>&1 }
+        }
+        info -title weft -- %reg{t}
+    }
+}
 
 define-command -hidden weft-indent-on-new-line %{
     evaluate-commands -draft -itersel %{

@@ -11,5 +11,8 @@ if executable('weft')
   compiler weft
 endif
 
-let b:undo_ftplugin = 'setlocal comments< commentstring< formatoptions< expandtab< shiftwidth< softtabstop< matchpairs<'
+" The performance that runs plays the text as it is, without a save.
+command! -buffer -bar WeftSend write !weft send -
+
+let b:undo_ftplugin = 'delcommand -buffer WeftSend | setlocal comments< commentstring< formatoptions< expandtab< shiftwidth< softtabstop< matchpairs<'
       \ . ' formatprg< makeprg< errorformat<'
