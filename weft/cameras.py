@@ -17,7 +17,7 @@ from weft.errors import did_you_mean
 from weft.names import is_live, live_of, shown
 from weft.sources import FILM, ends_as
 
-CameraKind: TypeAlias = Literal["device", "generated", "file", "stream"]
+CameraKind: TypeAlias = Literal["device", "generated", "file", "stream", "desktop", "window"]
 
 MAX_SIDE, MAX_AREA = 4096, 3840 * 2160
 """The most pixels in a row or column of a generated picture, and in all."""
@@ -34,7 +34,7 @@ class AddressError(InternalError):
 
 class Camera(NamedTuple):
     """What a call of `camera` opens: the path of a device or a file, the words of a generated picture, or the address
-    of a stream."""
+    of a stream. Likewise what `desktop` and `window` show: four whole numbers, or a part of a title."""
 
     kind: CameraKind
     place: str
@@ -42,7 +42,7 @@ class Camera(NamedTuple):
     @property
     def watches(self) -> bool:
         """Whether it shows something that happens now, and may be missing."""
-        return self.kind in ("device", "stream")
+        return self.kind in ("device", "stream", "desktop", "window")
 
 
 # --- pictures that are generated --------------------------------------------------------------------------------------
@@ -202,7 +202,14 @@ def camera_named(picture: str) -> Camera | None:
     if not is_live(picture):
         return None
     source, args = live_of(picture)
-    return camera_at(args) if source == "camera" else None
+    match source:
+        case "camera":
+            return camera_at(args)
+        case "desktop":
+            return desktop_at(args)
+        case "window":
+            return window_at(args)
+    return None
 
 
 def watching(pictures: Iterable[str]) -> list[str]:
@@ -214,6 +221,16 @@ def camera_at(args: tuple[str | float, ...]) -> Camera:
     """The camera of a call with these arguments. Raises AddressError."""
     (place,) = args
     return camera_of(place if isinstance(place, str) else f"{place:.0f}")
+
+
+def desktop_at(args: tuple[str | float, ...]) -> Camera:
+    """The part of the desktop in a call of `desktop` with these arguments: x, y, width and height in pixels."""
+    return Camera("desktop", " ".join(f"{float(number):.0f}" for number in args))
+
+
+def window_at(args: tuple[str | float, ...]) -> Camera:
+    """The window of a call of `window` with these arguments."""
+    return Camera("window", str(args[0]))
 
 
 def is_device(path: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from weft.cameras import Camera, camera_at, camera_of
+from weft.cameras import Camera, CameraKind, camera_at, desktop_at, window_at
 from weft.child import Child
 from weft.media.containers import opened_camera, reason_of
 from weft.media.films import Films, missing_library
@@ -55,8 +55,12 @@ _AGAIN = 1.0
 class Capture(LiveSource):
     """The source `camera`."""
 
+    def camera(self, args: Arguments) -> Camera:
+        """What a call with these arguments opens."""
+        return camera_at(args)
+
     def size(self, args: Arguments) -> tuple[int, int] | str:
-        camera = camera_at(args)
+        camera = self.camera(args)
         if camera.kind == "file":
             return Films().size((camera.place,))
         return missing_library() or (_USUAL[1], _USUAL[0])
@@ -64,7 +68,7 @@ class Capture(LiveSource):
     def still(self, args: Arguments) -> Picture:
         import numpy as np
 
-        camera = camera_at(args)
+        camera = self.camera(args)
         if camera.kind == "generated" and missing_library() is None:
             with contextlib.suppress(PictureError):
                 return TimedPicture(camera._replace(place=f"{camera.place} {_SMALL}")).at(0.0)
@@ -74,8 +78,22 @@ class Capture(LiveSource):
         reason = missing_library()
         if reason is not None:
             raise PictureError(reason)
-        camera = camera_at(args)
+        camera = self.camera(args)
         return TimedPicture(camera) if offline and camera.kind in _TIMED else CapturedPicture(camera)
+
+
+class DesktopCapture(Capture):
+    """The source `desktop`."""
+
+    def camera(self, args: Arguments) -> Camera:
+        return desktop_at(args)
+
+
+class WindowCapture(Capture):
+    """The source `window`."""
+
+    def camera(self, args: Arguments) -> Camera:
+        return window_at(args)
 
 
 class TimedPicture(LivePicture):
@@ -139,7 +157,7 @@ class CapturedPicture(LivePicture):
             raise
 
     def _started(self) -> Child:
-        return Child("weft.media.capture:main", self._camera.place, descriptors=[self._memory.descriptor])
+        return Child("weft.media.capture:main", *self._camera, descriptors=[self._memory.descriptor])
 
     def _wait(self) -> None:
         until = time.monotonic() + _TO_OPEN
@@ -248,10 +266,10 @@ class _PictureMemory:
 # --- in the process that decodes --------------------------------------------------------------------------------------
 
 
-def main(descriptor: str, lifeline: str, memory: str, address: str) -> None:
+def main(descriptor: str, lifeline: str, memory: str, kind: CameraKind, place: str) -> None:
     """Decodes pictures until the other end of the socket with this descriptor is closed."""
     parent = Connection(int(descriptor))
-    serve(parent, int(lifeline), lambda: _capture(_PictureMemory(int(memory)), camera_of(address), parent))
+    serve(parent, int(lifeline), lambda: _capture(_PictureMemory(int(memory)), Camera(kind, place), parent))
 
 
 def _capture(memory: _PictureMemory, camera: Camera, parent: Connection) -> None:

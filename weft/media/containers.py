@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from weft.cameras import STREAM_PROTOCOLS, Camera, generated
 from weft.errors import installs
+from weft.media.screens import NotGrabbedError, grabbing
 from weft.media.source import PictureError, open_media
 from weft.platform import system
 
@@ -92,9 +93,15 @@ def opened_camera(camera: Camera) -> Iterator[InputContainer]:
         with opened_file(Path(camera.place), A_FILM) as container:
             yield container
         return
-    options, form, place = None, None, camera.place
+    options: dict[str, str] | None = None
+    form, place = None, camera.place
     if camera.kind == "stream":
         options = _STREAM_OPTIONS
+    elif camera.kind in ("desktop", "window"):
+        try:
+            form, place, options = grabbing(camera)
+        except NotGrabbedError as problem:
+            raise PictureError(problem.reason, problem.hint) from None
     elif camera.kind == "generated":
         form, place = "lavfi", generated(place)
     else:

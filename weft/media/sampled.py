@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # The classes that open the live pictures of weft's own sources. They are imported when they are needed.
 _OWN = {
     "camera": ("weft.media.capture", "Capture"),
+    "desktop": ("weft.media.capture", "DesktopCapture"),
+    "window": ("weft.media.capture", "WindowCapture"),
     "film": ("weft.media.films", "Films"),
 }
 

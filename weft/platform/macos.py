@@ -10,6 +10,7 @@ from weft.platform.posix import Posix
 class MacOs(Posix):
     has_metal = True
     camera_format = "avfoundation"
+    grabber = "avfoundation"
     portaudio_remedy = "brew install portaudio"
 
     def cache_home(self) -> Path:

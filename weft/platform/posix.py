@@ -34,6 +34,8 @@ class Posix:
     """Whether OpenGL may be found through EGL."""
     camera_format = "v4l2"
     """What FFmpeg calls the cameras of this system."""
+    grabber = "x11grab"
+    """What FFmpeg calls the device that shows the screen of this system."""
     portaudio_remedy = ""
     """What brings PortAudio, where no package of Python has it inside."""
     shares_descriptors = True

@@ -96,6 +96,7 @@ class Win32:
     has_metal = False
     finds_egl = False
     camera_format = "dshow"
+    grabber = "gdigrab"
     portaudio_remedy = ""
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False

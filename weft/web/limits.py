@@ -104,6 +104,8 @@ def _stays_black(name: str) -> str | None:
         source = live_of(name).source
         words = f"{shown(name)} stays black: {source} comes from a package, which a page has not"
         return None if source == FILM.name else words
+    if camera.kind in ("desktop", "window"):
+        return f"{shown(name)} stays black: a page does not see what a screen shows"
     if camera.kind != "device":
         return f"{shown(name)} stays black: a page shows the cameras of the browser only"
     return None
