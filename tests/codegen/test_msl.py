@@ -104,7 +104,7 @@ kernel void visual_display(
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
-    float last = number_or(me_x * frame.v_number, -as_type<float>(0x7f800000u));
+    float last = number_or(me_x * 9.0, -as_type<float>(0x7f800000u));
     for (int n = 0; float(n) <= last; n++) {
         if (n == 4096) {
             stopped = true;
@@ -112,7 +112,7 @@ kernel void visual_display(
         }
         float i = float(n);
         // 4: v = v * 0.5 + i
-        v = v * frame.v_number_2 + i;
+        v = v * frame.v_number + i;
     }
     pixels[id] = uchar4(uchar3(to_byte(v)), 255);
     if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);

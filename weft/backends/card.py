@@ -60,6 +60,8 @@ class ShaderCode:
 # The number of kernels whose programs are kept.
 _WRITTEN = 96
 
+_ASKED = 16
+
 
 class ProgramWriter:
     """Writes the programs of kernels in one language. A kernel that differs in numbers only from one of the last gets
@@ -68,6 +70,8 @@ class ProgramWriter:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._written: RecentlyUsed[Hashable, tuple[NumberedKernel, Forms]] = RecentlyUsed(_WRITTEN)
+        self._asked: RecentlyUsed[Hashable, tuple[Kernel, Forms]] = RecentlyUsed(_ASKED)
+        """What was last asked for, by the identity of the kernel: one is asked about before it is written."""
 
     def code(self, unit: Unit, packed: bool) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError with the reason if it has none."""
@@ -94,6 +98,13 @@ class ProgramWriter:
         return self._numbered(kernel, packed, lambda found: self._dialect.over_picture(kernel, packed, found))
 
     def _numbered(self, kernel: Kernel, form: Hashable, write: Callable[[NumberedKernel], Forms]) -> Forms:
+        asked = self._asked.find((id(kernel), form))
+        if asked is None:
+            asked = kernel, self._forms(kernel, form, write)
+            self._asked.keep((id(kernel), form), asked)
+        return asked[1]
+
+    def _forms(self, kernel: Kernel, form: Hashable, write: Callable[[NumberedKernel], Forms]) -> Forms:
         key = structure_hash(kernel), form
         known = self._written.find(key)
         if known is not None and known[0].serves(kernel):

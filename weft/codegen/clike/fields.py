@@ -8,8 +8,10 @@ as well: if the answer differs, so does the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.dataflow import interval
@@ -38,23 +40,54 @@ class NumberedKernel:
     kernel: Kernel
     _open: OpenKernel | None
     """None if no number is an input."""
-    _near: tuple[bool, ...]
+    _waves: tuple[KnownWave, ...]
 
     @classmethod
     def of(cls, kernel: Kernel) -> NumberedKernel:
         found = OpenKernel.of(kernel, _decides) if len(kernel.numbers) <= _MOST else None
         given = with_constants(kernel, dict(enumerate(kernel.numbers))) if found is None else found.kernel
-        near = _nearness(kernel)
-        left = iter(near)
-        return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, near)
+        waves = tuple(map(partial(_wave, kernel), _arguments(kernel)))
+        left = iter([each.is_near for each in waves])
+        return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, waves)
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether the program is also that of a kernel of the same structure."""
-        return self._open is not None and self._open.serves(kernel) and _nearness(kernel) == self._near
+        if self._open is None or not self._open.serves(kernel):
+            return False
+        known = zip(self._waves, _arguments(kernel), strict=True)
+        return all(
+            all(kernel.numbers[place] == value for place, value in wave.depends_on.items())
+            or _wave(kernel, angle).is_near == wave.is_near
+            for wave, angle in known
+        )
+
+
+@dataclass(frozen=True)
+class KnownWave:
+    """Whether the angle of a wave is small enough for the functions of the languages, and the numbers of the kernel, by
+    their places, that this depends on."""
+
+    is_near: bool
+    depends_on: Mapping[int, float]
+
+
+class _Noted(Sequence[float]):
+    """Numbers of a kernel. Notes those that are looked at."""
+
+    def __init__(self, numbers: Sequence[float]) -> None:
+        self._numbers = numbers
+        self.seen: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.seen[place] = self._numbers[place]
+        return found
 
 
 def _marked(section: Section, near: Iterator[bool]) -> Section:
-    """A section with the next answers of `_nearness`, which are in the order of its rows."""
+    """A section with the next answers about waves, which are in the order of its rows."""
     rows, notes = section.numbered
     if section.rate <= Rate.FRAME or WAVES.isdisjoint(rows.ops):
         return section
@@ -77,20 +110,25 @@ def _decides(use: NumberUse, value: float) -> bool:
     return False
 
 
-def _nearness(kernel: Kernel) -> tuple[bool, ...]:
-    """Whether the angle of each wave of a program is small enough for the functions of the languages."""
+def _arguments(kernel: Kernel) -> Iterator[Node]:
+    """The angle of each wave of a program."""
+    for section in kernel.sections:
+        if section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops()):
+            yield from (node.args[0] for node in section.walk() if node.op in WAVES)
+
+
+def _wave(kernel: Kernel, angle: Node) -> KnownWave:
+    """What is known of the wave of an angle."""
     sections = {section.rate: section for section in kernel.sections}
+    numbers = _Noted(kernel.numbers)
 
     def given(leaf: Node) -> Interval:
         match leaf.attr:
             case Scalar("local", int(at)) | Line("local", int(at)):
-                return interval(sections[kernel.locals[at].rate].locals[at], given, kernel.numbers)
+                return interval(sections[kernel.locals[at].rate].locals[at], given, numbers)
             case Line("coord", "x" | "y") if kernel.sweep == "grid":
                 return UNIT
         return ANYWHERE
 
-    waves = (
-        node for section in kernel.sections if section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops())
-        for node in section.walk() if node.op in WAVES
-    )  # fmt: skip
-    return tuple([interval(wave.args[0], given, kernel.numbers).size <= _PLAIN_WAVES for wave in waves])
+    is_near = interval(angle, given, numbers).size <= _PLAIN_WAVES
+    return KnownWave(is_near, numbers.seen)
