@@ -63,7 +63,7 @@ _NAME_OF_LABEL = {
 
 TOOL_KEYS: Mapping[str, str] = MappingProxyType({
     "f": "fullscreen", "space": "pause", "r": "restart", "t": "tap", "s": "screenshot", "c": "record", "e": "errors",
-    "h": "figures", "v": "source", "n": "numbers", "p": "panel", "pagedown": "next", "pageup": "previous",
+    "h": "figures", "v": "source", "w": "pins", "n": "numbers", "p": "panel", "pagedown": "next", "pageup": "previous",
     "escape": "leave",
 })  # fmt: skip
 """The keys that control the tool, each with its command."""

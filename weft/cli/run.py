@@ -51,6 +51,8 @@ from weft.runtime.program.program import Setup
 from weft.runtime.screens.awake import kept_awake
 from weft.runtime.screens.screen import Screen, WindowOptions
 from weft.runtime.screens.text_view import CORNERS, Corner, TextStyle
+from weft.runtime.screens.walls import Walls
+from weft.runtime.screens.warp import Warp, WarpError, warp_from_words
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
@@ -63,7 +65,7 @@ T = TypeVar("T")
 # Keys and commands that people know by other words.
 _WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pagedown": "PageDown"}
 
-_FOR_A_WINDOW = "--fullscreen, --monitor and --window"
+_FOR_A_WINDOW = "--fullscreen, --monitor, --window and --warp"
 
 # The most outputs of a sound device that a number may name.
 _OUTPUTS = 1024
@@ -81,9 +83,10 @@ if TYPE_CHECKING:
     _LightAddressType = click.ParamType[LightAddress]
     _ChannelsType = click.ParamType[tuple[int, ...]]
     _WindowType = click.ParamType[tuple[str, WindowOptions]]
+    _WarpType = click.ParamType[tuple[str, Warp]]
 else:
     # Not generic in every version of click that is allowed.
-    _OscAddressType = _LightAddressType = _ChannelsType = _WindowType = click.ParamType
+    _OscAddressType = _LightAddressType = _ChannelsType = _WindowType = _WarpType = click.ParamType
 
 
 class _OscAddressParam(_OscAddressType):
@@ -152,6 +155,20 @@ class _WindowParam(_WindowType):
 _WINDOW = _WindowParam()
 
 
+class _WarpParam(_WarpType):
+    """`beamer=turn:180,blend-right:0.2`: a name, and how the picture in the window of this name lies on the wall. The
+    name of the first window may be left out."""
+
+    name = "[NAME=]SETTING:VALUE,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Warp]:
+        name, _, words = str(value).rpartition("=")
+        try:
+            return name, warp_from_words(words)
+        except WarpError as problem:
+            self.fail(str(problem), param, ctx)
+
+
 @click.command("run")
 @click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True), nargs=-1)
 @click.option("--watch-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
@@ -165,6 +182,9 @@ _WINDOW = _WindowParam()
 @click.option("--window", "windows", type=_WINDOW, multiple=True,
               help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
                    " first window is and stays.")
+@click.option("--warp", "warps", type=_WarpParam(), multiple=True,
+              help="How the picture of a window lies on the wall: turn, flip, pin, brightness, black, blend-left …, "
+              "gamma. W pins it by hand, and what it does is kept beside the patch.")
 @click.option("--show-source", is_flag=True, help="The text that plays is over the picture; V hides and shows it.")
 @click.option("--source-corner", type=click.Choice(CORNERS), default=CORNERS[0], show_default=True,
               help="Where the text is over the picture.")
@@ -225,6 +245,7 @@ class _RunOptions:
     fullscreen: bool
     monitor: int | None
     windows: tuple[tuple[str, WindowOptions], ...]
+    warps: tuple[tuple[str, Warp], ...]
     show_source: bool
     source_corner: Corner
     source_size: float
@@ -442,6 +463,9 @@ class _RunOptions:
             # The first window may show a picture with a name.
             named = further.get(next(iter(session.targets), ""), WindowOptions())
             monitors = (self.monitor, own.monitor, named.monitor)
+            patch = None if comes_with_weft(session.path) else session.path
+            walls = Walls(patch, dict(self.warps), session.reporter.mention)
+            windows.callback(walls.close)
             def opened() -> Windows:
                 return Windows(
                     session.title, *session.size, further=further, on_change=session.reporter.window,
@@ -449,7 +473,7 @@ class _RunOptions:
                     monitor=next((number for number in monitors if number is not None), None), size=own.size,
                     least=LEAST, inputs=session.inputs, on_command=session.command, display=display,
                     warn=session.reporter.warn, text_style=self._text_style,
-                    shows_text=self.show_source or own.shows_text or named.shows_text,
+                    shows_text=self.show_source or own.shows_text or named.shows_text, walls=walls,
                 )  # fmt: skip
 
             shown = windows.enter_context(opened())
@@ -497,7 +521,8 @@ class _RunOptions:
     @property
     def _for_a_window(self) -> bool:
         """Whether there are options that only a window can follow."""
-        return self.fullscreen or self.monitor is not None or any(not outlet_of(name) for name, _ in self.windows)
+        named = any(not outlet_of(name) for name, _ in self.windows)
+        return self.fullscreen or self.monitor is not None or named or bool(self.warps)
 
     def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal

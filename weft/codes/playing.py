@@ -165,6 +165,12 @@ PLAYING: Sequence[CodeSpec] = (
         exit_code=MISSING,
     ),
     CodeSpec(
+        "no-wall",
+        "What draws the windows here cannot pin, turn or blend pictures, so they are shown as they are: OpenGL can.",
+        arises="weft run --warp turn:90 where Metal or WebGPU draws the window.",
+        severity="warning",
+    ),
+    CodeSpec(
         "not-drawn",
         "What you evaluate as a sound reads a picture, which is drawn only when the patch plays: evaluate it as a "
         "picture, or render it.",

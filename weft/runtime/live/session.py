@@ -753,8 +753,8 @@ class Session:
                 self._go(-1)
             case "tap":
                 self.reporter.tapped(self.clock.tempo.tap(self.clock.now() if moment is None else moment))
-            case "fullscreen":
-                self._screen.toggle_fullscreen()
+            case "fullscreen" | "source" | "pins":
+                self._screen.toggle(name)
             case "screenshot":
                 self._screenshots.take(self._picture)
             case "record":
@@ -763,8 +763,6 @@ class Session:
                 self.reporter.notices.toggle_errors()
             case "figures":
                 self.reporter.notices.toggle_figures()
-            case "source":
-                self._screen.toggle_text()
             case "panel":
                 self._screen.panel.toggle()
             case "write":

@@ -18,6 +18,8 @@ from weft.runtime.screens.display import (
     Display, DriverError, GlPicture, Graphics, GraphicsError, glfw, lost, no_display
 )
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.warp import PLAIN, Warp
+from weft.runtime.screens.warp_painter import WarpPainter
 
 Filter: TypeAlias = Literal["nearest", "linear"]
 Upload: TypeAlias = Literal["direct", "buffers"]
@@ -88,6 +90,8 @@ class GlSurface:
         self._shown_size = (0, 0)
         self._lent: Texture | None = None
         self._labels: list[tuple[Label, Any]] = []
+        self._warp = PLAIN
+        self._warps: WarpPainter | None = None
         glfw.make_context_current(handle)
         self._graphics = display.lend(handle) if leads else display.shared
         try:
@@ -139,6 +143,13 @@ class GlSurface:
             if not (self._buffers and self._send_by_buffer(pixels)):
                 _send(width, height, np.ascontiguousarray(pixels))
             self._shown, self._shown_size, self._lent = self._texture, size, None
+
+    def lie(self, warp: Warp) -> None:
+        """Shows pictures like this on a wall from now on."""
+        if self._warps is None and not warp.is_plain:
+            with self._drawing():
+                self._warps = WarpPainter()
+        self._warp = warp
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
         """Fills a window of this width and height with the picture, black around it, and labels over both."""
@@ -244,8 +255,10 @@ class GlSurface:
         GL.glClear(GL.GL_COLOR_BUFFER_BIT)
         if not all(frame):
             return
-        GL.glUseProgram(self._program)
-        if all(self._shown_size):
+        if all(self._shown_size) and self._warps is not None and not self._warp.is_plain:
+            self._warps.paint(self._warp, self._shown, self._shown_size, frame, self._filter)
+        elif all(self._shown_size):
+            GL.glUseProgram(self._program)
             place = letterbox(self._shown_size, frame)
             # At its own size a picture is shown exactly, which a linear filter would not guarantee.
             scaling = GL.GL_NEAREST if (place.width, place.height) == self._shown_size else self._filter
@@ -253,6 +266,7 @@ class GlSurface:
             _filter_by(scaling)
             _fill(place, frame)
         if self._labels:
+            GL.glUseProgram(self._program)
             GL.glEnable(GL.GL_BLEND)
             for label, texture in self._labels:
                 GL.glBindTexture(GL.GL_TEXTURE_2D, texture)

@@ -117,6 +117,9 @@ class Screen:
     def show_text(self, view: TextView) -> None:
         """Shows this of the text that plays from the next picture on, where it is wanted."""
 
+    def toggle_pins(self) -> None:
+        """Shows a test card whose corners can be pinned to a wall, or the picture again, if it can."""
+
     def toggle_text(self) -> None:
         """Shows the text that plays over the picture, or hides it."""
         self._text_is_shown = not self._text_is_shown
@@ -145,6 +148,10 @@ class Screen:
 
     def toggle_fullscreen(self) -> None:
         """Fills the monitor, or leaves full screen, if it can."""
+
+    def toggle(self, what: str) -> None:
+        """One of the commands `fullscreen`, `source` and `pins`."""
+        {"fullscreen": self.toggle_fullscreen, "source": self.toggle_text, "pins": self.toggle_pins}[what]()
 
     def keep_size(self) -> None:
         """Keeps its size from now on, even if the size of its pictures changes."""

@@ -32,6 +32,9 @@ from weft.runtime.screens.screen import (
     shared
 )
 from weft.runtime.screens.text_view import USUAL_STYLE, TextStyle, TextView
+from weft.runtime.screens.wall_pins import WallPins, card_of
+from weft.runtime.screens.walls import Walls
+from weft.runtime.screens.warp import PLAIN, EdgeBlend, Warp
 from weft.runtime.screens.wgpu_painter import WgpuSurface
 from weft.runtime.stderr import suppress_stderr
 
@@ -96,7 +99,7 @@ class Window(Screen):
         on_command: Callable[[str], None] = lambda command: None, display: Display | None = None, leads: bool = True,
         size: tuple[int, int] | None = None, least: tuple[int, int] = (1, 1),
         warn: Callable[[Diagnostic], None] = lambda problem: None, shows_text: bool = False,
-        text_style: TextStyle = USUAL_STYLE,
+        text_style: TextStyle = USUAL_STYLE, walls: Walls | None = None, name: str = "",
     ) -> None:
         """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. With a `size`, the window
         has that size instead, and keeps it. Otherwise small pictures are enlarged, so that it has at least the `least`
@@ -104,6 +107,8 @@ class Window(Screen):
         the monitor is connected.
 
         With `shows_text`, the text that plays is over the picture, and `text_style` says where and how large.
+
+        `walls` say how its picture lies on the wall, by its `name`.
 
         `filtering` is how pictures are scaled. Of several windows, gamepads and the backends that draw belong to the
         one that `leads`. Raises `WeftError` (`no-display`) if no window can be opened.
@@ -134,6 +139,10 @@ class Window(Screen):
         self._pointing: Pointing | None = None
         self._explained: ExplainedPixel | None = None
         self._explained_painter = ExplainedPainter()
+        self._walls, self._name, self._warp = walls or Walls(), name, PLAIN
+        self._pins = WallPins(self._lie, self._keep_wall)
+        self._latest: Shown | None = None
+        """The latest picture, which a test card may hide."""
         self._panel_painter = PanelPainter()
         self._panel_place = PanelPlace(0, 0, 1, 1)
         with ExitStack() as stack:
@@ -166,6 +175,7 @@ class Window(Screen):
             glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
             if fullscreen and not self._awaits:
                 self.toggle_fullscreen()
+            self._follow_wall()
             self.redraw()
             if leads:
                 self.inputs.connect(Gamepads())
@@ -227,11 +237,15 @@ class Window(Screen):
         if self._closed:
             return
         size = (picture.shape[1], picture.shape[0])
-        self._surface.show(picture)
         if size != self._picture_size:
             self._picture_size = size
+            if self._pins.is_open:
+                self.toggle_pins()
             self._follow_picture()
             self._point()
+        self._latest = picture
+        if not self._pins.is_open:
+            self._surface.show(picture)
         self.redraw()
 
     def redraw(self) -> None:
@@ -246,9 +260,11 @@ class Window(Screen):
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
         scale = max(glfw.get_window_content_scale(self._handle))
         notes = self._annotator.labels(self._overlay, frame, scale)
+        if self._pins.is_open:
+            return (*self._pins.labels(frame, scale), *notes)
         above = self._panel_labels(frame, scale, notes)
         if self._explained is not None:
-            place = letterbox(self._picture_size, frame)
+            place = self._place_around(self._explained.x, self._explained.y, frame)
             above = (*self._explained_painter.labels(self._explained, place, frame, scale), *above)
         return (*self._text_labels(frame, scale, notes), *above) if self._text_is_shown else above
 
@@ -326,9 +342,63 @@ class Window(Screen):
             self._filled, self._was_filling = None, False
             self._follow_picture()
             self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
+            self._follow_wall()
         else:
             self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
             self._fill(self._monitor or self._monitor_below())
+
+    # --- the wall ---
+
+    @property
+    def _on_monitor(self) -> str:
+        """The name of the monitor on which the window is."""
+        monitor = glfw.get_window_monitor(self._handle) or self._monitor_below()
+        return monitor_name(monitor) if monitor else ""
+
+    def _follow_wall(self) -> None:
+        """Has the picture lie as is kept for the monitor."""
+        self._lie(self._walls.of(self._on_monitor, self._name))
+
+    def _lie(self, warp: Warp) -> None:
+        if not isinstance(self._surface, GlSurface):
+            if not warp.is_plain:
+                self._warn(Diagnostic.of("no-wall", "only OpenGL shows pictures that are pinned, turned or blended",
+                                         hint="--backend visual=native has the processor draw, and OpenGL show"))
+            return
+        self._warp = warp
+        # While pictures are pinned, all of them is seen, so that their grids can be laid over each other.
+        self._surface.lie(replace(warp, blend=EdgeBlend(), mask=()) if self._pins.is_open else warp)
+
+    def _keep_wall(self, warp: Warp) -> None:
+        self._walls.keep(self._on_monitor, self._name, warp)
+
+    def toggle_pins(self) -> None:
+        """Shows a test card whose corners can be dragged, or the picture again."""
+        if self._pins.is_open:
+            self._pins.close()
+            self._lie(self._warp)
+            if self._latest is not None:
+                self._surface.show(self._latest)
+        elif isinstance(self._surface, GlSurface):
+            width, height = self._picture_size
+            self._pins.open(self._warp, self._picture_size)
+            self._lie(self._warp)
+            self._surface.show(card_of(self._picture_size, f"{visible(self._name) or 'weft'} {width}×{height}"))
+
+    def _in_picture(self, x: float, y: float, frame: tuple[int, int]) -> tuple[float, float]:
+        """The place in the picture, 0…1, at a pixel of the frame."""
+        if not self._warp.is_plain:
+            return self._warp.to_picture(self._picture_size, frame, x, y)
+        picture = letterbox(self._picture_size, frame)
+        return (x - picture.left) / picture.width, (y - picture.top) / picture.height
+
+    def _place_around(self, x: float, y: float, frame: tuple[int, int]) -> Rect:
+        """Where the picture would be without a wall, if this place in it stayed where it is seen."""
+        place = letterbox(self._picture_size, frame)
+        if self._warp.is_plain:
+            return place
+        left, top = self._warp.from_picture(self._picture_size, frame, x, y)
+        return Rect(round(left - x * place.width), round(top - y * place.height), place.width, place.height)
 
     def keep_size(self) -> None:
         """See `Screen.keep_size`."""
@@ -341,6 +411,7 @@ class Window(Screen):
         self._filled, self._was_filling = monitor_name(monitor), True
         glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         self._surface.keep_pace(self._vsync)  # as above
+        self._follow_wall()
 
     def follow_monitors(self) -> None:
         """To be called when monitors were connected or unplugged. A window whose monitor is gone moves to the first
@@ -405,6 +476,8 @@ class Window(Screen):
             self.inputs.key_up(number)
         elif (name := key_name(number, glfw.get_key_name(number, scancode))) is not None:
             control = bool(modifiers & glfw.MOD_CONTROL)
+            if not control and self._pins.is_open and self._pins.key(name, bool(modifiers & glfw.MOD_SHIFT)):
+                return
             if not control and self.panel.key(name, bool(modifiers & glfw.MOD_SHIFT), self._patch_keys):
                 return
             if action == glfw.REPEAT:
@@ -420,7 +493,12 @@ class Window(Screen):
         if button >= len(BUTTONS):
             return
         name = BUTTONS[button]
-        if action == glfw.PRESS:
+        if self._pins.is_open:
+            if action == glfw.PRESS:
+                self._pins.press(*self._pointed())
+            else:
+                self._pins.release()
+        elif action == glfw.PRESS:
             if modifiers & glfw.MOD_ALT and not self.panel.covers(*self._pointed_cell()):
                 self._ask_why(is_on=name == BUTTONS[0])
             elif not self.panel.press(name, *self._pointed_cell(), bool(modifiers & glfw.MOD_SHIFT)):
@@ -434,8 +512,7 @@ class Window(Screen):
         x, y = self._pointed()
         frame = self.frame_size
         if all(frame):
-            picture = letterbox(self._picture_size, frame)
-            across, down = (x - picture.left) / picture.width, (y - picture.top) / picture.height
+            across, down = self._in_picture(x, y, frame)
             room = self._explained_painter.room(frame, max(glfw.get_window_content_scale(self._handle)))
             self._pointing = Pointing("", across, down, is_on and 0 <= across < 1 and 0 <= down < 1, *room)
 
@@ -468,6 +545,9 @@ class Window(Screen):
 
     def _on_pointer(self, _window: Any, _x: float, _y: float) -> None:
         self._pointer_seen, self._pointer_used = True, time.monotonic()
+        if self._pins.is_open:
+            self._pins.move(*self._pointed())
+            return
         if not self.panel.point(*self._pointed_cell(), self._is_shift_down):
             self._point()
 
@@ -476,9 +556,7 @@ class Window(Screen):
         frame = self.frame_size
         if not self._pointer_seen or not all(frame) or self.panel.covers(*self._pointed_cell()):
             return
-        picture = letterbox(self._picture_size, frame)
-        x, y = self._pointed()
-        self.inputs.move((x - picture.left) / picture.width, (y - picture.top) / picture.height)
+        self.inputs.move(*self._in_picture(*self._pointed(), frame))
 
     def _pointed(self) -> tuple[float, float]:
         """The place of the pointer in the frame."""
@@ -556,17 +634,15 @@ class Windows(Window):
         wanted = self._options.get(name, WindowOptions())
 
         def on_command(command: str) -> None:
-            if command == "fullscreen":
-                window.toggle_fullscreen()
-            elif command == "source":
-                window.toggle_text()
+            if command in ("fullscreen", "source", "pins"):
+                window.toggle(command)
             else:
                 self._on_command(command)
 
         window = Window(
             self._titled(name), picture.shape[1], picture.shape[0], vsync=False, fullscreen=wanted.fullscreen,
             monitor=wanted.monitor, inputs=self.inputs, on_command=on_command, display=self.display, leads=False,
-            shows_text=wanted.shows_text, text_style=self._text_style,
+            shows_text=wanted.shows_text, text_style=self._text_style, walls=self._walls, name=name,
         )  # fmt: skip
         window.set_patch_keys(self._patch_keys)
         self._further[name] = window

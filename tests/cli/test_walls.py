@@ -1,0 +1,22 @@
+"""`weft run --warp`: what it is told wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("warp", "words"),
+    [
+        ("turn:45", "0, 90, 180 or 270 degrees"),
+        ("side=spin:3", '"spin:3" is no setting of a wall'),
+        ("pin:0/0/1/1/1/0/0/1", "fold the picture over itself"),
+        ("brightness:bright", "brightness is a number"),
+    ],
+)
+def test_what_no_wall_can_be(weft, warp, words):
+    assert words in weft("run", "plain.weft", "--warp", warp, code=2).stderr
+
+
+def test_without_a_window_there_is_no_wall(weft):
+    assert "--headless shows nothing" in weft("run", "plain.weft", "--headless", "--warp", "turn:90", code=2).stderr

@@ -1,0 +1,259 @@
+"""How a window's picture lies on a wall: pinned by its corners, turned and mirrored, in levels of its own, faded out
+where it overlaps with that of another window, and masked.
+
+Places in a frame are shares of its width and height, from the upper left corner. The upper left corner of a picture is
+the one that is seen there, however it is turned.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.codes.rows import InternalError
+from weft.runtime.screens.screen import Rect, letterbox
+
+Point: TypeAlias = tuple[float, float]
+Turn: TypeAlias = Literal[0, 90, 180, 270]
+
+SQUARE: Final[tuple[Point, Point, Point, Point]] = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
+"""The corners of a picture in their order: upper left, upper right, lower right, lower left."""
+
+USUAL_GAMMA = 2.2
+
+# Corners may be this far outside of a frame, in frames. Masks have at most so many polygons and points.
+_BEYOND = 2.0
+_MOST_POLYGONS, _MOST_POINTS = 32, 256
+
+# Each corner turns by at least this share of a right angle, or the picture is as good as a line.
+_LEAST_TURN = 1e-3
+
+
+class WarpError(InternalError):
+    """A picture cannot lie like that. The message is the reason, in words for the player."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeBlend:
+    """How far the picture fades out at its edges, in shares of its width and height, and the gamma of the projectors:
+    where two pictures overlap, their light adds up to that of one."""
+
+    left: float = 0.0
+    right: float = 0.0
+    top: float = 0.0
+    bottom: float = 0.0
+    gamma: float = USUAL_GAMMA
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """How a picture lies in its frame. Without `corners`, it is as large as fits, with its own aspect. `turn` is
+    clockwise, in degrees, and comes after mirroring. What is outside of all polygons of a `mask` is black, if it has
+    any."""
+
+    corners: tuple[Point, ...] | None = None
+    turn: int = 0
+    flip_x: bool = False
+    flip_y: bool = False
+    brightness: float = 1.0
+    black: float = 0.0
+    blend: EdgeBlend = EdgeBlend()
+    mask: tuple[tuple[Point, ...], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it changes nothing."""
+        return self == PLAIN
+
+    def checked(self) -> Warp:
+        """The warp itself. Raises WarpError for one that no picture can have."""
+        if self.corners is not None:
+            if len(self.corners) != 4 or not all(_is_near(*corner) for corner in self.corners):
+                raise WarpError("a picture has four corners, each near its window")
+            if not is_convex(self.corners):
+                raise WarpError("the corners fold the picture over itself")
+        if self.turn not in (0, 90, 180, 270):
+            raise WarpError("a picture is turned by 0, 90, 180 or 270 degrees")
+        edges = self.blend.left, self.blend.right, self.blend.top, self.blend.bottom
+        for what, value, low, high in (
+            ("brightness", self.brightness, 0, 2), ("black", self.black, 0, 0.5), ("gamma", self.blend.gamma, 1, 4),
+            *(("the part that is blended", edge, 0, 1) for edge in edges),
+        ):  # fmt: skip
+            if not low <= value <= high:  # false for NaN
+                raise WarpError(f"{what} is {low:g} to {high:g}, not {value:g}")
+        if len(self.mask) > _MOST_POLYGONS or any(not 3 <= len(each) <= _MOST_POINTS for each in self.mask):
+            raise WarpError(f"a mask has up to {_MOST_POLYGONS} polygons of 3 to {_MOST_POINTS} points")
+        if not all(_is_near(*point) for polygon in self.mask for point in polygon):
+            raise WarpError("a mask is near its window")
+        return self
+
+    def quad(self, picture: tuple[int, int], frame: tuple[int, int]) -> tuple[Point, ...]:
+        """The corners of the picture in pixels of the frame (each width, height)."""
+        if self.corners is None:
+            place = self.box(picture, frame)
+            return tuple((place.left + x * place.width, place.top + y * place.height) for x, y in SQUARE)
+        return tuple((x * frame[0], y * frame[1]) for x, y in self.corners)
+
+    def box(self, picture: tuple[int, int], frame: tuple[int, int]) -> Rect:
+        """The place of the picture without pinned corners."""
+        return letterbox(picture if self.turn % 180 == 0 else picture[::-1], frame)
+
+    def pinned(self, picture: tuple[int, int], frame: tuple[int, int]) -> Warp:
+        """The same with corners, where they are now."""
+        if self.corners is not None:
+            return self
+        quad = self.quad(picture, frame)
+        return replace(self, corners=tuple((x / frame[0], y / frame[1]) for x, y in quad))
+
+    def with_corner(self, number: int, x: float, y: float) -> Warp:
+        """The same with one corner elsewhere. Raises WarpError if the picture would fold over itself."""
+        corners = list(self.corners or SQUARE)
+        corners[number] = x, y
+        return replace(self, corners=tuple(corners)).checked()
+
+    @property
+    def turning(self) -> npt.NDArray[np.float64]:
+        """The matrix [2, 3] that leads from a place in the picture as it is seen to the place in it as it is drawn."""
+        a, b = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[self.turn]
+        # About the middle: a turn back, then mirrored.
+        turned = np.array([[a, b], [-b, a]], float) * np.array([[-1 if self.flip_x else 1], [-1 if self.flip_y else 1]])
+        return np.column_stack([turned, 0.5 - turned @ (0.5, 0.5)])
+
+    def to_picture(
+        self, picture: tuple[int, int], frame: tuple[int, int], x: float, y: float
+    ) -> tuple[float, float]:
+        """The place in the picture, 0…1, that is seen at a pixel of the frame."""
+        s, t, w = from_quad(self.quad(picture, frame)) @ (x, y, 1)
+        u, v = self.turning @ (s / w, t / w, 1) if w else (math.inf, math.inf)
+        return float(u), float(v)
+
+    def from_picture(
+        self, picture: tuple[int, int], frame: tuple[int, int], u: float, v: float
+    ) -> tuple[float, float]:
+        """The pixel of the frame at which a place in the picture is seen."""
+        turning = self.turning
+        s, t = np.linalg.solve(turning[:, :2], np.array([u, v]) - turning[:, 2])
+        x, y, w = np.linalg.inv(from_quad(self.quad(picture, frame))) @ (s, t, 1)
+        return float(x / w), float(y / w)
+
+
+PLAIN = Warp()
+
+
+def _is_near(x: float, y: float) -> bool:
+    return all(math.isfinite(each) and -_BEYOND <= each <= 1 + _BEYOND for each in (x, y))
+
+
+def is_convex(corners: Sequence[Point]) -> bool:
+    """Whether four corners are those of a picture that is seen from the front, and not folded."""
+    for at in range(4):
+        (ax, ay), (bx, by), (cx, cy) = (corners[(at + step) % 4] for step in range(3))
+        size = math.hypot(bx - ax, by - ay) * math.hypot(cx - bx, cy - by)
+        if not (bx - ax) * (cy - by) - (by - ay) * (cx - bx) > _LEAST_TURN * size > 0:
+            return False
+    return True
+
+
+def from_quad(quad: Sequence[Point]) -> npt.NDArray[np.float64]:
+    """The matrix [3, 3] that leads from pixels of a frame to places in the picture as it is seen, 0…1, for a picture
+    with these corners. (Heckbert, "Fundamentals of Texture Mapping and Image Warping", 1989.)"""
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = quad
+    sx, sy = x0 - x1 + x2 - x3, y0 - y1 + y2 - y3
+    ax, ay, bx, by = x1 - x2, y1 - y2, x3 - x2, y3 - y2
+    area = ax * by - bx * ay
+    g, h = (sx * by - bx * sy) / area, (ax * sy - sx * ay) / area
+    onto = np.array([[x1 - x0 + g * x1, x3 - x0 + h * x3, x0], [y1 - y0 + g * y1, y3 - y0 + h * y3, y0], [g, h, 1.0]])
+    return np.linalg.inv(onto)
+
+
+# --- as JSON, in which walls are kept ---
+
+_EDGES = ("left", "right", "top", "bottom")
+
+
+def warp_to_json(warp: Warp) -> dict[str, Any]:
+    """What is not usual of a warp, as JSON."""
+    found: dict[str, Any] = {}
+    for each in fields(warp):
+        value = getattr(warp, each.name)
+        if value == getattr(PLAIN, each.name):
+            continue
+        if isinstance(value, EdgeBlend):
+            value = {name: getattr(value, name) for name in (*_EDGES, "gamma")}
+        found[each.name] = value
+    return found
+
+
+def warp_from_json(data: Any) -> Warp:
+    """The warp that `warp_to_json` wrote, or somebody. Raises WarpError."""
+    if not isinstance(data, dict):
+        raise WarpError("it is no list of settings")
+    known = {each.name for each in fields(Warp)}
+    for name in data:
+        if name not in known:
+            raise WarpError(f'"{name}" is no setting of a wall; there are {", ".join(sorted(known))}')
+    try:
+        made = dict(data)
+        if made.get("corners") is not None:
+            made["corners"] = _points(made["corners"])
+        if "mask" in made:
+            made["mask"] = tuple(_points(polygon) for polygon in made["mask"])
+        if "blend" in made:
+            made["blend"] = EdgeBlend(**{str(name): float(value) for name, value in made["blend"].items()})
+        for name in ("brightness", "black"):
+            if name in made:
+                made[name] = float(made[name])
+        if not all(isinstance(made.get(name, False), bool) for name in ("flip_x", "flip_y")):
+            raise WarpError("flip_x and flip_y are true or false")
+        return Warp(**made).checked()
+    except (TypeError, ValueError, AttributeError, OverflowError) as problem:
+        raise WarpError("its settings are not of the right kinds") from problem
+
+
+def _points(data: Any) -> tuple[Point, ...]:
+    return tuple((float(x), float(y)) for x, y in data)
+
+
+# --- as an option: turn:90,flip:x,brightness:0.9 ---
+
+OPTION_EXAMPLE = "beamer=turn:180,brightness:0.9,blend-right:0.2"
+
+
+def warp_from_words(words: str) -> Warp:
+    """The warp that a text like `turn:90,flip:x,blend-right:0.2` gives. Raises WarpError."""
+    made, blend = PLAIN, dict[str, float]()
+    for entry in filter(None, (part.strip() for part in words.split(","))):
+        name, colon, value = (part.strip() for part in entry.partition(":"))
+        if name == "flip" and value in ("x", "y", "xy"):
+            made = replace(made, flip_x="x" in value, flip_y="y" in value)
+        elif name == "pin" and colon:
+            numbers = [_number(name, each) for each in value.split("/")]
+            if len(numbers) != 8:
+                raise WarpError("pin takes the four corners, x/y/x/y/x/y/x/y from the upper left one clockwise")
+            made = replace(made, corners=tuple(zip(numbers[::2], numbers[1::2], strict=True)))
+        elif name == "turn":
+            made = replace(made, turn=_number(name, value))  # type: ignore[arg-type]  # checked below
+        elif name in ("brightness", "black"):
+            made = replace(made, **{name: _number(name, value)})  # type: ignore[arg-type]
+        elif name == "gamma" or name.removeprefix("blend-") in _EDGES:
+            blend[name.removeprefix("blend-")] = _number(name, value)
+        else:
+            raise WarpError(f'"{entry}" is no setting of a wall; write it like {OPTION_EXAMPLE}')
+    made = replace(made, blend=EdgeBlend(**blend)).checked()
+    return replace(made, turn=int(made.turn))
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise WarpError(f"{name} is a number, not {json.dumps(value)}")
+    return found
