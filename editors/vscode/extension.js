@@ -19,7 +19,8 @@ async function start() {
   try {
     await client.start();
   } catch (failure) {
-    window.showErrorMessage(`weft does not start: ${failure.message}. The setting weft.command says where it is.`);
+    const reason = (failure && failure.message) || failure;
+    window.showErrorMessage(`The setting weft.command says where weft is. ${reason}`);
   }
 }
 
@@ -31,11 +32,27 @@ async function stop() {
   }
 }
 
-// Has the performance of the file play the text of the editor.
-function send() {
+const EVALUATE = 'weft.evaluate';
+
+// Whether the server can have a performance play what is in the editor.
+function evaluates() {
+  const can = client && client.isRunning() && client.initializeResult.capabilities.executeCommandProvider;
+  return Boolean(can && can.commands.includes(EVALUATE));
+}
+
+// Has a performance play the text of the editor: by the server, if it does that, and else by `weft send`.
+async function send() {
   const editor = window.activeTextEditor;
   if (!editor || editor.document.languageId !== 'weft') {
     return undefined;
+  }
+  if (evaluates()) {
+    const uri = client.code2ProtocolConverter.asUri(editor.document.uri);
+    const found = await client.sendRequest('workspace/executeCommand', { command: EVALUATE, arguments: [uri] });
+    if (found && found.ok) {
+      window.setStatusBarMessage('weft: plays it', 5000);
+    }
+    return found; // of anything else, the server says why
   }
   const file = editor.document.uri.fsPath;
   const sending = spawn(settings().get('command'), ['send', '-'], { cwd: path.dirname(file) });

@@ -5,6 +5,7 @@ if vim.g.loaded_weft then
 end
 vim.g.loaded_weft = true
 
+local EVALUATE = "weft.evaluate"
 local group = vim.api.nvim_create_augroup("weft", {})
 
 local function begin(event)
@@ -12,8 +13,19 @@ local function begin(event)
   vim.lsp.start({ name = "weft", cmd = { "weft", "lsp" }, root_dir = root or vim.fs.dirname(event.file) })
 end
 
--- Inlay hints and code lenses, if the server has them, and a command for each that it offers: `weft.evaluate` is
--- :WeftEvaluate.
+-- The text in the buffer is played without a save: by the server, if it does that, and else by `weft send`.
+local function send(buffer)
+  local arguments = { vim.uri_from_bufnr(buffer) }
+  local request = { command = EVALUATE, arguments = arguments }
+  vim.lsp.buf_request(buffer, "workspace/executeCommand", request, function(failure, found)
+    -- Of anything else, the server says itself why.
+    if failure == nil and found ~= nil and found.ok then
+      vim.api.nvim_echo({ { "weft: plays it" } }, false, {})
+    end
+  end)
+end
+
+-- Inlay hints and code lenses, if the server has them, and its own way to play a text without a save.
 local function attach(event)
   local client = vim.lsp.get_client_by_id(event.data.client_id)
   if client == nil or client.name ~= "weft" then
@@ -32,12 +44,10 @@ local function attach(event)
       end,
     })
   end
-  for _, command in ipairs((can.executeCommandProvider or {}).commands or {}) do
-    local name = "Weft" .. command:gsub("^weft[./]", ""):gsub("^%l", string.upper):gsub("%W", "")
-    vim.api.nvim_buf_create_user_command(event.buf, name, function()
-      local arguments = { vim.uri_from_bufnr(event.buf) }
-      client.request("workspace/executeCommand", { command = command, arguments = arguments }, nil, event.buf)
-    end, { desc = "weft: " .. command, force = true })
+  if vim.tbl_contains((can.executeCommandProvider or {}).commands or {}, EVALUATE) then
+    vim.api.nvim_buf_create_user_command(event.buf, "WeftSend", function()
+      send(event.buf)
+    end, { desc = "weft: play the text without a save", force = true })
   end
 end
 
