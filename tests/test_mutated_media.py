@@ -32,7 +32,6 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.media import decoding
 from weft.media.sampled import header_of, read
-from weft.media.shown import rgba
 from weft.media.source import PictureError
 from weft.names import SoundFile
 from weft.runtime.compiling.stages import Request, build
@@ -204,10 +203,10 @@ def outcome(path: Path) -> str:
 
 def _play(path: Path) -> None:
     """Decodes a film as its process does, which tells what is raised there."""
-    with decoding.opened_file(path, decoding.A_FILM) as container:
-        index = decoding.FilmIndex(container)
-    index.measure(path)
-    reader = decoding._Reader(path, index)
+    index = decoding.index_of(path)
+    if isinstance(index, decoding.FilmIndex):
+        index.measure(path)
+    reader = index.reader()
     try:
         for seconds in (0.0, index.seconds / 2):
             reader.seek(seconds)
@@ -215,8 +214,7 @@ def _play(path: Path) -> None:
                 decoded = reader.next()
                 if decoded is None:
                     break
-                pixels = rgba(decoded.frame, reader.stream)
-                assert pixels.shape[2] == 4
+                assert reader.pixels(decoded.frame).shape[2] == 4
     except (OSError, ValueError) as failure:  # PyAV's; the process tells it, and tries again
         raise PictureError(str(failure)) from failure
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -49,6 +50,11 @@ class MediaKind:
 def ends_as(path: str, kind: MediaKind) -> bool:
     """Whether a path ends like a file of a kind."""
     return path.rpartition(".")[2].lower() in kind.endings
+
+
+def is_sequence(path: str) -> bool:
+    """Whether a path names pictures by their numbers, such as `shots/%04d.png`."""
+    return re.search(r"%0?\d?d[^/\\]*$", path, re.ASCII) is not None
 
 
 class Remark(NamedTuple):
@@ -189,7 +195,8 @@ _ROWS = (
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
                media=(PICTURE, FILM, SOUND),
                facts=(("of pictures", "img@width and img@height: their size in pixels"),
-                      ("that move", "a gif or png of several frames is a film; of a webp, the first frame is shown"),
+                      ("that move", "a gif, png or webp of several frames is a film, by its own times"),
+                      ("in a row", 'load("shots/%04d.png") is a film of 25 pictures a second'),
                       ("of films", "f@r(me@time ~ me@time * 0.5) at half speed; they repeat unless loop: 0"),
                       ("their sound", 'load("film.mp4")::s<l, r>; both: load("film.mp4")::f<r, g, b, a, left, right>'),
                       ("of sounds", "loop: 1 repeats them; k@l(me@time ~ since(hit)) plays them"),

@@ -469,14 +469,6 @@ MEANING: Sequence[CodeSpec] = (
         right="spindle echo(x) :: v { for i in (1 to 5) { v += prev(x * i) } }\ndisplay(echo(me@x))",
     ),
     CodeSpec(
-        "still-picture",
-        "The file moves, but weft shows only the first picture of this kind of file: save it as a film (.webm), or as "
-        "a .gif.",
-        wrong='load("moving.webp")::img<r, g, b>\ndisplay(img)',
-        right='load("film.mp4")::f<r, g, b>\ndisplay(f)',
-        severity="warning",
-    ),
-    CodeSpec(
         "text-as-number",
         "Text in quotes is not a number: it is for names, paths and addresses.",
         wrong='display(me@x * "2")',

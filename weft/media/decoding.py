@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weft.media.animations import AnimationIndex, AnimationReader, DecodedFrame, animation_header, is_animation
 from weft.media.containers import A_FILM, opened_file, reason_of
 from weft.media.frames import FrameMemory, frames_kept, serve
 from weft.media.shown import has_alpha, rgba, size_of
@@ -29,6 +31,8 @@ _AHEAD_WITHOUT_INDEX = 2.0
 _NEAR = 8
 # The most frames that are decoded ahead, forwards and backwards.
 _FORWARDS, _BACKWARDS = 16, 64
+# The formats whose times are whole numbers of their time base, as they are meant.
+_EXACT = ("gif", "apng")
 # Damaged packets in a row, after which a film counts as ended.
 _DAMAGED = 100
 # The seconds between two looks at what is wanted; the second number after _IDLE seconds without a request.
@@ -49,6 +53,9 @@ class FilmHeader(NamedTuple):
 
 def probe(path: Path) -> FilmHeader:
     """Reads the header of a film, and its first frame, which shows whether the film is turned. Raises PictureError."""
+    if is_animation(path):
+        found = animation_header(path)
+        return FilmHeader(found.width, found.height, sum(found.lasts), len(found.lasts), 0, found.has_alpha)
     with opened_file(path, A_FILM) as container:
         stream = _stream(container)
         known = [entry for entry in stream.index_entries if entry.size]
@@ -115,7 +122,7 @@ def times_of(path: Path) -> tuple[float, float]:
     """The start of the time of a film, on the clock of its file, and its length in seconds. Reads through the file.
     Raises PictureError."""
     with opened_file(path, A_FILM) as container:
-        index = FilmIndex(container)
+        index = FilmIndex(container, path)
     index.measure(path)
     return index.origin, index.seconds
 
@@ -135,10 +142,9 @@ def _decode(memory: FrameMemory, path: Path, parent: Connection) -> None:
     said: str | None = None
     while True:
         try:
-            with opened_file(path, A_FILM) as container:
-                index = FilmIndex(container)
+            index = index_of(path)
             threading.Thread(target=index.read, args=(path, memory), daemon=True).start()
-            decoder = FilmDecoder(memory, path, index)
+            decoder = FilmDecoder(memory, index)
             while True:
                 if not decoder.step():
                     time.sleep(_LOOK if decoder.idle < _IDLE else _SELDOM)
@@ -157,11 +163,20 @@ def _decode(memory: FrameMemory, path: Path, parent: Connection) -> None:
 _AGAIN = 1.0
 
 
+def index_of(path: Path) -> FilmIndex | AnimationIndex:
+    """The times of a film. Raises PictureError."""
+    if is_animation(path):
+        return AnimationIndex(path)
+    with opened_file(path, A_FILM) as container:
+        return FilmIndex(container, path)
+
+
 class FilmIndex:
     """The times of a film. Its time 0 is the beginning of the file, which may be before the first frame."""
 
-    def __init__(self, container: Any) -> None:
+    def __init__(self, container: Any, path: Path) -> None:
         stream = _stream(container)
+        self._path = path
         self.base: Fraction = stream.time_base
         rate = stream.average_rate or stream.guessed_rate or Fraction(25)
         self.frame = float(1 / rate) if rate > 0 else 0.04
@@ -172,10 +187,16 @@ class FilmIndex:
         # Some files round times to their time base, so a frame may be too late.
         unit = float(self.base)
         self._early = unit / 2 if unit < self.frame / 10 else self.frame / 1000
+        if container.format.name in _EXACT:
+            self._early = 1e-5
         self.seconds = _seconds(container, stream) or self.frame
         self._rate = rate
         self.keys: list[float] | None = None
         """The times of the key frames, once they are known."""
+
+    def reader(self) -> _Reader:
+        """What decodes the film. Raises PictureError."""
+        return _Reader(self._path, self)
 
     def time(self, stamp: int) -> float:
         """The time of a time stamp: slightly early, so that a time that was rounded down belongs to its frame."""
@@ -218,12 +239,6 @@ class FilmIndex:
             self.keys = sorted(keys)
 
 
-class _Decoded(NamedTuple):
-    start: float
-    end: float
-    frame: Any
-
-
 class _Reader:
     """Decodes frame after frame of a film, from any place on."""
 
@@ -246,6 +261,10 @@ class _Reader:
         self.stream = _stream(self._container)
         self._frames, self._pending = None, None
         self._load()
+
+    def pixels(self, frame: Any) -> NDArray[np.uint8]:
+        """The pixels [height, width, RGBA] of a frame that it has given."""
+        return rgba(frame, self.stream)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -284,7 +303,7 @@ class _Reader:
             # The container does not know where its key frames are.
             back = 2.0**attempt
 
-    def next(self) -> _Decoded | None:
+    def next(self) -> DecodedFrame | None:
         """The next frame; None at the end."""
         if self._pending is None:
             return None
@@ -295,7 +314,7 @@ class _Reader:
             # The last frame stays until the end, even if others should follow.
             lasts = float(frame.duration * self._index.base) if frame.duration else self._index.frame
             end = max(start + lasts, self._index.seconds) + 1.0
-        return _Decoded(start, max(end, start), frame)
+        return DecodedFrame(start, max(end, start), frame)
 
     def _load(self) -> None:
         """Decodes the pending frame."""
@@ -324,7 +343,7 @@ class _Reader:
 class _ReadHead:
     """One time at which the film is read, in the decoder's view."""
 
-    reader: _Reader
+    reader: _Reader | AnimationReader
     asked: int = 0
     seconds: float = 0.0
     step: float = 0.0
@@ -334,9 +353,8 @@ class _ReadHead:
 class FilmDecoder:
     """Decodes the frame that is wanted next, one after another."""
 
-    def __init__(self, memory: FrameMemory, path: Path, index: FilmIndex) -> None:
+    def __init__(self, memory: FrameMemory, index: FilmIndex | AnimationIndex) -> None:
         self._memory = memory
-        self._path = path
         self._index = index
         self._heads: dict[int, _ReadHead] = {}
         self._written = int(memory.places["frame"].max())
@@ -378,7 +396,7 @@ class FilmDecoder:
                 self._heads.pop(number).reader.close()
             elif head is None:
                 step = self._index.frame
-                self._heads[number] = _ReadHead(_Reader(self._path, self._index), asked, seconds, step)
+                self._heads[number] = _ReadHead(self._index.reader(), asked, seconds, step)
             else:
                 step = seconds - head.seconds
                 if step and abs(step) < self._index.seconds / 2:  # otherwise it began again
@@ -440,14 +458,14 @@ class FilmDecoder:
         if keeps and (decoded.start <= target < decoded.end or self._memory.find(decoded.start) is None):
             self._keep(decoded, needed, reader)
 
-    def _keep(self, decoded: _Decoded, needed: set[int], reader: _Reader) -> None:
+    def _keep(self, decoded: DecodedFrame, needed: set[int], reader: _Reader | AnimationReader) -> None:
         """Writes a frame to a place that is not needed."""
         memory = self._memory
         place = self._free(needed)
         if place is None:
             time.sleep(_SELDOM)
             return
-        pixels = rgba(decoded.frame, reader.stream)
+        pixels = reader.pixels(decoded.frame)
         places = memory.places
         before = int(places["frame"][place])
         places["frame"][place] = 0

@@ -16,10 +16,12 @@ import numpy as np
 
 from weft.child import Child
 from weft.errors import installs
+from weft.media.animations import files_of, is_animation
 from weft.media.decoding import FilmHeader, probe
 from weft.media.frames import HEADS, FloatBuffers, Frame, FrameMemory, frames_kept, size_of_memory
 from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError, require_file
 from weft.platform import system
+from weft.sources import is_sequence
 
 # Seconds that the first frame may take, and that a frame may take in a render.
 _TO_OPEN = 10.0
@@ -71,7 +73,7 @@ def missing_library() -> str | None:
 
 def header(path: Path) -> FilmHeader:
     """The header of a film. Raises PictureError."""
-    reason = missing_library()
+    reason = None if is_animation(path) else missing_library()
     if reason is not None:
         raise PictureError(reason)
     return _header(path, stamp_of(path))
@@ -84,6 +86,9 @@ def _header(path: Path, stamp: _Stamp) -> FilmHeader:
 
 def stamp_of(path: Path) -> _Stamp:
     """A stamp that differs when the file has changed. Raises PictureError."""
+    if is_sequence(str(path)):
+        first, folder = files_of(path)[0].stat(), path.parent.stat()
+        return folder.st_mtime_ns, first.st_mtime_ns, folder.st_ino
     found = require_file(path)
     return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -226,7 +231,7 @@ class FilmPicture(LivePicture):
         if film is None:
             return None
         problem = film.problem()
-        if not film.path.is_file():
+        if not (film.path.parent.is_dir() if is_sequence(str(film.path)) else film.path.is_file()):
             self._is_gone = True
         elif self._is_gone:  # until it is there again; a new film comes with another program
             self._is_gone = not self.is_current()

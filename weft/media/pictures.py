@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +156,38 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise PictureError("there is not enough memory for it", "make the picture smaller") from None
     except Exception as problem:  # decoders raise all kinds of errors for damage, even KeyError and SyntaxError
         raise PictureError(f"it is damaged or incomplete ({problem})") from problem
+
+
+def load_bytes(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A picture in bytes [height, width, RGBA], turned as its EXIF says, in a width and height. Raises
+    PictureError. Any thread may call it."""
+    import numpy as np
+
+    with _opened(path) as image:
+        turn = _TURNS.get(_orientation(image))
+        upright = image.convert("RGBA") if turn is None else image.transpose(turn).convert("RGBA")
+        return np.asarray(upright if upright.size == size else upright.resize(size))
+
+
+def open_animation(path: Path, size: tuple[int, int]) -> Callable[[int], NDArray[np.uint8]]:
+    """A picture of several frames: a function that decodes one by its number, [height, width, RGBA] in a width and
+    height. Those that follow each other are decoded fastest. The file stays open. Raises PictureError, and so does the
+    function."""
+    import numpy as np
+
+    context = _opened(path)
+    image = context.__enter__()
+
+    def frame(number: int) -> NDArray[np.uint8]:
+        try:
+            image.seek(number)
+            found = image.convert("RGBA")
+            return np.asarray(found if found.size == size else found.resize(size))
+        except Exception as problem:  # decoders raise all kinds of errors for damage
+            raise PictureError(f"it is damaged or incomplete ({problem})") from problem
+
+    weakref.finalize(frame, context.__exit__, None, None, None)
+    return frame
 
 
 _READABLE = "weft reads png, jpg, gif, webp and bmp"

@@ -13,7 +13,7 @@ from weft.names import (
     HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_levels, is_live, is_sound, letters_of, levelled,
     live_of, sound_of
 )
-from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, Remark, ends_as, load_packages
+from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, ends_as, is_sequence, load_packages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,8 +105,8 @@ def header_of(name: str, decodes: bool = False) -> MediaHeader | str:
         if ends_as(path, SOUND):
             sound = sounds.probe_sound(Path(path))
             return MediaHeader(seconds=sound.seconds, channels=sound.channels)
-        found = pictures.probe_picture(Path(levelled(path)))
-        if found.frames > 1 and found.format != "webp":
+        found = None if is_sequence(path) else pictures.probe_picture(Path(levelled(path)))
+        if found is None or found.frames > 1:
             from weft.media import films
 
             film = films.header(Path(levelled(path)))
@@ -117,13 +117,7 @@ def header_of(name: str, decodes: bool = False) -> MediaHeader | str:
             return MediaHeader(*PictureLevels(found.width, found.height).together)
     except PictureError as problem:
         return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    remarks = () if found.frames == 1 else (_still_picture(found.frames),)
-    return MediaHeader(found.width, found.height, has_alpha=found.has_alpha, remarks=remarks)
-
-
-def _still_picture(frames: int) -> Remark:
-    words = f"it has {frames} pictures, and only the first one is shown"
-    return Remark("still-picture", words, "save it as a film (.webm), a .gif or an .apng with the ending .png")
+    return MediaHeader(found.width, found.height, has_alpha=found.has_alpha)
 
 
 def memory_of(name: str) -> int:

@@ -46,7 +46,7 @@ def rgba(frame: Any, stream: Any) -> Pixels:
     if frame.color_trc in _TRANSFERS:
         pixels = np.concatenate([tone_curve(frame.color_trc)[pixels[..., :3]], pixels[..., 3:]], axis=2)
     if has_alpha(frame):
-        pixels = _weighted(pixels)
+        pixels = weighted(pixels)
     turn = _turn_of(frame)
     turned = pixels.swapaxes(0, 1) if turn.is_transposed else pixels
     return turned[:: -1 if turn.flips_down else 1, :: -1 if turn.flips_across else 1]
@@ -55,12 +55,16 @@ def rgba(frame: Any, stream: Any) -> Pixels:
 def _unturned(frame: Any, stream: Any) -> tuple[int, int]:
     """The size of a frame with square pixels, before it is turned."""
     aspect = stream.sample_aspect_ratio or 1
-    width, height = frame.width * float(aspect), float(frame.height)
+    return fitted(frame.width * float(aspect), float(frame.height))
+
+
+def fitted(width: float, height: float) -> tuple[int, int]:
+    """The size in which pictures of a film are shown, by their own."""
     scale = min(1.0, (MAX_PIXELS / (width * height)) ** 0.5)
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _weighted(pixels: Pixels) -> Pixels:
+def weighted(pixels: Pixels) -> Pixels:
     """Pixels with their colours multiplied by their alpha."""
     alpha = pixels[..., 3:].astype(np.uint16)
     colours = (pixels[..., :3] * alpha + 127) // 255

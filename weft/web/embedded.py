@@ -19,7 +19,7 @@ from weft.media.frames import length_of
 from weft.media.pictures import probe_picture
 from weft.media.sampled import read
 from weft.names import is_file, is_heard, is_letters, is_levels, is_live, is_sound, is_view, levelled, live_of, shown
-from weft.sources import FILM, HIDDEN, PictureLevels
+from weft.sources import FILM, HIDDEN, PictureLevels, is_sequence
 from weft.web.packed import packed, packed_rows
 
 Json: TypeAlias = Any
@@ -66,12 +66,19 @@ def _add_live(name: str, found: EmbeddedMedia, room: int) -> int:
     """Adds a film, or a camera of the browser; gives how many bytes it takes. `weft.web.limits` tells of all others."""
     source, args = live_of(name)
     if source == FILM.name:
+        if not is_page_film(str(args[0])):
+            return 0
         return _add_film(name, str(args[0]), bool(args[1]), found, room)
     camera = camera_named(name)
     if camera is not None and camera.kind == "device":
         digits = re.findall(r"\d+", camera.place)
         found.cameras.append({"name": name, "number": int(digits[-1]) if digits else 0})
     return 0
+
+
+def is_page_film(path: str) -> bool:
+    """Whether a browser may play a film, by its path."""
+    return not is_sequence(path) and not path.lower().endswith(".webp")
 
 
 def _add_film(name: str, path: str, loops: bool, found: EmbeddedMedia, room: int) -> int:

@@ -15,6 +15,7 @@ from weft.runtime.sound.mixer import channels_of
 from weft.sources import FILM
 from weft.syntax.ast import Call, walk_statement
 from weft.web.description import Description
+from weft.web.embedded import is_page_film
 
 LOWEST_RATE, HIGHEST_RATE = 8000, 96000
 """The rates of sound that every browser plays, in samples a second."""
@@ -99,6 +100,9 @@ def _stays_black(name: str) -> str | None:
     """Why a page cannot show a picture that moves; None for one that it shows."""
     if not is_live(name):
         return None
+    live = live_of(name)
+    if live.source == FILM.name and not is_page_film(str(live.args[0])):
+        return f"{shown(name)} stays black: a page plays films that browsers play, and no pictures in a row"
     camera = camera_named(name)
     if camera is None:
         source = live_of(name).source

@@ -38,6 +38,7 @@ from weft.backends.native.executor import ExactExecutor
 from weft.codes.rows import InternalError
 from weft.disk import open_plain, replacing
 from weft.errors import Diagnostic, WeftError
+from weft.media.animations import files_at
 from weft.runtime.films.offline import hash_of
 from weft.runtime.films.workers import PictureTask, RenderJob, RenderPool, RenderTask, WorkerError, WorkerPool
 
@@ -80,7 +81,7 @@ class ClusterPool(RenderPool):
         self.findings = {}
         self.changes = {}
         self._address = address
-        self._media = {name: hash_of(Path(name)) for name in job.build.media}
+        self._media = {str(file): hash_of(file) for name in job.build.media for file in files_at(Path(name))}
         self._sent = Counter[tuple[str, str]]()
         """The number of times that each worker was sent each file."""
         self._name = f"weft-{uuid.uuid4().hex}"

@@ -28,6 +28,7 @@ from weft.contexts import AUDIO, VISUAL
 from weft.disk import open_plain
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.patch import Patch
+from weft.media.animations import files_at
 from weft.names import hop_length, is_microphone
 from weft.runtime.compiling.compiler import dark_outputs
 from weft.runtime.compiling.stages import Build
@@ -308,7 +309,7 @@ class Offline:
             "kernels": sorted(unit.hash for unit in compiled.units),
             "settings": sorted(compiled.settings.items()),
             "parameters": sorted(compiled.starts.items()),
-            "media": [hash_of(Path(path)) for path in self._build.media],
+            "media": [hash_of(file) for path in self._build.media for file in files_at(Path(path))],
             "backends": sorted(backends),
             **({"window": self.window} if self.window else {}),
         }
