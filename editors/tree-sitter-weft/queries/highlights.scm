@@ -36,12 +36,12 @@
   function: (identifier) @function.builtin)
 ; words: functions
   (#any-of? @function.builtin "abs" "acos" "asin" "atan" "atan2" "cache" "camera" "cbrt" "ceil" "clamp" "cos" "cosh"
-    "count" "cross" "deg" "delay" "distance" "dot" "exp" "exp2" "fbm" "fft" "floor" "fract" "hash" "held" "hold" "hypot"
-    "image" "integrate" "join" "length" "lerp" "load" "log" "log10" "log2" "max" "mean" "mic" "midi_bend" "midi_cc"
-    "midi_note" "midi_pressure" "midi_program" "min" "mix" "mod" "noise" "normalize" "onset" "osc" "pad" "pattern"
-    "peak" "phasor" "pitch" "pow" "prev" "product" "rad" "reverse" "rises" "rms" "round" "saturate" "select" "seq"
-    "sign" "simplex" "sin" "sinh" "smooth_seq" "smoothstep" "sqrt" "step" "sum" "tan" "tanh" "tempo" "text" "trunc"
-    "unit" "voronoi")
+    "count" "cross" "deg" "delay" "desktop" "distance" "dot" "exp" "exp2" "fbm" "fft" "floor" "fract" "hash" "held"
+    "hold" "hypot" "image" "integrate" "join" "length" "lerp" "load" "log" "log10" "log2" "max" "mean" "mic" "midi_bend"
+    "midi_cc" "midi_note" "midi_pressure" "midi_program" "min" "mix" "mod" "noise" "normalize" "onset" "osc" "pad"
+    "pattern" "peak" "phasor" "pitch" "pow" "prev" "product" "rad" "reverse" "rises" "rms" "round" "saturate" "select"
+    "seq" "sign" "simplex" "sin" "sinh" "smooth_seq" "smoothstep" "sqrt" "step" "sum" "tan" "tanh" "tempo" "text"
+    "trunc" "unit" "voronoi" "window")
 ; words end
 )
 

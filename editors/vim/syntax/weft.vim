@@ -26,11 +26,11 @@ syntax keyword weftOutputs audio compute display haptic lights midi osc_send pla
 " words end
 " words: functions
 syntax keyword weftFunctions abs acos asin atan atan2 cache camera cbrt ceil clamp cos cosh count cross deg delay
-syntax keyword weftFunctions distance dot exp exp2 fbm fft floor fract hash held hold hypot image integrate join length
-syntax keyword weftFunctions lerp load log log10 log2 max mean mic midi_bend midi_cc midi_note midi_pressure
+syntax keyword weftFunctions desktop distance dot exp exp2 fbm fft floor fract hash held hold hypot image integrate join
+syntax keyword weftFunctions length lerp load log log10 log2 max mean mic midi_bend midi_cc midi_note midi_pressure
 syntax keyword weftFunctions midi_program min mix mod noise normalize onset osc pad pattern peak phasor pitch pow prev
 syntax keyword weftFunctions product rad reverse rises rms round saturate select seq sign simplex sin sinh smooth_seq
-syntax keyword weftFunctions smoothstep sqrt step sum tan tanh tempo text trunc unit voronoi
+syntax keyword weftFunctions smoothstep sqrt step sum tan tanh tempo text trunc unit voronoi window
 " words end
 " words: constants
 syntax keyword weftConstants e pi tau
