@@ -223,6 +223,12 @@ def test_what_another_context_computes_is_told():
     assert influence(found, "0.5").effect == "slope"
 
 
+def test_a_sound_that_reads_what_a_picture_remembers_is_not_drawn():
+    text = "trail<v> = max(prev(trail@v)(me@x ~ me@x + 0.1), me@x)\ndisplay(trail@v)\naudio(trail@v)\n"
+    with pytest.raises(WeftError, match="reads what a picture remembers"):
+        explained(text, name="audio")
+
+
 def test_a_name_chooses_a_statement_or_a_strand():
     text = 'a<v> = me@x\ndisplay(a@v)\ndisplay(a@v * 0.5, to: "wall")\naudio(0.25)\n'
     assert values(explained(text)) == pytest.approx([0.3])

@@ -12,7 +12,7 @@ from tests.support.windows import on_x11, screen, xdotool
 from weft.runtime.screens.wall_pins import WallPins, card_of
 from weft.runtime.screens.walls import Walls
 from weft.runtime.screens.warp import (
-    PLAIN, SQUARE, EdgeBlend, Warp, WarpError, from_quad, warp_from_json, warp_from_words, warp_to_json
+    PLAIN, SQUARE, EdgeBlend, Warp, WarpError, bent, from_quad, warp_from_json, warp_from_words, warp_to_json
 )
 
 SIZE = (160, 90)
@@ -73,7 +73,7 @@ def test_what_no_picture_can_do_is_refused(warp, words):
 
 def test_json_has_what_is_not_usual():
     assert warp_to_json(PLAIN) == {}
-    for warp in (PLAIN, FULL, replace(FULL, mask=())):
+    for warp in (PLAIN, FULL, replace(FULL, mask=()), FULL.with_grid(5)):
         assert warp_from_json(json.loads(json.dumps(warp_to_json(warp)))) == warp
 
 
@@ -195,6 +195,39 @@ def test_keys_move_turn_and_mirror():
     assert kept == [Warp(brightness=1.02)]
 
 
+def test_a_grid_bends_the_picture_between_its_corners():
+    pins, changed, _ = pinned()
+    pins.key("g", False)
+    assert changed[-1].grid[1] == ((0, 0.5), (0.5, 0.5), (1, 0.5))
+    pins.press(80, 45)
+    pins.move(96, 54)
+    assert changed[-1].grid[1][1] == pytest.approx((0.6, 0.6))
+    pins.move(159, 88)  # over the next points
+    assert changed[-1].grid[1][1] == pytest.approx((0.6, 0.6))
+    for sides in (5, 9, 0):
+        pins.key("g", False)
+        assert len(changed[-1].grid) == sides
+
+
+def test_a_straight_grid_changes_nothing():
+    places = np.meshgrid(np.linspace(0, 1, 7), np.linspace(0, 1, 5))
+    for sides in (2, 3, 5):
+        np.testing.assert_allclose(np.moveaxis(bent(PLAIN.with_grid(sides).grid, *places), -1, 0), places, atol=1e-12)
+    warp = Warp(PINS).with_grid(3).with_point(1, 1, 0.6, 0.45)
+    for place in ((0.25, 0.5), (0.5, 0.5), (0.9, 0.1)):
+        pixel = warp.from_picture(SIZE, (640, 400), *place)
+        assert warp.to_picture(SIZE, (640, 400), *pixel) == pytest.approx(place, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "grid", [((0, 0), (1, 0)), (((0, 0), (1, 0)),), (((0, 0), (1, 0)), ((0, 1), (1, 1), (2, 1))),
+             (((0, 0), (1, 0)), ((1, 1), (0, 1)))],
+)  # fmt: skip
+def test_a_grid_that_cannot_be_is_refused(grid):
+    with pytest.raises(WarpError):
+        warp_from_json({"grid": grid})
+
+
 def test_the_card_is_white_at_its_edge():
     card = card_of((64, 36), "weft")
     edge = np.concatenate([card[0], card[-1], card[:, 0], card[:, -1]])
@@ -255,6 +288,22 @@ def test_levels_and_masks(window):
     seen = window.read_back()[..., 0].astype(int)
     assert np.abs(seen[:, :79] - round((0.1 + 0.7 * 0.4) * 255)).max() <= 1
     assert (seen[:, 81:] == 0).all()
+
+
+def test_a_bent_picture_goes_through_the_points_of_its_grid(window):
+    picture = of_level(0)
+    picture[44:47, 79:82, :3] = 255
+    window.present(picture)
+    window._lie(Warp().with_grid(3))
+    straight = window.read_back()[..., 0].astype(float)
+    window._lie(Warp().with_grid(3).with_point(1, 1, 0.625, 0.4))
+    bent_there = window.read_back()[..., 0].astype(float)
+    y, x = np.mgrid[: SIZE[1], : SIZE[0]] + 0.5
+    for seen, (px, py) in ((straight, (80.5, 45.5)), (bent_there, (100.5, 36.5))):
+        assert (seen * x).sum() / seen.sum() == pytest.approx(px, abs=0.6)
+        assert (seen * y).sum() / seen.sum() == pytest.approx(py, abs=0.6)
+    window.present(of_level(255))
+    assert (window.read_back()[..., 0] == 255).mean() > 0.99
 
 
 def test_a_mask_shows_what_is_in_any_of_its_polygons(display):

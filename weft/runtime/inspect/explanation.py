@@ -209,11 +209,12 @@ def explain(question: WhyQuestion, patch: Patch | None = None) -> Explanation:
 
 def _built(question: WhyQuestion, patch: Patch) -> tuple[Build, SinkStatement]:
     """The patch with only the output statement in question, and this statement."""
-    only, consume, name = None, None, question.name
+    only, consume, name, is_stream = None, None, question.name, False
     if name is not None and name.partition("@")[0].partition("[")[0] in patch.instances:
         consume = f"display({find_strands(patch, name)[0].short})\n"
     else:
-        span = chosen_sink(patch, name).statement.span
+        chosen = chosen_sink(patch, name)
+        span, is_stream = chosen.statement.span, chosen.spec.streams
         only = span.source.name, span.start
 
     def built_with(stay: frozenset[str]) -> Build:
@@ -227,6 +228,9 @@ def _built(question: WhyQuestion, patch: Patch) -> tuple[Build, SinkStatement]:
     except WeftError as failure:
         if not any(each.code in OF_SOUND for each in failure.diagnostics):
             raise
+        if is_stream:
+            raise error("not-drawn", "this sound reads what a picture remembers, which is not drawn here",
+                        failure.diagnostics[0].span, "weft render plays it") from failure  # fmt: skip
         # Strands that remember belong to the sound only because the sound is played.
         built = built_with(frozenset(word for spec in question.contexts if spec.streams for word in spec.statements))
     spans = ((sink, sink.statement.span) for sink in built.patch.sinks)

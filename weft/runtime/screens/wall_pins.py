@@ -11,7 +11,7 @@ import numpy as np
 from weft.media.lettering import Face
 from weft.runtime.screens.overlay import Grid, Panel, TextLine, TextRun, draw, face_size, grid_of, untabbed
 from weft.runtime.screens.screen import Label, Picture, Rect
-from weft.runtime.screens.warp import PLAIN, Warp, WarpError
+from weft.runtime.screens.warp import PLAIN, Point, Warp, WarpError, from_quad
 
 _CORNERS = ("upper left", "upper right", "lower right", "lower left")
 
@@ -20,10 +20,14 @@ _NEAR = 40.0
 _STEP, _FAR_STEP = 1.0, 10.0
 
 _ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+# The points of a side of the grids that G gives, one after another.
+_GRIDS = (3, 5, 9)
+
 _LEVELS = {"equal": 0.02, "minus": -0.02}
 
 _KEYS = (
-    "Tab: next corner · arrows, Shift: farther", "R: turn · X, Y: mirror · + −: brightness", "0: straight · W: done"
+    "Tab: next point · arrows, Shift: farther", "R: turn · X, Y: mirror · + −: brightness",
+    "G: grid · 0: straight · W: done",
 )  # fmt: skip
 
 _GROUND, _LINES, _EDGE = 26, 110, 255
@@ -38,9 +42,10 @@ class WallPins:
         self._changed, self._kept = changed, kept
         self._warp = PLAIN
         self._picture, self._frame = (1, 1), (1, 1)
-        self._corner = 0
+        self._point = 0
+        """The corner that is moved, or the point of the grid."""
         self._dragged: tuple[float, float] | None = None
-        """From the pointer to the corner that is being dragged."""
+        """From the pointer to the point that is being dragged."""
         self._note = ""
         self._face = Face(1)
         self._drawn: object = None
@@ -49,6 +54,7 @@ class WallPins:
     def open(self, warp: Warp, picture: tuple[int, int]) -> None:
         """Begins with a picture of this size, which lies like that."""
         self.is_open, self._warp, self._picture, self._note, self._dragged = True, warp, picture, "", None
+        self._point = 0
 
     def close(self) -> None:
         """Ends, and keeps what was done."""
@@ -57,21 +63,31 @@ class WallPins:
             self._kept(self._warp)
 
     def press(self, x: float, y: float) -> None:
-        """Takes the nearest corner to a pixel of the frame, if one is near."""
-        quad = self._warp.quad(self._picture, self._frame)
-        away = [math.hypot(x - cx, y - cy) for cx, cy in quad]
-        nearest = min(range(4), key=away.__getitem__)
+        """Takes the nearest point to a pixel of the frame, if one is near."""
+        points = self._points
+        away = [math.hypot(x - px, y - py) for px, py in points]
+        nearest = min(range(len(points)), key=away.__getitem__)
         if away[nearest] <= _NEAR:
-            self._corner = nearest
-            self._dragged = quad[nearest][0] - x, quad[nearest][1] - y
+            self._point = nearest
+            self._dragged = points[nearest][0] - x, points[nearest][1] - y
+
+    @property
+    def _points(self) -> list[Point]:
+        """The corners, or the points of the grid row by row, in pixels of the frame."""
+        quad = self._warp.quad(self._picture, self._frame)
+        if not self._warp.grid:
+            return list(quad)
+        flat = [(x, y, 1.0) for row in self._warp.grid for x, y in row]
+        there = np.linalg.inv(from_quad(quad)) @ np.array(flat).T
+        return [(float(x / w), float(y / w)) for x, y, w in there.T]
 
     def move(self, x: float, y: float) -> None:
-        """Drags the corner that was taken."""
+        """Drags the point that was taken."""
         if self._dragged is not None:
             self._to(x + self._dragged[0], y + self._dragged[1])
 
     def release(self) -> None:
-        """Lets the corner go."""
+        """Lets the point go."""
         if self._dragged is not None:
             self._dragged = None
             self._kept(self._warp)
@@ -79,11 +95,15 @@ class WallPins:
     def key(self, name: str, shift: bool) -> bool:
         """Whether a key was for the pins."""
         if name in _ARROWS:
-            x, y = self._warp.quad(self._picture, self._frame)[self._corner]
+            x, y = self._points[self._point]
             step = _FAR_STEP if shift else _STEP
             self._to(x + _ARROWS[name][0] * step, y + _ARROWS[name][1] * step)
         elif name == "tab":
-            self._corner = (self._corner + (3 if shift else 1)) % 4
+            self._point = (self._point + (-1 if shift else 1)) % len(self._points)
+        elif name == "g":
+            now = len(self._warp.grid)
+            self._point = 0
+            self._take(self._warp.with_grid(next((sides for sides in _GRIDS if sides > now), 0)))
         elif name == "r":
             self._take(replace(self._warp, turn=(self._warp.turn + 90) % 360))
         elif name == "x":
@@ -94,16 +114,22 @@ class WallPins:
             level = round(self._warp.brightness + _LEVELS[name], 2)
             self._take(replace(self._warp, brightness=min(max(level, 0.1), 2.0)))
         elif name == "0":
-            self._take(replace(self._warp, corners=None, turn=0, flip_x=False, flip_y=False))
+            self._point = 0
+            self._take(replace(self._warp, corners=None, turn=0, flip_x=False, flip_y=False, grid=()))
         else:
             return False
         return True
 
     def _to(self, x: float, y: float) -> None:
-        """Moves the corner to a pixel of the frame, unless the picture would fold over itself."""
+        """Moves the point to a pixel of the frame, unless the picture would fold over itself."""
         pinned = self._warp.pinned(self._picture, self._frame)
         try:
-            self._take(pinned.with_corner(self._corner, x / self._frame[0], y / self._frame[1]))
+            if pinned.grid:
+                s, t, w = from_quad(pinned.quad(self._picture, self._frame)) @ (x, y, 1)
+                row, column = divmod(self._point, len(pinned.grid[0]))
+                self._take(pinned.with_point(row, column, float(s / w), float(t / w)))
+            else:
+                self._take(pinned.with_corner(self._point, x / self._frame[0], y / self._frame[1]))
         except WarpError as problem:
             self._note = f"not there: {problem}"
 
@@ -114,10 +140,10 @@ class WallPins:
     # --- what is shown ---
 
     def labels(self, frame: tuple[int, int], scale: float) -> tuple[Label, ...]:
-        """A ring around the corner that the keys move, and what they do, in a frame (width, height) on a monitor with
+        """A ring around the point that the keys move, and what they do, in a frame (width, height) on a monitor with
         this content scale."""
         self._frame = frame
-        wanted = frame, scale, self._warp, self._corner, self._note
+        wanted = frame, scale, self._warp, self._point, self._note
         if wanted != self._drawn and all(frame):
             self._drawn, self._labels = wanted, tuple(self._made(frame, scale))
         return self._labels
@@ -126,7 +152,7 @@ class WallPins:
         size = face_size(frame, scale)
         if size != self._face.size:
             self._face = Face(size)
-        x, y = self._warp.quad(self._picture, frame)[self._corner]
+        x, y = self._points[self._point]
         ring = _ring(max(8, size))
         half = len(ring) // 2
         made = [Label(Rect(round(x) - half, round(y) - half, len(ring), len(ring)), ring)]
@@ -137,7 +163,11 @@ class WallPins:
         warp = self._warp
         now = [f"turned {warp.turn}°"] * bool(warp.turn) + ["mirrored"] * (warp.flip_x or warp.flip_y)
         now += [f"brightness {warp.brightness:g}"] * (warp.brightness != 1)
-        state = " · ".join([f"corner {_CORNERS[self._corner]}", *now])
+        chosen = f"corner {_CORNERS[self._point % 4]}"
+        if warp.grid:
+            row, column = divmod(self._point, len(warp.grid[0]))
+            chosen = f"point {column + 1} of row {row + 1}, grid of {len(warp.grid[0])}×{len(warp.grid)}"
+        state = " · ".join([chosen, *now])
         return [self._note or state, *_KEYS]
 
 

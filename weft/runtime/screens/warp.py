@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -30,6 +31,9 @@ USUAL_GAMMA = 2.2
 # Corners may be this far outside of a frame, in frames. Masks have at most so many polygons and points.
 _BEYOND = 2.0
 _MOST_POLYGONS, _MOST_POINTS = 32, 256
+
+GRID_SIDES = (2, 17)
+"""The least and the most points of a side of a grid."""
 
 # Each corner turns by at least this share of a right angle, or the picture is as good as a line.
 _LEAST_TURN = 1e-3
@@ -55,7 +59,11 @@ class EdgeBlend:
 class Warp:
     """How a picture lies in its frame. Without `corners`, it is as large as fits, with its own aspect. `turn` is
     clockwise, in degrees, and comes after mirroring. What is outside of all polygons of a `mask` is black, if it has
-    any."""
+    any.
+
+    A `grid` bends it: rows of points, each where the point that is evenly spaced between the corners goes, in shares of
+    the picture as it lies between its corners.
+    """
 
     corners: tuple[Point, ...] | None = None
     turn: int = 0
@@ -65,6 +73,7 @@ class Warp:
     black: float = 0.0
     blend: EdgeBlend = EdgeBlend()
     mask: tuple[tuple[Point, ...], ...] = ()
+    grid: tuple[tuple[Point, ...], ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -78,6 +87,8 @@ class Warp:
                 raise WarpError("a picture has four corners, each near its window")
             if not is_convex(self.corners):
                 raise WarpError("the corners fold the picture over itself")
+        if self.grid:
+            self._check_grid()
         if self.turn not in (0, 90, 180, 270):
             raise WarpError("a picture is turned by 0, 90, 180 or 270 degrees")
         edges = self.blend.left, self.blend.right, self.blend.top, self.blend.bottom
@@ -92,6 +103,29 @@ class Warp:
         if not all(_is_near(*point) for polygon in self.mask for point in polygon):
             raise WarpError("a mask is near its window")
         return self
+
+    def _check_grid(self) -> None:
+        rows, columns = len(self.grid), len(self.grid[0])
+        least, most = GRID_SIDES
+        if not (least <= rows <= most and least <= columns <= most and {*map(len, self.grid)} == {columns}):
+            raise WarpError(f"a grid has {least} to {most} rows, each with {least} to {most} points")
+        if not all(_is_near(*point) for row in self.grid for point in row):
+            raise WarpError("a grid is near its picture")
+        for upper, lower in pairwise(self.grid):
+            for (a, b), (d, c) in zip(pairwise(upper), pairwise(lower), strict=True):
+                if not is_convex((a, b, c, d)):
+                    raise WarpError("the grid folds the picture over itself")
+
+    def with_grid(self, sides: int) -> Warp:
+        """The same with a straight grid of this many points a side; 0: with none."""
+        steps = [at / (sides - 1) for at in range(sides)] if sides else []
+        return replace(self, grid=tuple(tuple((x, y) for x in steps) for y in steps))
+
+    def with_point(self, row: int, column: int, x: float, y: float) -> Warp:
+        """The same with one point of the grid elsewhere. Raises WarpError if the picture would fold over itself."""
+        rows = [list(each) for each in self.grid]
+        rows[row][column] = x, y
+        return replace(self, grid=tuple(map(tuple, rows))).checked()
 
     def quad(self, picture: tuple[int, int], frame: tuple[int, int]) -> tuple[Point, ...]:
         """The corners of the picture in pixels of the frame (each width, height)."""
@@ -130,7 +164,10 @@ class Warp:
     ) -> tuple[float, float]:
         """The place in the picture, 0…1, that is seen at a pixel of the frame."""
         s, t, w = from_quad(self.quad(picture, frame)) @ (x, y, 1)
-        u, v = self.turning @ (s / w, t / w, 1) if w else (math.inf, math.inf)
+        if not w:
+            return math.inf, math.inf
+        place = s / w, t / w
+        u, v = self.turning @ (*(_unbent(self.grid, place) if self.grid else place), 1)
         return float(u), float(v)
 
     def from_picture(
@@ -139,6 +176,8 @@ class Warp:
         """The pixel of the frame at which a place in the picture is seen."""
         turning = self.turning
         s, t = np.linalg.solve(turning[:, :2], np.array([u, v]) - turning[:, 2])
+        if self.grid:
+            s, t = bent(self.grid, np.array([[s]]), np.array([[t]]))[0, 0]
         x, y, w = np.linalg.inv(from_quad(self.quad(picture, frame))) @ (s, t, 1)
         return float(x / w), float(y / w)
 
@@ -172,6 +211,60 @@ def from_quad(quad: Sequence[Point]) -> npt.NDArray[np.float64]:
     return np.linalg.inv(onto)
 
 
+# --- grids ---
+
+# A grid is looked through for a place at so many points a side.
+_FINE = 65
+
+
+def bent(
+    grid: Sequence[Sequence[Point]], s: npt.NDArray[np.float64], t: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Where a grid leads places of a picture, 0…1 [height, width] each; [height, width, 2]. It runs through its points
+    in curves without kinks (Catmull and Rom, 1974)."""
+    points = np.array(grid, float)
+    across = _weights(s, points.shape[1])
+    down = _weights(t, points.shape[0])
+    found: npt.NDArray[np.float64] = np.einsum("hwr,hwc,rcp->hwp", down, across, points)
+    return found
+
+
+def _weights(places: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    """The share of each of `count` points in places between the first and the last, 0…1 [height, width, count]."""
+    at = np.clip(places, 0, 1) * (count - 1)
+    first = np.minimum(np.floor(at), count - 2)
+    part = at - first
+    shares = (
+        -0.5 * part + part**2 - 0.5 * part**3, 1 - 2.5 * part**2 + 1.5 * part**3,
+        0.5 * part + 2 * part**2 - 1.5 * part**3, -0.5 * part**2 + 0.5 * part**3,
+    )  # fmt: skip
+    weights = np.zeros((*places.shape, count))
+    for step, share in enumerate(shares, -1):
+        number = first.astype(int) + step
+        # Beyond the ends, the points go on straight.
+        for beyond, edge, inner in ((number < 0, 0, 1), (number >= count, count - 1, count - 2)):
+            _add(weights, np.full_like(number, edge), share * 2 * beyond)
+            _add(weights, np.full_like(number, inner), -share * beyond)
+        _add(weights, np.clip(number, 0, count - 1), share * ((number >= 0) & (number < count)))
+    return weights
+
+
+def _add(weights: npt.NDArray[np.float64], number: npt.NDArray[np.int64], share: npt.NDArray[np.float64]) -> None:
+    before = np.take_along_axis(weights, number[..., np.newaxis], axis=-1)
+    np.put_along_axis(weights, number[..., np.newaxis], before + share[..., np.newaxis], axis=-1)
+
+
+def _unbent(grid: Sequence[Sequence[Point]], place: tuple[float, float]) -> tuple[float, float]:
+    """Which place of a picture a grid leads to one, about; places outside of the picture stay outside."""
+    steps = np.linspace(0, 1, _FINE)
+    s, t = np.meshgrid(steps, steps)
+    away = np.hypot(*np.moveaxis(bent(grid, s, t) - place, -1, 0))
+    row, column = np.unravel_index(int(np.argmin(away)), away.shape)
+    if away[row, column] > 2 / _FINE:
+        return place if not all(0 <= each <= 1 for each in place) else (-1.0, -1.0)
+    return float(steps[column]), float(steps[row])
+
+
 # --- as JSON, in which walls are kept ---
 
 _EDGES = ("left", "right", "top", "bottom")
@@ -202,8 +295,9 @@ def warp_from_json(data: Any) -> Warp:
         made = dict(data)
         if made.get("corners") is not None:
             made["corners"] = _points(made["corners"])
-        if "mask" in made:
-            made["mask"] = tuple(_points(polygon) for polygon in made["mask"])
+        for name in ("mask", "grid"):
+            if name in made:
+                made[name] = tuple(_points(line) for line in made[name])
         if "blend" in made:
             made["blend"] = EdgeBlend(**{str(name): float(value) for name, value in made["blend"].items()})
         for name in ("brightness", "black"):

@@ -11,16 +11,35 @@ from weft.backends.gl.graphics import GL
 from weft.backends.gl.programs import linked
 from weft.runtime.screens.display import GraphicsError
 from weft.runtime.screens.screen import Picture
-from weft.runtime.screens.warp import Point, Warp, from_quad
+from weft.runtime.screens.warp import Point, Warp, bent, from_quad
 
 _VERTEX_SHADER = """#version 330 core
 uniform vec2 frame;
-out vec2 at;  // in pixels of the frame; not gl_FragCoord, which some drivers turn upside down in another buffer
+uniform mat3 seen;            // from pixels of the frame to places in the picture as it is seen
+uniform mat3 lying;           // and back
+uniform sampler2D grid;       // where places of the picture are led to; of one texel if there is no grid
+out vec2 at;                  // in pixels of the frame; not gl_FragCoord, which some drivers turn upside down
+out vec3 place;               // in the picture as it is seen, times the distance
 void main() {
-    // One triangle that covers the viewport.
-    vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0;
-    at = vec2(corner.x, 1.0 - corner.y) * frame;
-    gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
+    ivec2 cells = textureSize(grid, 0) - 1;
+    if (cells.x < 1) {
+        // One triangle that covers the viewport.
+        vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0;
+        at = vec2(corner.x, 1.0 - corner.y) * frame;
+        place = seen * vec3(at, 1.0);
+        gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
+        return;
+    }
+    // Two triangles a cell.
+    int cell = gl_VertexID / 6;
+    int corner = gl_VertexID % 6;
+    ivec2 node = ivec2(cell % cells.x, cell / cells.x);
+    node += ivec2(corner == 1 || corner == 2 || corner == 4, corner == 2 || corner == 4 || corner == 5);
+    vec3 there = lying * vec3(texelFetch(grid, node, 0).xy, 1.0);
+    at = there.xy / there.z;
+    place = vec3(vec2(node) / vec2(cells), 1.0);
+    vec2 screen = vec2(at.x, frame.y - at.y) / frame * 2.0 - 1.0;
+    gl_Position = vec4(screen * there.z, 0.0, there.z);
 }
 """
 
@@ -30,13 +49,13 @@ void main() {
 _FRAGMENT_SHADER = """#version 330 core
 uniform sampler2D picture;
 uniform sampler2D mask;
-uniform mat3 seen;        // from pixels of the frame to places in the picture as it is seen
-uniform mat3 drawn;       // and from there to those in the picture as it is drawn
+uniform mat3 drawn;       // from places in the picture as it is seen to those in it as it is drawn
 uniform vec2 frame;
 uniform vec4 blend;       // left, right, top, bottom
 uniform vec3 levels;      // black, brightness, 1 / gamma
 uniform bool has_mask;
 in vec2 at;
+in vec3 place;
 out vec4 colour;
 
 float share(float place, float width) {
@@ -48,7 +67,6 @@ float share(float place, float width) {
 }
 
 void main() {
-    vec3 place = seen * vec3(at, 1.0);
     vec2 inside = place.xy / place.z;
     bool is_outside = place.z <= 0.0 || any(lessThan(inside, vec2(0.0))) || any(greaterThan(inside, vec2(1.0)));
     if (is_outside) {
@@ -67,7 +85,10 @@ void main() {
 }
 """
 
-_UNIFORMS = ("picture", "mask", "seen", "drawn", "frame", "blend", "levels", "has_mask")
+_UNIFORMS = ("picture", "mask", "grid", "seen", "lying", "drawn", "frame", "blend", "levels", "has_mask")
+
+# The cells of a bent picture, in each direction: between them, it is drawn straight.
+_CELLS = 64
 
 # A mask is drawn with this many samples a pixel in each direction.
 _FINE = 2
@@ -82,16 +103,19 @@ class WarpPainter:
         self._program = linked(shaders, GraphicsError)
         self._at = {name: GL.glGetUniformLocation(self._program, name) for name in _UNIFORMS}
         self._mask = GL.glGenTextures(1)
+        self._grid = GL.glGenTextures(1)
         self._masked: tuple[object, tuple[int, int]] | None = None
+        self._bent: object = None
 
     def paint(self, warp: Warp, texture: Any, size: tuple[int, int], frame: tuple[int, int], scaling: int) -> None:
         """Fills a frame (width, height) with a texture of a size, warped, and black around it."""
         GL.glViewport(0, 0, *frame)
         GL.glUseProgram(self._program)
         seen = from_quad(warp.quad(size, frame))
-        # A perspective may be scaled by any number: here the middle of the frame is before the eye.
+        # A perspective may be scaled by any number: here the middle of the picture is before the eye.
+        seen *= _in_front(seen, warp.quad(size, frame))
         drawn = np.vstack([warp.turning, (0, 0, 1)])
-        for name, matrix in (("seen", seen * _in_front(seen, warp.quad(size, frame))), ("drawn", drawn)):
+        for name, matrix in (("seen", seen), ("lying", np.linalg.inv(seen)), ("drawn", drawn)):
             GL.glUniformMatrix3fv(self._at[name], 1, GL.GL_TRUE, np.ascontiguousarray(matrix, np.float32))
         blend = warp.blend
         GL.glUniform2f(self._at["frame"], *frame)
@@ -100,6 +124,12 @@ class WarpPainter:
         GL.glUniform1i(self._at["has_mask"], bool(warp.mask))
         GL.glUniform1i(self._at["picture"], 0)
         GL.glUniform1i(self._at["mask"], 1)
+        GL.glUniform1i(self._at["grid"], 2)
+        GL.glActiveTexture(GL.GL_TEXTURE2)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self._grid)
+        if self._bent != warp.grid or self._bent is None:
+            self._send_grid(warp)
+        GL.glActiveTexture(GL.GL_TEXTURE0)
         if warp.mask:
             GL.glActiveTexture(GL.GL_TEXTURE1)
             GL.glBindTexture(GL.GL_TEXTURE_2D, self._mask)
@@ -109,7 +139,19 @@ class WarpPainter:
         GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
         GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MIN_FILTER, scaling)
         GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MAG_FILTER, scaling)
-        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 6 * _CELLS**2 if warp.grid else 3)
+
+    def _send_grid(self, warp: Warp) -> None:
+        """Fills the bound texture with the nodes of the cells."""
+        nodes = np.zeros((1, 1, 2), np.float32)
+        if warp.grid:
+            steps = np.linspace(0, 1, _CELLS + 1)
+            nodes = np.ascontiguousarray(bent(warp.grid, *np.meshgrid(steps, steps)), np.float32)
+        for name in (GL.GL_TEXTURE_MIN_FILTER, GL.GL_TEXTURE_MAG_FILTER):
+            GL.glTexParameteri(GL.GL_TEXTURE_2D, name, GL.GL_NEAREST)
+        size = nodes.shape[1], nodes.shape[0]
+        GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, GL.GL_RG32F, *size, 0, GL.GL_RG, GL.GL_FLOAT, nodes)
+        self._bent = warp.grid
 
     def _send_mask(self, warp: Warp, frame: tuple[int, int]) -> None:
         pixels = mask_pixels(warp, frame)
