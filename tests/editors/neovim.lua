@@ -80,6 +80,14 @@ local steps = {
     end
     answers.syntax = vim.fn.synIDattr(vim.fn.synID(2, 1, 1), "name")
   end,
+  folded = function()
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, { "a = 1", "spindle s(x) :: v {", "  v = x", "}", "display(a)" })
+    vim.wo.foldmethod, vim.wo.foldexpr = "expr", "v:lua.vim.treesitter.foldexpr()"
+    wait(function()
+      return vim.fn.foldlevel(3) == 1
+    end)
+    answers.folds = { vim.fn.foldlevel(1), vim.fn.foldlevel(3), vim.fn.foldlevel(5) }
+  end,
   huge = function()
     local line = "// " .. string.rep("x", 96)
     local lines = {}

@@ -138,6 +138,12 @@ def test_mistakes_are_seen(parser):
     assert len(CODES) > 5 * len(OF_MEANING)
 
 
+def test_texts_that_are_no_patches_are_read_to_their_end(parser):
+    for piece in ("(", "<", "a<b>", "if a then ", "#", '"', "/*", "spindle s(x) :: v {", "a = <a >> ", "\0\u00e9"):
+        data = (piece * 50_000)[:250_000].encode()
+        assert parser.parse(data).root_node.end_byte == len(data)
+
+
 # --- queries and words ---
 
 

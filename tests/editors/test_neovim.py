@@ -51,9 +51,10 @@ def test_a_server_that_dies_and_a_text_that_is_too_long(neovim):
 
 @pytest.mark.long
 def test_colours_with_and_without_the_grammar(neovim):
-    found = neovim("opened", "formatted", "coloured")
+    found = neovim("opened", "formatted", "coloured", "folded")
     assert "failure" not in found
     assert found["captures"][-1] == "keyword"
+    assert found["folds"] == [0, 1, 0]
     (neovim.home.folder / ".local/share/nvim/site/parser/weft.so").unlink()
     found = neovim("opened", "formatted", "coloured")
     assert not found["parser"]

@@ -56,6 +56,7 @@ def test_all_patches_have_colours_and_no_fault(vscode):
     assert not [word for word in plain if re.search(r'["#0-9]', re.sub(r"\w+", "", word))]
 
 
+@pytest.mark.long
 def test_the_server_is_started_and_says_what_is_wrong(vscode):
     vscode.home.write("a.weft", MISTAKES)
     found = vscode("client", vscode.home.work)
@@ -73,6 +74,8 @@ def test_the_manifest_says_what_is_there(vscode):
     registered = set(re.findall(r"registerCommand\('([\w.]+)'", extension))
     assert registered == {each["command"] for each in contributed["commands"]}
     assert {each["command"] for each in contributed["keybindings"]} <= registered
+    # What a stranger's folder brings along must not say which program is started.
+    assert {each["scope"] for each in contributed["configuration"]["properties"].values()} == {"machine"}
     read = {f"weft.{name}" for name in re.findall(r"settings\(\)\.get\('(\w+)'\)", extension)}
     assert read == set(contributed["configuration"]["properties"])
     ended = vscode.home.run(vscode.command, "--check", FOLDER / manifest["main"])

@@ -1,6 +1,6 @@
 -- What Neovim does beyond Vim: the language server, what it shows within lines, its commands, and the grammar for
 -- tree-sitter where that is installed.
-if vim.g.loaded_weft then
+if vim.g.loaded_weft or vim.fn.has("nvim-0.10") == 0 then
   return
 end
 vim.g.loaded_weft = true
@@ -32,7 +32,7 @@ local function attach(event)
     return
   end
   local can = client.server_capabilities
-  if can.inlayHintProvider and vim.lsp.inlay_hint then
+  if can.inlayHintProvider then
     vim.lsp.inlay_hint.enable(true, { bufnr = event.buf })
   end
   if can.codeLensProvider then
@@ -58,7 +58,7 @@ vim.api.nvim_create_autocmd("FileType", {
   pattern = "weft",
   callback = function(event)
     pcall(vim.treesitter.start, event.buf, "weft")
-    if not vim.lsp.enable and vim.lsp.start and vim.fn.executable("weft") == 1 then
+    if not vim.lsp.enable and vim.fn.executable("weft") == 1 then
       begin(event)
     end
   end,
