@@ -229,6 +229,19 @@ def test_a_sound_that_reads_what_a_picture_remembers_is_not_drawn():
         explained(text, name="audio")
 
 
+def test_a_camera_is_not_opened():
+    assert any("camera(0) is not opened here" in note for note in explained("camera(0)::c<r>\ndisplay(c@r)").notes)
+
+
+def test_numbers_and_lamps_have_values_too():
+    text = "level<v> = prev(level@v) + 0.5\ncompute(level@v, twice: level@v * 2)\n"
+    text += "lights(universe: 1, at: 7, lamp: level@v)"
+    found = explained(text, seconds=2 / 60, name="compute")
+    assert values(found) == pytest.approx([1.5, 3])
+    assert "channel" not in rows_as_text(explanation_rows(found)).splitlines()[0]
+    assert values(explained(text, name="lights"))[-1] == 2
+
+
 def test_a_name_chooses_a_statement_or_a_strand():
     text = 'a<v> = me@x\ndisplay(a@v)\ndisplay(a@v * 0.5, to: "wall")\naudio(0.25)\n'
     assert values(explained(text)) == pytest.approx([0.3])

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.executors import Executor
-from weft.backends.launch import Launch, StateMemory, Value, picture_coords
+from weft.backends.launch import Even, Launch, StateMemory, Value, picture_coords
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.backends.vm import Interpreter
@@ -30,6 +30,7 @@ from weft.ir.expr import Expr, Lowered, Output, SlotPlane, topological
 from weft.ir.passes import PASSES, run_passes
 from weft.ir.rates import PassContext, Rate
 from weft.media.sampled import header_of
+from weft.names import is_live, shown
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
@@ -127,6 +128,7 @@ class Explanation:
     place: PlaceAndTime
     size: tuple[int, int]
     is_picture: bool
+    is_sound: bool
     nodes: tuple[ExplainedNode, ...]
     outputs: tuple[int, ...]
     influences: tuple[Influence, ...]
@@ -260,21 +262,21 @@ class _Explaining:
 
     def explanation(self) -> Explanation:
         traced, settings = self.traced, self.built.patch.settings
-        shown = [node for node in traced.nodes if _is_shown(node)][:_MOST_NODES]
+        visible = [node for node in traced.nodes if _is_shown(node)][:_MOST_NODES]
         exprs = (
-            expr for node in shown for expr in (node.value, node.condition, *(moved for _, moved in node.place))
+            expr for node in visible for expr in (node.value, node.condition, *(moved for _, moved in node.place))
         )  # fmt: skip
         run = _PlaceRun(self, list(dict.fromkeys(expr for expr in exprs if expr is not None and not expr.free)))
         returned = run.returned()
         count = len(traced.outputs)
         outputs, values = returned[:count], dict(zip(run.asked, map(float, returned[count:]), strict=True))
-        nodes = _nodes(traced.outputs, set(shown), values)
+        nodes = _nodes(traced.outputs, set(visible), values)
         reaches = list(map(reach_of, outputs))
         if self._spec.sweeps_plane and settings["samples"] > 1:
             self.notes.append("a pixel shows the mean of several samples; this is the one in its middle")
         return Explanation(
             self.sink.label, self._spec.name, self.sink.statement.span, run.place, run.size, self._spec.sweeps_plane,
-            nodes, tuple(range(count)), tuple(self._influences(reaches)),
+            self._spec.raster, nodes, tuple(range(count)), tuple(self._influences(reaches)),
             {name: tuple(reach.slopes.get(name, 0.0) for reach in reaches) for name in _COORDINATES},
             run.ticks, run.ticks_before, run.followed, tuple(self.notes),
         )  # fmt: skip
@@ -386,6 +388,8 @@ class _PlaceRun:
         self._plain = self._compiled(replace(lowered, outputs=lowered.outputs[: len(traced.outputs)]), context)
         films = compile_films(lowered, self._spec, pool=traced.pool) if lowered.films else None
         unit = Unit(_subgraph_of(built, explaining.sink), self._kernel, {}, "", films=films)
+        for name in sorted(filter(is_live, unit.pictures)):
+            self._note(f"{shown(name)} is not opened here: it is as before it begins")
         self._evaluation = Evaluation(
             unit, settings, self._executor(), self._executor(), self._loop_stopped, self._before(unit)
         )
@@ -538,9 +542,10 @@ class _PlaceRun:
 
     def _launch_of_sound(self, kernel: Kernel, memory: StateMemory, back: Sequence[int]) -> Launch:
         moment = self.place.moment
-        times = moment.abstime - np.asarray(back) / self._rate
-        coords: dict[str, Value] = {"abstime": times, "channel": self.place.channel}
-        return self._evaluation.launch(kernel, memory, coords, (1, len(back)), moment, 1 / self._rate)
+        even = Even(-back[0], self._rate, moment.abstime)
+        coords: dict[str, Value] = {"abstime": even.times(len(back)), "channel": self.place.channel}
+        launch = self._evaluation.launch(kernel, memory, coords, (1, len(back)), moment, 1 / self._rate)
+        return replace(launch, even=even)
 
     def _play(self, memory: StateMemory, first: int, end: int) -> None:
         """Computes samples as they are played, from `first` samples before the moment to `end` samples before it."""

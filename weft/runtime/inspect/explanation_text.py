@@ -70,7 +70,7 @@ def _signed(value: float) -> str:
 
 def _heading(found: Explanation, width: int) -> Iterator[Row]:
     place = found.place
-    given = {"x": place.x, "y": place.y} if found.is_picture else {"channel": place.channel}
+    given = {"x": place.x, "y": place.y} if found.is_picture else {"channel": place.channel} if found.is_sound else {}
     words = [f"{name}={number_text(value)}" for name, value in given.items()]
     words.append(f"time={number_text(place.moment.abstime)}")
     where = "" if found.pixel is None else " pixel {},{}".format(*found.pixel)

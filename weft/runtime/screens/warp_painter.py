@@ -106,11 +106,26 @@ class WarpPainter:
         self._grid = GL.glGenTextures(1)
         self._masked: tuple[object, tuple[int, int]] | None = None
         self._bent: object = None
+        self._told: object = None
 
     def paint(self, warp: Warp, texture: Any, size: tuple[int, int], frame: tuple[int, int], scaling: int) -> None:
         """Fills a frame (width, height) with a texture of a size, warped, and black around it."""
         GL.glViewport(0, 0, *frame)
         GL.glUseProgram(self._program)
+        if self._told != (warp, size, frame):
+            self._tell(warp, size, frame)
+            self._told = warp, size, frame
+        for unit, own in ((GL.GL_TEXTURE1, self._mask), (GL.GL_TEXTURE2, self._grid)):
+            GL.glActiveTexture(unit)
+            GL.glBindTexture(GL.GL_TEXTURE_2D, own)
+        GL.glActiveTexture(GL.GL_TEXTURE0)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
+        GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MIN_FILTER, scaling)
+        GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MAG_FILTER, scaling)
+        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 6 * _CELLS**2 if warp.grid else 3)
+
+    def _tell(self, warp: Warp, size: tuple[int, int], frame: tuple[int, int]) -> None:
+        """Tells the program what is the same from frame to frame."""
         seen = from_quad(warp.quad(size, frame))
         # A perspective may be scaled by any number: here the middle of the picture is before the eye.
         seen *= _in_front(seen, warp.quad(size, frame))
@@ -122,24 +137,16 @@ class WarpPainter:
         GL.glUniform4f(self._at["blend"], blend.left, blend.right, blend.top, blend.bottom)
         GL.glUniform3f(self._at["levels"], warp.black, warp.brightness, 1 / blend.gamma)
         GL.glUniform1i(self._at["has_mask"], bool(warp.mask))
-        GL.glUniform1i(self._at["picture"], 0)
-        GL.glUniform1i(self._at["mask"], 1)
-        GL.glUniform1i(self._at["grid"], 2)
+        for unit, name in enumerate(("picture", "mask", "grid")):
+            GL.glUniform1i(self._at[name], unit)
+        GL.glActiveTexture(GL.GL_TEXTURE1)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self._mask)
+        if warp.mask and self._masked != (warp.mask, frame):
+            self._send_mask(warp, frame)
         GL.glActiveTexture(GL.GL_TEXTURE2)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self._grid)
-        if self._bent != warp.grid or self._bent is None:
+        if self._bent != warp.grid:
             self._send_grid(warp)
-        GL.glActiveTexture(GL.GL_TEXTURE0)
-        if warp.mask:
-            GL.glActiveTexture(GL.GL_TEXTURE1)
-            GL.glBindTexture(GL.GL_TEXTURE_2D, self._mask)
-            if self._masked != (warp.mask, frame):
-                self._send_mask(warp, frame)
-            GL.glActiveTexture(GL.GL_TEXTURE0)
-        GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
-        GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MIN_FILTER, scaling)
-        GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MAG_FILTER, scaling)
-        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 6 * _CELLS**2 if warp.grid else 3)
 
     def _send_grid(self, warp: Warp) -> None:
         """Fills the bound texture with the nodes of the cells."""
