@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,3 +51,13 @@ class Sending:
     def said(self, words: str, kind: str = "") -> bool:
         """Whether the process has said these words."""
         return any(words in str(said) and kind in each for each, said in self.encoder.told)
+
+
+@cache
+def ffmpeg_with(protocol: str) -> str | None:
+    """The program ffmpeg, if it knows a protocol."""
+    program = shutil.which("ffmpeg")
+    if program is None:
+        return None
+    known = subprocess.run([program, "-hide_banner", "-protocols"], capture_output=True, text=True, check=False).stdout
+    return program if protocol in known.split() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 
-from tests.support.outlets import FPS, RATE, Sending
+from tests.support.outlets import FPS, RATE, Sending, ffmpeg_with
 from tests.support.performance import PATIENCE, Performance
 from tests.support.ports import free_port
 from weft.outlets import OutletError, outlet_of
+from weft.runtime.films.srt_sender import srt_library
 from weft.streams import SCHEMES, stream_address
 
 ROOT = Path(__file__).parents[3]
@@ -168,3 +171,36 @@ def test_each_example_is_an_address() -> None:
         assert outlet is not None
         assert outlet.spec.name == scheme
         assert outlet.place.reaches == "network"
+
+
+@pytest.mark.long
+def test_ffmpeg_receives_srt_with_a_password_and_after_it_was_killed(tmp_path: Path) -> None:
+    program = ffmpeg_with("srt")
+    if program is None or srt_library() is None:
+        pytest.skip("there is no ffmpeg with SRT, or no libsrt; scripts/setup system test installs both")
+    address = f"srt://127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
+    listening = f"{address}?mode=listener&passphrase=a-long-password"
+    out = tmp_path / "out.ts"
+    receive = [program, "-nostdin", "-loglevel", "error", "-y", "-i", listening, "-c", "copy"]
+    with sending(f"{address}?passphrase=a-long-password&latency=60") as made:
+        with subprocess.Popen([*receive, "-f", "mpegts", os.devnull]) as first:
+            play(made, lambda: made.said("", "well"))
+            made.encoder.told.clear()
+            first.kill()
+        play(made, lambda: made.said("no receiver: ", "trouble"))
+        with subprocess.Popen([*receive, "-t", "2", str(out)]) as second:
+            play(made, lambda: second.poll() is not None)
+    with av.open(out) as container:
+        frames = list(container.decode(*container.streams))
+    assert sum(isinstance(frame, av.VideoFrame) for frame in frames) > 60
+    sound = np.concatenate([frame.to_ndarray()[0] for frame in frames if isinstance(frame, av.AudioFrame)])
+    spectrum = np.abs(np.fft.rfft(sound * np.hanning(len(sound))))
+    assert abs(spectrum.argmax() * RATE / len(sound) - HERTZ) < 3
+
+
+def test_a_library_that_is_missing_is_told() -> None:
+    if srt_library() is not None:
+        pytest.skip("libsrt is there")
+    with sending(f"srt://127.0.0.1:{free_port(socket.SOCK_DGRAM)}") as made:
+        play(made, lambda: made.encoder.is_done)
+        assert "the library of SRT is missing" in (made.encoder.failure or "")

@@ -19,6 +19,7 @@ from weft.media.frames import Pixels
 from weft.outlets import OutletError
 from weft.runtime.films.encoding import MAX_CHANNELS, FilmSpec, PixelFormat, SoundEncoder, film_spec
 from weft.runtime.films.outlet import OutletOpening, PictureOutlet
+from weft.runtime.films.srt_sender import SrtSender, srt_library
 from weft.streams import MOST_BITRATE, SCHEMES, StreamAddress, stream_address
 
 # Pictures, and seconds of sound, that may wait for a connection.
@@ -174,17 +175,23 @@ class _Connection:
     def _run(self) -> None:
         import av
 
+        sender: SrtSender | None = None
         try:
+            if self._address.scheme == "srt" and (library := srt_library()) is not None:
+                sender = SrtSender(library, self._address)
             muxer = SCHEMES[self._address.scheme].muxer
             options = {**_MUXING, **(_FLV if muxer == "flv" else {})}
-            container = av.open(self._address.url, "w", format=muxer, options=options)
+            container = av.open(sender or self._address.url, "w", format=muxer, options=options)
             try:
                 self._serve(container)
             finally:
                 container.close()
         except Exception as problem:  # FFmpeg has many
             self.is_impossible = type(problem).__name__ == "ProtocolNotFoundError"
-            self.problem = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+            reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+            self.problem = (sender and sender.failure) or reason
+        if sender is not None:
+            sender.close()
         self.has_ended = True
 
     def _serve(self, container: Any) -> None:
@@ -259,4 +266,7 @@ def _configure(context: Any, film: FilmSpec, address: StreamAddress) -> None:
 
 def _missing(address: StreamAddress) -> tuple[str, str]:
     others = ", ".join(scheme for scheme in SCHEMES if scheme != address.scheme)
-    return f"PyAV has no {address.scheme} here", f"its wheels are made without it; they have {others}"
+    if address.scheme == "srt":
+        words = "it comes with libsrt: apt install libsrt1.5-gnutls, or brew install srt"
+        return "the library of SRT is missing", f"{words}; without it there are {others}"
+    return f"PyAV has no {address.scheme} here", f"there are {others}"

@@ -188,6 +188,7 @@ class Outlets:
             outlet.is_waiting = kind == "trouble"
             if not outlet.is_waiting:
                 self._resting.pop(key, None)
+                outlet.said = outlet.dropped
             self._reporter.outlet(key.name, "waiting" if outlet.is_waiting else "connected", said)
 
     def _report(self, key: _OutletKey, outlet: _OpenOutlet) -> None:
