@@ -88,6 +88,28 @@ local steps = {
     end)
     answers.folds = { vim.fn.foldlevel(1), vim.fn.foldlevel(3), vim.fn.foldlevel(5) }
   end,
+  valued = function()
+    wait(client)
+    local offered = (client().server_capabilities.executeCommandProvider or {}).commands or {}
+    answers.offered = offered
+    if not vim.tbl_contains(offered, "weft.evaluate") then
+      return
+    end
+    local hints = {}
+    wait(function()
+      hints = vim.lsp.inlay_hint.get({ bufnr = 0 })
+      return #hints > 0
+    end)
+    answers.hints = vim.tbl_map(function(each)
+      return { each.inlay_hint.position.line, each.inlay_hint.label }
+    end, hints)
+    vim.cmd("%s/0.25/0.75/")
+    vim.cmd("WeftSend")
+    wait(function()
+      return vim.fn.execute("messages"):find("weft: plays it") ~= nil
+    end)
+    answers.modified = vim.bo.modified
+  end,
   huge = function()
     local line = "// " .. string.rep("x", 96)
     local lines = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ pytestmark = [
     pytest.mark.long, pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="sockets have no paths here"),
 ]  # fmt: skip
 
-TEXT = "me<width> = 32\nme<height> = 18\ndisplay(me@x, {}, 0)\n"
+TEXT = 'me<width> = 32\nme<height> = 18\n#slider blue<v> = 0, 1, 0.5 "blue"\ndisplay(me@x, {}, blue)\n'
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,20 @@ def test_a_text_is_played_as_it_is_in_the_editor(tmp_path, playing, name, comman
     home.run(*session(command, path, value))
     playing.wait_for("swap", swaps + 1)
     assert path.read_text("utf-8") == TEXT.format(0.25)
+
+
+def test_values_are_beside_the_lines_in_neovim(tmp_path, playing):
+    """And the server sends the text, with those that it includes as they are in the editor."""
+    command, home = editor("nvim"), Home(tmp_path / "home")
+    home.install("Neovim")
+    home.environment |= {"XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"], "STEPS": "valued"}
+    swaps = playing.count("swap")
+    driver = Path(__file__).with_name("neovim.lua")
+    found = home.answered(home.run(command, "--headless", playing.patch, "-S", driver))
+    assert "failure" not in found
+    if "weft.evaluate" not in found["offered"]:
+        pytest.skip("this server does not follow performances")
+    assert [2, "= 0.5"] in found["hints"]
+    assert found["modified"]
+    playing.wait_for("swap", swaps + 1)
+    assert playing.patch.read_text() == TEXT.format(0.25)
