@@ -98,6 +98,12 @@ def test_osc_addresses() -> None:
     assert {*re.findall(r"`/weft/(\w+)", hands)} == own
 
 
+def test_the_commands_of_the_language_server() -> None:
+    registered = {name for text in sources() for name in re.findall(r'\.command\("(weft\.\w+)"\)', text)}
+    assert {spelled(name)[0] for name, _ in table("The language server")} == registered
+    assert registered
+
+
 def test_the_link_to_a_performance() -> None:
     for title, known in (("Requests", REQUESTS), ("Notices", NOTICES)):
         documented = {spelled(name)[0]: spelled(fields) for name, _, fields in table(title)}

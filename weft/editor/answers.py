@@ -38,7 +38,7 @@ class Answers:
         self.documents = Documents(setup.encoding)
         self._contexts = context_table()
         checker = Checker(self.documents, self._contexts, setup.permissions)
-        self.diagnose, self.forecast = checker.diagnose, checker.forecast
+        self.diagnose, self.forecast, self.costs = checker.diagnose, checker.forecast, checker.costs
         self._reader = TextReader(self.documents, self._contexts, setup.permissions)
         self._proposer = Proposer(self.documents, self._contexts, setup.permissions)
         self._navigator = Navigator(self.documents, self._reader, self._contexts, setup.permissions)

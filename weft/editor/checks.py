@@ -16,8 +16,9 @@ from weft.media.sampled import header_if_whole
 from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
-from weft.runtime.compiling.stages import Analysis, Build, Request, analysed
+from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
 from weft.runtime.inspect.forecast import Additions, check
+from weft.runtime.program.findings import place_named, shares_of_costs
 
 # The number of files for which the last build is kept.
 _MOST_KEPT = 4
@@ -86,6 +87,24 @@ class Checker:
         except Exception as failure:
             found = [fault("weft failed on this text", failure)]
         return self._diagnosis(document, found)
+
+    def costs(self, uri: str) -> Mapping[int, float]:
+        """The shares of the work at each pixel that the statements of a document have, by their lines from 0."""
+        document = self._documents.by_uri[uri]
+        request = Request(
+            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
+            read=self._documents.read,
+        )  # fmt: skip
+        try:
+            shares = shares_of_costs(build(request).units, document.source.name)
+        except WeftError:
+            return {}
+        found: dict[int, float] = {}
+        for name, share in shares.items():
+            if (place := place_named(document.source, name)) is not None:
+                line = document.source.position(place.start)[0] - 1
+                found[line] = found.get(line, 0.0) + share
+        return found
 
     def _diagnosis(
         self, document: Document, found: Iterable[Diagnostic], instances: Mapping[str, InstanceFacts] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +47,11 @@ class Document:
     def identity(self) -> str:
         """Equal for two names of one file."""
         return real_path(self.path)
+
+    @cached_property
+    def hash(self) -> str:
+        """What events call this text."""
+        return hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:16]
 
     @cached_property
     def source(self) -> Source:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,8 @@ from pygls.lsp.server import LanguageServer
 from weft import __version__
 from weft.editor.analyst import AnalysisError, Analyst
 from weft.editor.documents import Document
+from weft.editor.live_documents import LiveDocuments
+from weft.editor.positions import TextPositions
 from weft.editor.questions import (
     TOKEN_MODIFIERS, TOKEN_TYPES, AnalystSetup, Correction, Diagnosis, Finding, RefusedRequestError
 )
@@ -57,12 +59,12 @@ class EditorServer(LanguageServer):
         self._forecasts: dict[str, asyncio.Task[None]] = {}
         self._hurry = asyncio.Event()
         """Set while somebody waits for all that is to be found out."""
+        self.live = LiveDocuments(self.documents, self._costs, self._refresh_hints)
 
     def analyst(self, role: str) -> Analyst:
         """The process for one kind of questions."""
         if role not in self._analysts:
-            encoding = self.workspace.position_encoding or types.PositionEncodingKind.Utf16
-            self._analysts[role] = Analyst(AnalystSetup(encoding, self._permissions, role == "forecast"))
+            self._analysts[role] = Analyst(AnalystSetup(self.encoding, self._permissions, role == "forecast"))
         return self._analysts[role]
 
     async def ask(self, method: str, *arguments: object) -> Any:
@@ -76,10 +78,39 @@ class EditorServer(LanguageServer):
             self._log(f"{method}: the analysis {failure}")
             return None
 
+    async def _costs(self, uri: str) -> Mapping[int, float]:
+        """What the statements of a document cost; nothing if that is not known."""
+        try:
+            found = await self.analyst("forecast").ask(self.documents, "costs", uri)
+        except (AnalysisError, RefusedRequestError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    async def _refresh_hints(self) -> None:
+        """Has an editor that can do so ask for what is beside the lines."""
+        workspace = self.client_capabilities.workspace
+        if workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support:
+            with suppress(JsonRpcException):
+                await self.workspace_inlay_hint_refresh_async(None)
+
+    @property
+    def encoding(self) -> str:
+        """How the editor counts columns."""
+        return self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+
     def end(self) -> None:
         """Ends the processes."""
         for analyst in self._analysts.values():
             analyst.end()
+
+    def say_why_not(self, answer: Mapping[str, Any]) -> None:
+        """Tells the performer why a text does not play."""
+        words = answer.get("problem")
+        for found in answer.get("diagnostics", ()):
+            if found.get("severity") == "error":
+                words = f"line {found['line']}: {found['message']}" if found.get("line") else found["message"]
+                break
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"not played: {words}"))
 
     def _log(self, message: str) -> None:
         self.window_log_message(types.LogMessageParams(types.MessageType.Warning, message))
@@ -88,6 +119,8 @@ class EditorServer(LanguageServer):
 
     def put(self, uri: str, text: str, version: int | None) -> None:
         """Takes a text that was opened or edited."""
+        if (before := self.documents.get(uri)) is not None and before.text != text:
+            self.live.point(uri, _first_difference(before.text, text), is_edit=True)
         self.documents[uri] = Document(uri, text, version)
         self._check(uri, *self._including(uri))
 
@@ -197,6 +230,12 @@ class EditorServer(LanguageServer):
                 del self._published[uri]
 
 
+def _first_difference(one: str, other: str) -> int:
+    """The line, from 0, at which two texts begin to differ."""
+    lines = zip(one.split("\n"), other.split("\n"), strict=False)
+    return next((at for at, (here, there) in enumerate(lines) if here != there), other.count("\n"))
+
+
 def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.get_running_loop().create_task(work)
 
@@ -247,6 +286,7 @@ def _texts(server: EditorServer) -> None:
 
     @server.feature(types.INITIALIZED)
     async def begun(_params: types.InitializedParams) -> None:
+        server.live.begin()
         workspace = server.client_capabilities.workspace
         files = workspace.did_change_watched_files if workspace else None
         if files is not None and files.dynamic_registration:
@@ -300,6 +340,7 @@ def _places(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     async def highlights(params: types.DocumentHighlightParams) -> Any:
+        server.live.point(params.text_document.uri, params.position.line)
         return await server.ask("highlights", params.text_document.uri, params.position)
 
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
@@ -358,17 +399,51 @@ def _whole(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COLOR_PRESENTATION)
     async def picked(params: types.ColorPresentationParams) -> Any:
-        return await server.ask("picked", params.text_document.uri, params.range, params.color) or []
+        found = await server.ask("picked", params.text_document.uri, params.range, params.color) or []
+        await _turn_colour(server, params.text_document.uri, params.range, found)
+        return found
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)
     async def links(params: types.DocumentLinkParams) -> Any:
         return await server.ask("links", params.text_document.uri)
 
 
+async def _turn_colour(
+    server: EditorServer, uri: str, place: types.Range, found: Sequence[types.ColorPresentation]
+) -> None:
+    """Has a performance show a colour while it is picked."""
+    document = server.documents.get(uri)
+    if document is None or not found or found[0].text_edit is None or server.live.linked(uri) is None:
+        return
+    positions = TextPositions(document.text, server.encoding)
+    start, end = positions.offset(place.start), positions.offset(place.end)
+    new = f"{document.text[:start]}{found[0].text_edit.new_text}{document.text[end:]}"
+    await server.live.turn(uri, new, range(place.start.line, place.end.line + 1))
+
+
+def _played(server: EditorServer) -> None:
+    """Registers what has to do with performances."""
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    def beside(params: types.InlayHintParams) -> list[types.InlayHint]:
+        return server.live.hints(params.text_document.uri, server.encoding)
+
+    @server.command("weft.evaluate")
+    async def evaluate(uri: str) -> Any:
+        answer = await server.live.evaluate(uri)
+        if not answer.get("ok"):
+            server.say_why_not(answer)
+        return answer
+
+    @server.command("weft.turn")
+    async def turn(uri: str, position: types.Position, value: float) -> Any:
+        return await server.live.turn_number(uri, position, value, server.encoding)
+
+
 def serve(permissions: Permissions) -> None:
     """Serves an editor over stdin and stdout until it leaves."""
     server = EditorServer(permissions)
-    for register in (_texts, _places, _whole):
+    for register in (_texts, _places, _whole, _played):
         register(server)
     if os.environ.get("WEFT_DEBUG") != "1":
         logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it logs tracebacks

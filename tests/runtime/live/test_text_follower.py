@@ -154,3 +154,16 @@ def test_values_are_beside_the_lines_of_their_parameters() -> None:
 def test_lines_of_windows_and_blank_ends() -> None:
     assert lines_of("a = 1\r\nb = 2\r\n\r\n") == ("a = 1", "b = 2")
     assert lines_of("") == ("",)
+
+
+def test_the_text_follows_the_cursor_of_an_editor_where_it_is_known() -> None:
+    follower = TextFollower(ParameterBank())
+    follower.follow(saved(TEXT), 120)
+    problems = (error_at(TEXT, "wave = "),)
+    assert follower.view(problems).wanted == 3
+    follower.cursor = 7
+    assert follower.view(problems).wanted == 7
+    follower.cursor = 100
+    assert follower.view(problems).wanted == len(follower.view(problems).lines) - 1
+    follower.cursor = None
+    assert follower.view(problems).wanted == 3

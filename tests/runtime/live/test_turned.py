@@ -21,11 +21,12 @@ from weft.runtime.hands.inputs import Inputs
 from weft.runtime.live.events import EventLog, Reporter
 from weft.runtime.live.saves import without_overtaken
 from weft.runtime.live.session import Limits, Session
-from weft.runtime.live.turned import NotTurnedError, Place, TurnedNumbers, last_edited, numbers_of
+from weft.runtime.live.turned import NotTurnedError, TurnedNumbers, last_edited
 from weft.runtime.program.files import SetList
 from weft.runtime.program.program import LoadedProgram, Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
+from weft.syntax.number_places import Place, numbers_of
 
 TEXT = b"a = 0.5\nb = a * 20 // 3 of them\ncompute(a, b, 7)\n"
 

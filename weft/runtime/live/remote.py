@@ -31,8 +31,9 @@ from weft.runtime.hands.parameters import ParameterBank
 from weft.runtime.hands.thread_pace import ThreadPace
 from weft.runtime.live.events import EventLog, plain
 from weft.runtime.live.saves import Saves
-from weft.runtime.live.turned import NotTurnedError, Place, TurnedNumbers, numbers_of, turned_between
+from weft.runtime.live.turned import NotTurnedError, TurnedNumbers, turned_between
 from weft.runtime.sound.shared import Figures
+from weft.syntax.number_places import Place, numbers_of
 
 # Seconds between two notices with values, and between two with costs. Values that stay the same are said as rarely.
 _VALUES, _COSTS = 0.1, 1.0

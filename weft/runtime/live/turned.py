@@ -24,10 +24,8 @@ from weft.runtime.live.transition import TransitionPolicy
 from weft.runtime.program.files import FileState, read_text
 from weft.runtime.screens.panel import ControlPanel
 from weft.syntax.layout import arrange
+from weft.syntax.number_places import Place, numbers_of
 from weft.syntax.scanner import NUMBER, UnreadableError, decode, scan
-
-Place = tuple[int, int]
-"""Line and column of a number in the text of a file, both from 1."""
 
 # The number of digits that a number has in the text.
 _DIGITS = 7
@@ -41,19 +39,6 @@ _BOUNDS = frozenset(";{}")
 
 class NotTurnedError(InternalError):
     """A number that cannot be turned. The message is the reason."""
-
-
-def numbers_of(text: bytes) -> dict[Place, tuple[int, int]]:
-    """The numbers of a text: where each begins and ends, in characters."""
-    try:
-        source = Source("", decode(text))
-    except UnreadableError:
-        return {}
-    tokens = scan(source, Report())
-    if tokens is None:
-        return {}
-    spans = zip(tokens.kinds, tokens.starts, tokens.ends, strict=True)
-    return {source.position(start): (start, end) for kind, start, end in spans if kind == NUMBER}
 
 
 def turned_between(text: bytes, other: bytes, also: Collection[Place] = ()) -> dict[Place, float]:

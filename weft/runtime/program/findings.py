@@ -168,8 +168,13 @@ _STEPS = 16
 
 def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
     """The statement of a file whose values take most operations at each pixel, and its share of all of them; None if
-    nothing is computed there. A value without a name, or in a spindle of another file, counts for the nearest named
-    value that uses it."""
+    nothing is computed there."""
+    return next(iter(shares_of_costs(units, file).items()), None)
+
+
+def shares_of_costs(units: Iterable[Unit], file: str) -> dict[str, float]:
+    """The statements of a file with their shares of all operations at each pixel, the largest first. A value without a
+    name, or in a spindle of another file, counts for the nearest named value that uses it."""
     costs: defaultdict[str, float] = defaultdict(float)
     for kernel in (each for unit in units for each in (*unit.kernel.stages, unit.kernel)):
         section, spent, share = kernel.section(Rate.ELEMENT), 0.0, 0.25**kernel.level
@@ -180,10 +185,9 @@ def costliest(units: Iterable[Unit], file: str) -> tuple[str, float] | None:
                 costs[note.name] += spent
                 spent = 0.0
         costs[_kept_for(kernel)] += spent
-    if not any(costs.values()):
-        return None
-    name = max(costs, key=costs.__getitem__)
-    return name, costs[name] / sum(costs.values())
+    all_of_them = sum(costs.values())
+    in_order = sorted(costs, key=costs.__getitem__, reverse=True)
+    return {name: costs[name] / all_of_them for name in in_order if costs[name]}
 
 
 def _kept_for(kernel: Kernel) -> str:
