@@ -420,6 +420,10 @@ class DeviceMemory:
         WeftError if it cannot be read from the device any more."""
         return compiled.memory
 
+    def remembered_into(self, compiled: Compiled, into: StateMemory) -> StateMemory:
+        """The same for the memory `into`, whose arrays a copy may have where they fit."""
+        return self.remembered(compiled)
+
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         """Takes over the state of subgraphs of the previous program. Returns the keys of the slots that continue. The
         old subgraphs may run again only if this is a `copy`."""

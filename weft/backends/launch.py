@@ -358,14 +358,24 @@ class StateMemory:
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
         """Allocates all missing rings, unless an `adopt` of one of the `old` memories would replace them. Allocating a
         ring of images takes milliseconds, for which the first tick would have to wait."""
+        old = tuple(old)
         shared = self._shared(old)
         for key, slot in self.slots.items():
             if self._is_here(slot) and key not in shared | self.borrowed:
-                self.ring(key)
+                ring = self.ring(key)
+                if self._arrives(key, old):
+                    ring.fill(0)  # so that the system finds memory for it now
 
     def _shared(self, old: Iterable[StateMemory]) -> set[str]:
         """The slots whose rings an `adopt` of one of these memories takes over as they are."""
         return {key for each in old for key in self._continued(each) if self._can_share(key, each)}
+
+    def _arrives(self, key: str, old: Iterable[StateMemory]) -> bool:
+        """Whether a slot continues one of these memories that has it on a device."""
+        return any(
+            continues(self.slots[key], its) and not each._is_here(its)
+            for each in old if (its := each.slots.get(key)) is not None
+        )  # fmt: skip
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
         """Whether the ring of `old` can continue as the ring of this memory."""
@@ -400,14 +410,22 @@ class StateMemory:
         cells = ring if ring.ndim > 2 else ring[np.newaxis]
         return sum(map(make_finite, cells)) > 0
 
-    def read(self) -> StateMemory:
-        """A copy in the memory of the computer."""
+    def read(self, into: StateMemory | None = None) -> StateMemory:
+        """A copy in the memory of the computer, with the arrays of `into` where they fit: that memory adopts the copy,
+        or is not used any more."""
         copy = StateMemory(self.slots.values(), self.shape, borrowed=self.borrowed)
         copy.ticks = self.ticks
         copy._offsets.update(self._offsets)
         for key in self.slots:
-            copy.ring(key)[...] = self.ring(key)
+            given = into._rings.get(key) if into is not None else None
+            if given is not None and (given.shape, given.dtype) == copy._form(key):
+                copy._rings[key] = given
+            self._read_ring(key, copy.ring(key))
         return copy
+
+    def _read_ring(self, key: str, into: Floats) -> None:
+        """Copies all cells of a slot."""
+        into[...] = self.ring(key)
 
     def here(self) -> StateMemory:
         """A memory with the same values that the CPU can read until the next tick. Read-only."""

@@ -287,6 +287,26 @@ def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> No
         )
 
 
+def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics) -> None:
+    from weft.backends.gl.memory import GlMemory
+
+    (slot,) = loader_of("vm").prepare(built(REMEMBERING), SIZE).runner.parts[0].unit.kernel.slots
+    first, back = (StateMemory((slot,), SIZE) for _ in range(2))
+    first.ring(slot.key)[...] = np.random.default_rng(3).random(first.ring(slot.key).shape)
+    first.advance(3)
+    with graphics.drawing():
+        there = GlMemory(graphics, (slot,), SIZE)
+    there.allocate([first])
+    there.adopt(first)
+    back.allocate([there])
+    ring = back.ring(slot.key)
+    back.adopt(there.read(back))
+    assert back.ring(slot.key) is ring
+    for ticks_ago in range(1, slot.depth + 2):
+        for found in (there, back):
+            np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), first.planes(slot.key, ticks_ago))
+
+
 @pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf, 3e38, 0.0])
 def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics, lost: float) -> None:
     from weft.backends.gl.memory import Surveyor

@@ -71,6 +71,9 @@ class GlBackend(CardBackend):
     def remembered(self, compiled: Compiled) -> StateMemory:
         return self.guarded(self.own(compiled).memory.read)
 
+    def remembered_into(self, compiled: Compiled, into: StateMemory) -> StateMemory:
+        return self.guarded(lambda: self.own(compiled).memory.read(into))
+
     def free(self, memory: Any) -> None:
         memory.buffer.free()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
-from weft.backends.gl.textures import Texture, TextureArray, bind, check_layers
-from weft.backends.launch import Floats, StateMemory, in_size, make_finite, shape_of_level
+from weft.backends.gl.textures import Buffer, Texture, TextureArray, bind, check_layers
+from weft.backends.launch import Floats, StateMemory, continues, in_size, make_finite, shape_of_level
 from weft.codegen.glsl import SURVEYED, resampling, surveying
 from weft.ir.expr import StateSlot
 
@@ -80,6 +81,16 @@ def _draw_aside(place: ContextState, shape: tuple[int, int], texture: Any, layer
     GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
+# The most bytes of room that are made ready for images which will be uploaded.
+_MOST_ROOM = 256_000_000
+
+
+def _size(form: tuple[tuple[int, ...], np.dtype[Any]]) -> int:
+    """The bytes of a ring."""
+    shape, dtype = form
+    return math.prod(shape) * dtype.itemsize
+
+
 class GlMemory(StateMemory):
     """State with images in layers of textures, and single numbers in the memory of the CPU.
 
@@ -94,6 +105,8 @@ class GlMemory(StateMemory):
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
         """The last copy that was read back, and when."""
         self._surveys: dict[str, Survey] = {}
+        self._by_way_of: dict[str, Buffer] = {}
+        """Room for the images that will be uploaded."""
         self._images = [slot.key for slot in self.slots.values() if slot.image]
         for key in self._images:
             check_layers(graphics, *self._stack(key))
@@ -119,10 +132,37 @@ class GlMemory(StateMemory):
         return shape_of_level(self.shape, slot.level), (slot.depth + 1) * slot.planes
 
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
+        old = tuple(old)
         super().allocate(old)
         shared = self._shared(old)
-        if wanted := [key for key in self._images if key not in self._layers and key not in shared]:
-            self.graphics.prepared(lambda _: list(map(self.layers, wanted)))
+        wanted = [key for key in self._images if key not in self._layers and key not in shared]
+        arriving = {key: self._form(key) for key in self._images if self._is_uploaded(key, old)}
+        is_much = sum(map(_size, arriving.values())) > _MOST_ROOM
+
+        def make(_: ContextState) -> None:
+            for key in wanted:
+                self.layers(key)
+            for key, form in () if is_much else arriving.items():
+                # A driver finds memory for a buffer when it is first written to.
+                self._by_way_of[key] = room = Buffer(self.graphics)
+                room.fill(GL.GL_PIXEL_UNPACK_BUFFER, np.zeros(*form))
+                GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
+
+        if wanted or (arriving and not is_much):
+            self.graphics.prepared(make)
+
+    def _is_uploaded(self, key: str, old: Iterable[StateMemory]) -> bool:
+        """Whether a slot continues one of a memory that is not on this card."""
+        others = (each for each in old if not (isinstance(each, GlMemory) and each.graphics is self.graphics))
+        return any(continues(self.slots[key], each.slots.get(key)) for each in others)
+
+    def _read_ring(self, key: str, into: Floats) -> None:
+        if not self.slots[key].image:
+            super()._read_ring(key, into)
+            return
+        with self.graphics.drawing() as place:
+            layers = self.layers(key)
+            layers.read_into(into.reshape(layers.count, *layers.shape), place)
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
         if not self.slots[key].image:
@@ -209,7 +249,9 @@ class GlMemory(StateMemory):
     def _upload(self, key: str, old: StateMemory) -> None:
         """Takes over an image slot from a memory that is not on the card."""
         its, planes = old.ring(key), self.slots[key].planes
+        room = self._by_way_of.pop(key, None)
         with self.graphics.drawing():
+            layers = self.layers(key)
             for ticks_ago in range(1, 1 + self._common(key, old)):
-                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), self.shape)
-                self.layers(key).fill(int(self.cell(key, ticks_ago)) * planes, images)
+                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), layers.shape)
+                layers.fill(int(self.cell(key, ticks_ago)) * planes, images, room)

@@ -151,24 +151,35 @@ class TextureArray:
             GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
         GL.glDeleteFramebuffers(1, [cleared])
 
-    def fill(self, first: int, images: Array) -> None:
-        """Uploads one or several images [height, width], from a layer on."""
+    def fill(self, first: int, images: Array, by_way_of: Buffer | None = None) -> None:
+        """Uploads one or several images [height, width], from a layer on. A buffer that has room for all layers makes
+        that faster."""
         given = np.ascontiguousarray(images, np.float32)
         count = 1 if given.ndim == 2 else len(given)
+        source: Any = given
+        if by_way_of is not None:
+            at = first * given.nbytes // count
+            by_way_of.write(GL.GL_PIXEL_UNPACK_BUFFER, at, given)
+            source = ctypes.c_void_p(at)
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
         GL.glTexSubImage3D(
-            GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, first, self.shape[1], self.shape[0], count, GL.GL_RED, GL.GL_FLOAT, given
+            GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, first, self.shape[1], self.shape[0], count, GL.GL_RED, GL.GL_FLOAT, source
         )
+        GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
     def read(self, place: ContextState, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
         """Some layers [count, height, width], all by default; waits until they have been drawn."""
         found = np.empty((self.count if count is None else count, *self.shape), np.float32)
+        self.read_into(found, place, first)
+        return found
+
+    def read_into(self, found: npt.NDArray[np.float32], place: ContextState, first: int = 0) -> None:
+        """Reads layers into an array without gaps [count, height, width]; waits until they have been drawn."""
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
         for at, image in enumerate(found):
             self._attach(GL.GL_READ_FRAMEBUFFER, first + at)
             GL.glReadBuffer(GL.GL_COLOR_ATTACHMENT0)
             GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
-        return found
 
     def _attach(self, kind: Any, layer: int) -> None:
         GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, layer)
@@ -206,6 +217,11 @@ class Buffer:
         """Uploads an array. Earlier commands still read the old contents."""
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
+
+    def write(self, kind: Any, at: int, data: Array) -> None:
+        """Uploads an array to a place of a buffer that has room for it, which stays bound."""
+        GL.glBindBuffer(kind, self.number)
+        GL.glBufferSubData(kind, at, data.nbytes, data)
 
     def make_room(self, kind: Any, count: int, usage: Any = GL.GL_DYNAMIC_COPY) -> None:
         """Allocates `count` bytes with undefined contents."""

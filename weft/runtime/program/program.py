@@ -551,7 +551,7 @@ def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph
     kept = (part for part in parts if all(part.compiled is not compiled for compiled in new))
     goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots if slot.outlives]
     for part, old in heirs:
-        goes_on += part.backend.adopt(part.compiled, memories_for(part, old), copy)
+        goes_on += part.backend.adopt(part.compiled, memories_for(part, old, copy), copy)
     return goes_on
 
 
@@ -565,9 +565,9 @@ def _heirs(
             yield part, [other for other in before if other.unit.subgraph.context == part.unit.subgraph.context]
 
 
-def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[Compiled]:
-    """The state of other parts, in a form that the backend of a part can adopt. State that cannot be read is left
-    out."""
+def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph], copy: bool = False) -> list[Compiled]:
+    """The state of other parts, in a form that the backend of a part can adopt, or `copy`. State that cannot be read is
+    left out."""
     found: list[Compiled] = []
     for other in old:
         # On the CPU, all backends of one kind keep their state in the same form.
@@ -577,7 +577,9 @@ def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[
             continue
         with suppress(WeftError):
             # From another device, only the memory can be read.
-            found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
+            backend, memory = other.backend, part.compiled.memory
+            read = backend.remembered(other.compiled) if copy else backend.remembered_into(other.compiled, memory)
+            found.append(NullCompiled(other.unit, read))
     return found
 
 
