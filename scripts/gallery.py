@@ -42,8 +42,8 @@ _MOMENTS = {
     "acid": 9, "aurora": 4, "bells": 12, "bloom": 4, "both": 3, "choir": 38, "dancers": 8.3, "drone": 2,
     "drums": 2.53, "dub": 24, "echoes": 9, "film": 3, "gamelan": 41, "garden": 9.1, "groove": 11.5, "ink": 14,
     "kaleidoscope": 13, "lamps": 3.3, "life": 7, "mirrors": 9, "mobile": 7, "musicbox": 3, "orbit": 5.3, "overlay": 5.2,
-    "parade": 5.1, "phases": 62, "pulse": 20, "reaction": 10, "ridges": 8.3, "ripple": 11, "sampler": 5.2, "scratch": 4.7, "sdf": 7,
-    "strand": 9, "touch": 8, "trails": 13, "voronoi": 2, "warp": 3,
+    "parade": 5.1, "phases": 62, "pulse": 20, "reaction": 10, "ridges": 8.3, "ripple": 11, "sampler": 5.2,
+    "scratch": 4.7, "sdf": 7, "strand": 9, "touch": 8, "trails": 13, "voronoi": 2, "warp": 3,
 }  # fmt: skip
 
 _WIDTH = 480
