@@ -6,6 +6,7 @@ import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from typing import Any
 
 from lsprotocol import types
 
@@ -22,6 +23,7 @@ from weft.editor.outlines import (
 from weft.editor.proposals import Proposer
 from weft.editor.questions import AnalystSetup, InstanceFacts, Question, RefusedRequestError, Unanswered
 from weft.editor.read_texts import ReadText, TextReader
+from weft.editor.reasons import reasons
 
 # The generations of objects that are searched for garbage after this many heartbeats without a question: among all of
 # them takes a tenth of a second, which the next question would often have to wait.
@@ -37,6 +39,7 @@ class Answers:
     def __init__(self, setup: AnalystSetup) -> None:
         self.documents = Documents(setup.encoding)
         self._contexts = context_table()
+        self._permissions = setup.permissions
         checker = Checker(self.documents, self._contexts, setup.permissions)
         self.diagnose, self.forecast, self.costs = checker.diagnose, checker.forecast, checker.costs
         self._reader = TextReader(self.documents, self._contexts, setup.permissions)
@@ -135,6 +138,10 @@ class Answers:
     def style(self, uri: str) -> list[types.TextEdit] | None:
         """The edits that bring a text in style."""
         return style_of(self._reader.reading(uri), self._contexts)
+
+    def why(self, uri: str, place: Mapping[str, Any]) -> dict[str, Any]:
+        """Why a pixel or a sample has its value."""
+        return reasons(self.documents, self._contexts, self._permissions, uri, place)
 
     def prepare(self) -> None:
         """Does in a pause what a question would have to wait for."""

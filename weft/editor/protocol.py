@@ -32,8 +32,14 @@ _PAUSE = 0.12
 # The code of the protocol for a request that is refused for a reason.
 _REQUEST_FAILED = -32803
 
+WHY = "weft.why"
+"""The command that says why a pixel or a sample has its value."""
+
 # Answered when all is published that is to be found out about the texts so far.
 _SETTLED = "weft/settled"
+
+# The processes whose answers may come late.
+_PATIENT = ("forecast", "why")
 
 # What may hold text from other files.
 _INCLUDES = "#include"
@@ -41,7 +47,8 @@ _INCLUDES = "#include"
 
 class EditorServer(LanguageServer):
     """Keeps the texts of an editor, and publishes their diagnostics. Three processes analyse: one answers the editor's
-    questions, one builds each text as it is typed, and one does in pauses what takes longer."""
+    questions, one builds each text as it is typed, and one does in pauses what takes longer. A fourth says why a pixel
+    is as it is, when somebody asks that."""
 
     def __init__(self, permissions: Permissions) -> None:
         # With each change the whole text comes, so that the two sides cannot come to differ.
@@ -64,14 +71,14 @@ class EditorServer(LanguageServer):
     def analyst(self, role: str) -> Analyst:
         """The process for one kind of questions."""
         if role not in self._analysts:
-            self._analysts[role] = Analyst(AnalystSetup(self.encoding, self._permissions, role == "forecast"))
+            self._analysts[role] = Analyst(AnalystSetup(self.encoding, self._permissions, role in _PATIENT))
         return self._analysts[role]
 
-    async def ask(self, method: str, *arguments: object) -> Any:
+    async def ask(self, method: str, *arguments: object, role: str = "answer") -> Any:
         """The answer to a question of the editor; None if there is none. Raises JsonRpcException for a request that is
         refused."""
         try:
-            return await self.analyst("answer").ask(self.documents, method, *arguments)
+            return await self.analyst(role).ask(self.documents, method, *arguments)
         except RefusedRequestError as refusal:
             raise JsonRpcException(str(refusal), _REQUEST_FAILED) from refusal
         except AnalysisError as failure:
@@ -402,6 +409,11 @@ def _whole(server: EditorServer) -> None:
         found = await server.ask("picked", params.text_document.uri, params.range, params.color) or []
         await _turn_colour(server, params.text_document.uri, params.range, found)
         return found
+
+    @server.command(WHY)
+    async def why(uri: str, place: dict[str, Any]) -> Any:
+        # It takes seconds, for which no other question should wait.
+        return await server.ask("why", uri, place, role="why")
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)
     async def links(params: types.DocumentLinkParams) -> Any:

@@ -8,7 +8,7 @@ start of the performance, tick by tick, or from as many ticks before as a bound 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -38,6 +38,7 @@ from weft.runtime.inspect.dual_numbers import DualMemory, DualReach, DualSteps, 
 from weft.runtime.inspect.strands import OF_SOUND, Evaluation, SoundBefore, find_strands, read_patch
 from weft.runtime.inspect.tracing import TracedStatement, TraceNode, trace
 from weft.runtime.program.program import ProgramLoader
+from weft.syntax.scanner import read_text
 
 # The passes that the meaning needs, as far as it can be seen at one place in double precision.
 _NEEDED = frozenset({"settle_state", "expand", "settle_holds", "fold", "shrink"})
@@ -187,12 +188,14 @@ class WhyQuestion:
     permissions: Permissions = DEFAULT_PERMISSIONS
     settings: Mapping[str, float] | None = None
     """Those that are other than the patch says, such as the size of the picture."""
+    read: Callable[[str], str] = read_text
+    """Gives the texts of files that are included."""
 
 
 def explain(question: WhyQuestion, patch: Patch | None = None) -> Explanation:
     """Explains the value of an output at a place. Raises WeftError for mistakes in the text, and for a name that it
     does not have."""
-    patch = patch or read_patch(question.source, question.contexts, question.permissions)
+    patch = patch or read_patch(question.source, question.contexts, question.permissions, question.read)
     built, sink = _built(question, patch)
     subgraph = _subgraph_of(built, sink)
     notes: list[str] = []
@@ -222,7 +225,7 @@ def _built(question: WhyQuestion, patch: Patch) -> tuple[Build, SinkStatement]:
     def built_with(stay: frozenset[str]) -> Build:
         return build(Request(
             question.source, question.contexts, question.settings, probe=header_of, consume=consume, only=only,
-            stay=stay, permissions=question.permissions,
+            stay=stay, permissions=question.permissions, read=question.read,
         ))  # fmt: skip
 
     try:

@@ -35,6 +35,7 @@ from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader, reading
 from weft.runtime.sound.mixer import Rendering
 from weft.syntax.includes import load
+from weft.syntax.scanner import read_text
 
 # Sound is computed in blocks, so that any number of samples takes no more memory than its result.
 _BLOCK = 8192
@@ -44,10 +45,14 @@ _BLOCK = 8192
 _MOST_LISTED = 12
 
 
-def read_patch(source: Source, contexts: ContextTable, permissions: Permissions = DEFAULT_PERMISSIONS) -> Patch:
-    """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that are found by then."""
+def read_patch(
+    source: Source, contexts: ContextTable, permissions: Permissions = DEFAULT_PERMISSIONS,
+    read: Callable[[str], str] = read_text,
+) -> Patch:  # fmt: skip
+    """The names of a patch, so that a strand can be looked up; `read` gives the texts of files that are included.
+    Raises WeftError for errors that are found by then."""
     report = Report()
-    loaded = load(source, report, contexts.statements, permissions=permissions)
+    loaded = load(source, report, contexts.statements, read, permissions=permissions)
     patch = collect(loaded.program, contexts, report)
     report.raise_errors()
     return patch
