@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -48,7 +49,8 @@ def test_mistakes_are_listed(kakoune):
     command = [kakoune.command, "-s", session, "-ui", "dummy", "-e", "lint", path]
     with subprocess.Popen(command, cwd=home.work, env=home.environment, stdin=subprocess.DEVNULL) as running:
         try:
-            for _ in range(300):
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
                 home.run(kakoune.command, "-p", session, input=ask)
                 if answer.exists() and "unclosed-bracket" in answer.read_text("utf-8"):
                     break
