@@ -90,11 +90,6 @@ local steps = {
   end,
   valued = function()
     wait(client)
-    local offered = (client().server_capabilities.executeCommandProvider or {}).commands or {}
-    answers.offered = offered
-    if not vim.tbl_contains(offered, "weft.evaluate") then
-      return
-    end
     local hints = {}
     wait(function()
       hints = vim.lsp.inlay_hint.get({ bufnr = 0 })
