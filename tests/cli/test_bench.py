@@ -180,3 +180,17 @@ def test_what_is_measured_on_another_machine_is_told(weft):
     given = ("bench", "one.weft", "--seconds", "0.01", "--size", "8x4", "--backends", "native", "--threads", "1")
     done = weft.broken("native", *given)
     assert "one: visual/display runs on vector, not native: " in done.stderr
+
+
+@pytest.mark.long  # tests/runtime/inspect/test_statement_costs.py has quicker ones
+def test_the_most_expensive_statements_are_named(weft):
+    weft.file("clouds.weft", "clouds<v> = fbm(me@x * 4, me@y * 4, me@time)\nb = me@x * me@y\ndisplay(clouds@v, b)\n")
+    options = "--by-statement", "--backends", "vector", "--seconds", "0", "--size", "64x36"
+    said = weft("bench", "clouds.weft", *options).stdout.splitlines()
+    assert said[0].startswith("clouds.weft: a frame takes ")
+    assert said[1].split()[0] == "clouds"
+    assert "clouds.weft:1  fewer octaves" in said[1]
+    (first, *_) = weft.json("bench", "clouds.weft", *options)["statements"]
+    assert (first["name"], first["line"]) == ("clouds", 1)
+    weft.file("flat.weft", "display(0.5)\n")
+    assert "nothing is computed at each pixel" in weft("bench", "flat.weft", *options).stderr

@@ -25,13 +25,16 @@ from weft.backends.wasm import WasmExecutor
 from weft.cli.arguments import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.cli.console import Missing, output, say
 from weft.codegen.native.target import ISAS, TIERS, Isa
-from weft.errors import WeftError, did_you_mean, error, visible
+from weft.contexts import VISUAL
+from weft.errors import WeftError, did_you_mean, error, path_of, visible
 from weft.permissions import Permissions
 from weft.runtime.compiling.stages import Build
 from weft.runtime.inspect.measure import (
     Cost, ExecutorConfig, MeasuredCosts, Transfer, contexts, find_cards, machine, measure, measure_card, measure_costs,
     transfers
 )
+from weft.runtime.inspect.statement_costs import OTHERWISE, costs_of_statements
+from weft.syntax.includes import open_source
 
 _BAR = 20
 
@@ -223,12 +226,14 @@ _LONG_ENOUGH = 0.2
               "one and all cores.")
 @click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of "
               f"processors too, with one thread, at both tiers: {', '.join(ISAS)}.")
+@click.option("--by-statement", is_flag=True, help="Name the three statements of each FILE that take most of a frame, "
+              "by their operations at each pixel, and what to do about them; measure nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout, with times in ms "
               "(transfers in µs, costs in s).")
 @ALLOW
 def command(
     patches: Sequence[str], backends: str, size: tuple[int, int] | None, samples: int | None, seconds: float,
-    threads: int | None, isas: str, as_json: bool, permissions: Permissions,
+    threads: int | None, isas: str, by_statement: bool, as_json: bool, permissions: Permissions,
 ) -> None:
     """Measure how long FILEs (by default those in patches/bench) take on every backend, with one thread and with
     several, and what it costs to move values between devices. Machine code comes in two tiers: tier 1 is made soon
@@ -239,6 +244,9 @@ def command(
     configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
     compiled = partial(compile_file, settings=setting_overrides(size, samples=samples), permissions=permissions)
     bench = _Bench(registry, compiled, configs, _cards(registry, names), seconds)
+    if by_statement:
+        _show_statements([(file, compiled(file)) for file in patches or _shipped()], configs, seconds, as_json)
+        return
     # The fastest of several builds, since the first one also prepares the grammar.
     builds = [
         (file, min((compiled(file) for _ in range(_COMPILES)), key=text_to_kernels))
@@ -253,6 +261,43 @@ def command(
         print_tables(builds, rows, routes, bench.cards, costs)
     if seconds >= _LONG_ENOUGH:
         _keep(costs)
+
+
+_MOST_STATEMENTS = 3
+
+
+def _show_statements(
+    builds: Sequence[tuple[str, Build]], configs: Sequence[ExecutorConfig], seconds: float, as_json: bool
+) -> None:
+    """Shows which statements take most of a frame, and what to do about them."""
+    config = max(configs, key=lambda each: (each.is_native, each.tier, each.threads))
+    found: list[dict[str, Any]] = []
+    for file, build in builds:
+        cost = measure(build, VISUAL.name, config, seconds)
+        source = open_source(file)
+        statements = costs_of_statements(build.units, source)[:_MOST_STATEMENTS] if cost is not None else []
+        if cost is None or not statements:
+            say(f"{file}: nothing is computed at each pixel")
+            continue
+        frame, name = cost.timing.p50, path_of(file)
+        if not as_json:
+            used = f"{frame / cost.budget_ms:.0%} of the {cost.budget_ms:.3g} that it may take"
+            output(f"{name}: a frame takes {frame:.2f} ms, {used}, by {config.text}")
+        for each in statements:
+            line = None if each.place is None else source.position(each.place.start)[0]
+            took, advice = frame * each.share, each.advice(source)
+            found.append({
+                "file": file, "name": each.name, "line": line, "share": _rounded(each.share), "ms": _rounded(took),
+                "advice": advice,
+            })  # fmt: skip
+            if not as_json:
+                place = name if line is None else f"{name}:{line}"
+                says = "" if advice == OTHERWISE else f"  {advice}"
+                output(f"  {each.name:<12} {each.share:4.0%}  {took:7.2f} ms  {place}{says}")
+    if as_json:
+        output(json.dumps({"statements": found}, indent=2))
+    elif found:
+        output(f"what helps otherwise: {OTHERWISE}, and a smaller picture")
 
 
 def _keep(costs: Sequence[MeasuredCosts]) -> None:

@@ -18,7 +18,7 @@ from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
 from weft.runtime.inspect.forecast import Additions, check
-from weft.runtime.program.findings import place_named, shares_of_costs
+from weft.runtime.inspect.statement_costs import costs_of_statements
 
 # The number of files for which the last build is kept.
 _MOST_KEPT = 4
@@ -96,15 +96,10 @@ class Checker:
             read=self._documents.read,
         )  # fmt: skip
         try:
-            shares = shares_of_costs(build(request).units, document.source.name)
+            costs = costs_of_statements(build(request).units, document.source)
         except WeftError:
             return {}
-        found: dict[int, float] = {}
-        for name, share in shares.items():
-            if (place := place_named(document.source, name)) is not None:
-                line = document.source.position(place.start)[0] - 1
-                found[line] = found.get(line, 0.0) + share
-        return found
+        return {each.place.source.position(each.place.start)[0] - 1: each.share for each in costs if each.place}
 
     def _diagnosis(
         self, document: Document, found: Iterable[Diagnostic], instances: Mapping[str, InstanceFacts] | None = None
