@@ -100,6 +100,8 @@ def _page(text: str) -> OutletPlace:
     if _PORT.fullmatch(text):
         host, port = LOOPBACK, int(text)
     else:
+        if _HOST_AND_PORT.fullmatch(text) is None:
+            raise OutletError("this is no port", "http:8080 is for this machine, http:0.0.0.0:8080 for all")
         host, port = host_and_port(text)
         if host == "localhost":
             host = LOOPBACK

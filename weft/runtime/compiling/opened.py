@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from weft.cameras import camera_named
-from weft.errors import Report, Span, WeftError
+from weft.errors import Report, Span, WeftError, did_you_mean
 from weft.graph.calls import called_letters, constant_arguments, media_kind, media_path, source_text
 from weft.graph.patch import Patch
 from weft.media.sampled import header_of
 from weft.names import LiveName, file_of
-from weft.outlets import OutletError, OutletPlace, outlet_of
+from weft.outlets import OUTLETS, OutletError, OutletPlace, outlet_of
 from weft.permissions import Denial, Reach
 from weft.sources import SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import Call, Expression, Program, Statement, Text, walk_statement
@@ -83,9 +83,13 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
     """Reports outlets that are out of `reach`, and those whose text names no place."""
     for sink in patch.sinks:
         outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
-        if outlet is None:
-            continue
         span = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
+        if outlet is None:
+            if sink.spec.sweeps_plane and "://" in (sink.target or ""):
+                scheme = str(sink.target).partition(":")[0]
+                hint = did_you_mean(scheme, OUTLETS) or f"these are: {', '.join(OUTLETS)}"
+                report.tell("outlet-address", f"{scheme}: is no kind of outlet", span, hint)
+            continue
         try:
             denial = _denial_of_outlet(outlet.place, reach)
         except OutletError as problem:

@@ -149,8 +149,12 @@ class WebOutlet(PictureOutlet):
 def _listening(host: str, port: int) -> socket.socket:
     """The socket that listens. Raises OutletError."""
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    # All addresses of this machine are those of both kinds.
+    is_both = host == "[::]" and socket.has_dualstack_ipv6()
     try:
-        found = socket.create_server((host.strip("[]"), port), family=family, backlog=_CONNECTIONS)
+        found = socket.create_server(
+            (host.strip("[]"), port), family=family, backlog=_CONNECTIONS, dualstack_ipv6=is_both
+        )  # fmt: skip
     except OSError as problem:
         reason = f"port {port} of {host} cannot be had: {os.strerror(problem.errno or 0)}"
         raise OutletError(reason, "another program may have it; another number may be free") from None

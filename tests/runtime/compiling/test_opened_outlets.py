@@ -1,0 +1,40 @@
+"""What is said of the outlets that a text names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.test_permissions import told
+from weft.permissions import Permissions
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "words"),
+    [
+        ("http:80", "outlet-address", "80 is no port for this"),
+        ("http://127.0.0.1:8080", "outlet-address", "this is no port"),
+        ("http:0.0.0.0:8080", "not-allowed", "it would connect to the network"),
+        ("srt://host", "outlet-address", "a port is missing"),
+        ("rtmp://host/app/key", "not-allowed", "it would connect to the network"),
+        ("srtt://host:9000", "outlet-address", "srtt: is no kind of outlet"),
+        ("v4l2:/dev/zero", "unknown-camera", "is no camera"),
+    ],
+)
+def test_an_outlet_that_cannot_be_is_told_at_its_place(tmp_path: Path, target: str, code: str, words: str) -> None:
+    patch = tmp_path / "patch.weft"
+    (found,) = told(patch, f'display(me@x, to: "{target}")\n')
+    assert (found.code, str(found.span)) == (code, f"{patch}:1:19")
+    assert words in found.message
+
+
+@pytest.mark.parametrize("target", ["http:8080", "http:[::1]:8080", "a window", "http", "8080"])
+def test_what_needs_no_leave_is_quiet(tmp_path: Path, target: str) -> None:
+    assert told(tmp_path / "patch.weft", f'display(me@x, to: "{target}")\n') == []
+
+
+@pytest.mark.parametrize("target", ["http:0.0.0.0:8080", "rtmp://host/app/key", "srt://host:9000?mode=listener"])
+def test_the_network_is_for_who_allows_it(tmp_path: Path, target: str) -> None:
+    patch = tmp_path / "patch.weft"
+    assert told(patch, f'display(me@x, to: "{target}")\n', Permissions.of(["net"])) == []
