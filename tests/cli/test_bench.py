@@ -184,7 +184,7 @@ def test_what_is_measured_on_another_machine_is_told(weft):
 
 @pytest.mark.long  # tests/runtime/inspect/test_statement_costs.py has quicker ones
 def test_the_most_expensive_statements_are_named(weft):
-    weft.file("clouds.weft", "clouds<v> = fbm(me@x * 4, me@y * 4, me@time)\nb = me@x * me@y\ndisplay(clouds@v, b)\n")
+    weft.file("clouds.weft", "clouds<v> = fbm(me@x * 4, me@y * 4, me@time)\nb = me@x * me@y\ndisplay(clouds@v, b, 0)\n")
     options = "--by-statement", "--backends", "vector", "--seconds", "0", "--size", "64x36"
     said = weft("bench", "clouds.weft", *options).stdout.splitlines()
     assert said[0].startswith("clouds.weft: a frame takes ")
