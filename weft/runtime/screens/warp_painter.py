@@ -88,7 +88,7 @@ void main() {
 _UNIFORMS = ("picture", "mask", "grid", "seen", "lying", "drawn", "frame", "blend", "levels", "has_mask")
 
 # The cells of a bent picture, in each direction: between them, it is drawn straight.
-_CELLS = 64
+_CELLS = 32
 
 # A mask is drawn with this many samples a pixel in each direction.
 _FINE = 2
