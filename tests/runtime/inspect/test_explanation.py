@@ -170,7 +170,7 @@ def test_memory_is_computed_from_the_start_and_carries_derivatives():
     assert influence(found, "0.5").slopes == (pytest.approx(0.25 * (1 + 2 * 0.5)),)
     cut = explained(text, seconds=2 / 60, ticks=1)
     assert values(cut) == pytest.approx([0.25 * 1.5])
-    assert "memory begins 1 frames before" in " ".join(cut.notes)
+    assert "memory begins 1 frame before" in " ".join(cut.notes)
 
 
 def test_memory_that_is_read_elsewhere_is_told_as_unknown():

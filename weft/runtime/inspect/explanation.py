@@ -468,15 +468,14 @@ class _PlaceRun:
         return 0 if self._is_whole else min(self.ticks, max(1, _MOST_FOLLOWED // self._steps))
 
     def _notes_on_memory(self) -> None:
-        unit = "samples" if self._spec.raster else "frames"
+        unit = "sample" if self._spec.raster else "frame"
         if self.ticks < self.ticks_before:
-            self._note(
-                f"memory begins {self.ticks:,} {unit} before, not {self.ticks_before:,}: --ticks takes it further back"
-            )
+            before = f"{self.ticks:,} {unit}{'s' * (self.ticks != 1)}"
+            self._note(f"memory begins {before} before, not {self.ticks_before:,}: --ticks takes it further back")
         if self._is_whole:
             self._note("pictures are read at other places: what numbers do through these is not followed")
         elif self.followed < self.ticks:
-            self._note(f"what numbers do through memory is followed over the last {self.followed:,} {unit}")
+            self._note(f"what numbers do through memory is followed over the last {self.followed:,} {unit}s")
 
     def returned(self) -> list[float]:
         """The outputs, and what else is asked, with their reach."""
