@@ -107,6 +107,10 @@ def test_what_is_open_is_played_turned_and_shown_with_its_values(played: tuple[E
         assert answer["ok"]
         assert other.wait_for("playing", hash=answer["hash"])["text"] == text
         assert performance.patch.read_text() == TEXT
+        assert other.ask("set", name="speed", value=1.75)["ok"]
+        wait_for_hints(editor, {2: "= 1.75"})
+        assert "Now: 1.75" in editor.hovered("patch.weft", "me@time * sp‸eed@v")
+        assert other.ask("set", name="speed", value=0.5)["ok"]
         # A number is turned; then a colour, while the text has a mistake elsewhere.
         assert called(editor, "weft.turn", {"line": 3, "character": 21}, -3)["ok"]
         other.wait_for("values", numbers=[{"line": 4, "column": 22, "value": -3.0}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from weft.syntax.number_places import NumberedLines, lines_in_both, numbers_in, 
 
 # Seconds between two looks whether what is beside the lines has changed.
 _STEP = 0.25
+
+_WORD = re.compile(r"\w+")
 
 # Smaller shares of the costs are not shown.
 _LEAST_SHARE = 0.01
@@ -189,6 +192,20 @@ class LiveDocuments:
             document, linked = found
             if document.hash == linked.hash != self._costs.get(uri, LineCosts()).hash:
                 self._costs[uri] = LineCosts(linked.hash, await self._ask_costs(uri))
+
+    def value_at(self, uri: str, position: types.Position, encoding: str) -> str | None:
+        """The value that a parameter has now, whose name is at a place of a document."""
+        found = self.linked(uri)
+        if found is None:
+            return None
+        offset = TextPositions(found[0].text, encoding).offset(position)
+        name = next((each[0] for each in _WORD.finditer(found[0].text) if each.start() <= offset <= each.end()), None)
+        shown = []
+        for each in found[1].values.get("parameters", ()):
+            match each:
+                case {"name": str() as known, "value": int() | float() as value} if known.partition("@")[0] == name:
+                    shown.append(f"{value:.4g}")
+        return " ".join(shown) or None
 
     # --- what the performer does ---
 

@@ -317,7 +317,12 @@ def _places(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> Any:
-        return await server.ask("hover", params.text_document.uri, params.position)
+        uri, position = params.text_document.uri, params.position
+        found = await server.ask("hover", uri, position)
+        now = server.live.value_at(uri, position, server.encoding)
+        if now is not None and isinstance(found, types.Hover) and isinstance(found.contents, types.MarkupContent):
+            found.contents.value += f"\n\nNow: {now}"
+        return found
 
     completion = types.CompletionOptions(trigger_characters=["@", "#", '"', "/", "<", "."], resolve_provider=True)
 

@@ -88,7 +88,7 @@ def rewritten(
         raise NotWrittenError("nothing to write: all parameters are as in the text")
     for path, data in playing.items():
         if read_text(path).data != data:
-            raise NotWrittenError(f"nothing is written: {path.name} has changed, and that version does not play yet")
+            raise NotWrittenError(f"nothing is written: {path.name} has changed, or what plays is not saved in it")
     texts: dict[Path, bytes] = {}
     starts: dict[str, float] = {}
     for file in dict.fromkeys(spec.path for spec in changed):

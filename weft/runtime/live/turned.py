@@ -384,7 +384,7 @@ class TextWriter:
     def _write_numbers(self, entered: LoadResult, path: Path) -> LoadResult:
         text, values = self.turned.written(), dict(self.turned.values)
         if read_text(path).data != self.turned.text:
-            raise NotWrittenError(f"nothing is written: {path.name} has changed, and that version does not play yet")
+            raise NotWrittenError(f"nothing is written: {path.name} has changed, or what plays is not saved in it")
         self.saves.rewrite({path: text})
         self.turned.follow(text)
         saved = replace(entered.saved, data=text, turned_from="")
