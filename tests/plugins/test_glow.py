@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.forks import ran
 from tests.support.performance import PATIENCE
 
@@ -18,6 +20,7 @@ PATCH = 'me<width> = 8; me<height> = 8\ndisplay(1, 0.2, 0, to: "glow:{place}")\n
 AROUND = {**os.environ, "PYTHONPATH": str(PACKAGE)}
 
 
+@pytest.mark.long
 def test_it_gets_the_pictures(tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))

@@ -192,6 +192,7 @@ def test_what_is_no_port_is_told(text: str) -> None:
         _ = outlet.place
 
 
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; scripts/setup system test installs it")
 def test_a_browser_shows_it_with_its_alpha(sending: Sending, port: int, tmp_path: Path) -> None:
     sending.show(picture(200, alpha=128))
