@@ -6,12 +6,35 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from weft.contexts import context_table
+from weft.editor.documents import Document, Documents
+from weft.editor.questions import RefusedRequestError
+from weft.editor.reasons import reasons
+from weft.permissions import DEFAULT_PERMISSIONS
+
 
 def why(editor, name, place):
     asked = types.ExecuteCommandParams("weft.why", [editor.uri(name), place])
     return editor.now(editor.client.workspace_execute_command_async(asked))
 
 
+def asked(text, place):
+    documents = Documents()
+    documents.update({"file:///a.weft": Document("file:///a.weft", text)})
+    return reasons(documents, context_table(), DEFAULT_PERMISSIONS, "file:///a.weft", place)
+
+
+def test_a_pixel_of_an_open_text():
+    found = asked("a<v> = me@x * 0.75\ndisplay(a@v)\n", {"x": 0.5, "name": "a"})
+    assert found["nodes"][0]["value"] == 0.375
+    assert "0.75" in found["text"]
+    with pytest.raises(RefusedRequestError, match="time is a number"):
+        asked("display(1)", {"time": True})
+    with pytest.raises(RefusedRequestError, match="nosuch"):
+        asked("display(nosuch)", {})
+
+
+@pytest.mark.long
 def test_a_pixel_of_a_text_that_includes_an_unsaved_one(editor):
     editor.open("lib.weft", "spindle twice(x) :: v { out v = x * 2 }\n")
     editor.open("a.weft", '#include "lib.weft"\na<v> = twice(me@x) * 0.75\ndisplay(a@v)\n')

@@ -184,6 +184,7 @@ def test_memory_that_is_read_elsewhere_is_told_as_unknown():
     assert values(found) == pytest.approx([0.5 * y * (1 - 0.9**5)], abs=1e-5)
 
 
+@pytest.mark.long
 def test_images_that_cannot_be_left_out_are_drawn_first():
     blur = "spindle blur(s) :: v { out v = 0; for i in (0 to 15) { v += s(me@x ~ me@x + i * 0.01) / 16 } }\n"
     images = "a = image(me@x ^ 2)\nb = image(blur(a))\nc = image(blur(b))\nd = image(blur(c))\n"

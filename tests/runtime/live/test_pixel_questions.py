@@ -91,6 +91,7 @@ def test_who_points_gets_an_answer_until_another_text_plays():
         asking.close()
 
 
+@pytest.mark.long
 def test_a_process_that_dies_is_told_and_replaced():
     there, asking = PointedScreen(), PixelQuestions(DEFAULT_PERMISSIONS)
     try:
