@@ -6,6 +6,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -80,6 +82,9 @@ class Outlets:
         self._reporter = reporter
         self._sound = sound
         self._open: dict[_OutletKey, _OpenOutlet] = {}
+        self._worker = ThreadPoolExecutor(1, "weft-outlets")
+        """Starts processes and ends them, one after another, which takes longer than the thread that draws has."""
+        self._opening: dict[_OutletKey, Future[LiveEncoder]] = {}
         self._failed: set[_OutletKey] = set()
         self._resting: dict[_OutletKey, float] = {}
         """When to start the processes again that have died, by time.monotonic."""
@@ -93,13 +98,15 @@ class Outlets:
     def follow(self, pictures: Mapping[str, Values], folder: Path, fps: float, rate: int, clock: Clock) -> None:
         """Once a frame: gives the pictures that are shown, by the names of their outlets, and the sound that was
         played, at this rate. Paths are relative to the folder of the patch."""
-        if not pictures and not self._open:
+        if not pictures and not self._open and not self._opening:
             return
         wanted = dict(self._wanted(pictures, folder, fps, rate))
         for key in [key for key in self._open if key not in wanted]:
             self._close(key, "closed")
+        for key in [key for key, opening in self._opening.items() if opening.done()]:
+            self._opened(key, self._opening.pop(key), key in wanted)
         for key, picture in wanted.items():
-            is_closed = key not in self._open and key not in self._failed
+            is_closed = key not in self._open and key not in self._opening and key not in self._failed
             if is_closed and time.monotonic() >= self._resting.get(key, 0.0):
                 self._begin(key)
             if key in self._open:
@@ -125,15 +132,24 @@ class Outlets:
 
     def _begin(self, key: _OutletKey) -> None:
         spec = _spec(key)
+        if spec.is_encoded and (missing := missing_encoder()) is not None:
+            self._fail(key, missing)
+            return
+        arguments = spec, key.place, key.size, key.fps, key.rate, self._secret
+        self._opening[key] = self._worker.submit(start_outlet, *arguments)
+
+    def _opened(self, key: _OutletKey, opening: Future[LiveEncoder], is_wanted: bool) -> None:
+        """Takes over a process that was started."""
         try:
-            if spec.is_encoded and (missing := missing_encoder()) is not None:
-                raise EncodingError(missing)
-            encoder = start_outlet(spec, key.place, key.size, key.fps, key.rate, self._secret)
+            encoder = opening.result()
         except EncodingError as problem:
             self._fail(key, str(problem))
-        else:
+            return
+        if is_wanted:
             self._open[key] = _OpenOutlet(encoder, FilmTimeline(key.fps, key.rate))
             self._reporter.window(key.name, "opened")
+        else:
+            self._worker.submit(encoder.close)
 
     def _give(self, key: _OutletKey, outlet: _OpenOutlet, picture: Values, clock: Clock) -> None:
         encoder = outlet.encoder
@@ -204,7 +220,7 @@ class Outlets:
 
     def _rest(self, key: _OutletKey) -> None:
         """Closes an outlet whose process was killed while it waited for a receiver, to open it again soon."""
-        self._open.pop(key).encoder.close()
+        self._worker.submit(self._open.pop(key).encoder.close)
         words = "" if key in self._resting else "no receiver: it takes nothing; weft tries again"
         self._resting[key] = time.monotonic() + _PAUSE
         self._reporter.outlet(key.name, "waiting", words)
@@ -215,13 +231,18 @@ class Outlets:
 
     def _close(self, key: _OutletKey, state: str, reason: str = "") -> None:
         if key in self._open:
-            self._open.pop(key).encoder.close()
+            self._worker.submit(self._open.pop(key).encoder.close)
         self._reporter.window(key.name, state, reason)
 
     def close(self) -> None:
-        """Closes all of them. May be called twice."""
+        """Closes all of them, and waits until they are. May be called twice."""
         for key in [*self._open]:
             self._close(key, "closed")
+        opening, self._opening = self._opening, {}
+        for each in opening.values():
+            with suppress(EncodingError):
+                each.result().close()
+        self._worker.shutdown()
 
 
 def _spec(key: _OutletKey) -> OutletSpec:
