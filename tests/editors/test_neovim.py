@@ -42,6 +42,10 @@ def test_an_evening_in_neovim(neovim):
 
 @pytest.mark.long
 def test_a_server_that_dies_and_a_text_that_is_too_long(neovim):
+    """Also where there is ALE, which leaves the server to Neovim."""
+    settings = neovim.home.folder / ".config/nvim/init.lua"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("vim.cmd('silent! packadd ale')", "utf-8")
     found = neovim("opened", "huge", "killed")
     assert "failure" not in found
     assert [code for code, *_ in found["huge"]] == ["too-long"]

@@ -1,4 +1,8 @@
-" The language server, for ALE.
+" The language server, for ALE. Neovim starts it by itself.
+if has('nvim-0.10')
+  finish
+endif
+
 function! s:root(buffer) abort
   let l:git = ale#path#FindNearestDirectory(a:buffer, '.git')
   return empty(l:git) ? fnamemodify(bufname(a:buffer), ':p:h') : fnamemodify(l:git, ':h:h')
