@@ -4,6 +4,7 @@ that are turned."""
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import threading
 import time
@@ -18,8 +19,12 @@ from lsprotocol import types
 from tests.support.editor import Editor
 from tests.support.links import LinkedEditor, own_runtime_folder
 from tests.support.performance import PATIENCE, Performance
-from weft.editor.live_documents import LineCosts, values_beside
+from weft.contexts import context_table
+from weft.editor.checks import Checker
+from weft.editor.documents import Document, Documents
+from weft.editor.live_documents import LineCosts, LineCurves, sparkline, values_beside
 from weft.performances import PROTOCOL, ListeningSocket, line_of
+from weft.permissions import DEFAULT_PERMISSIONS
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="sockets have no paths here")
 
@@ -56,6 +61,8 @@ def test_values_are_beside_the_lines_to_which_they_belong_now() -> None:
     # Lines have moved, one is another, and one has another number.
     now = "// above\n" + performance.text.replace("wave@v * tint", "tint").replace("* 9", "* 10")
     assert shown(now, performance, costs) == [(line + 1, *rest) for line, *rest in whole]
+    curves = LineCurves("playing", 1.0, {3: [0.0, 1.0]})
+    assert values_beside(TEXT, linked(TEXT), LineCosts(), curves)[0].text == "▁█ 1"
     assert shown("", linked(TEXT)) == []
 
 
@@ -99,6 +106,7 @@ def called(editor: Editor, command: str, *arguments: object) -> dict[str, Any]:
 def test_what_is_open_is_played_turned_and_shown_with_its_values(played: tuple[Editor, Performance]) -> None:
     editor, performance = played
     wait_for_hints(editor, {2: "= 0.5"})
+    assert "Now: 0.5" in editor.hovered("patch.weft", "me@time * sp‸eed@v")
     with LinkedEditor(performance.patch) as other:
         other.ask("want", kinds=["playing", "values"])
         text = TEXT.replace("* 9", "* 7")
@@ -107,10 +115,6 @@ def test_what_is_open_is_played_turned_and_shown_with_its_values(played: tuple[E
         assert answer["ok"]
         assert other.wait_for("playing", hash=answer["hash"])["text"] == text
         assert performance.patch.read_text() == TEXT
-        assert other.ask("set", name="speed", value=1.75)["ok"]
-        wait_for_hints(editor, {2: "= 1.75"})
-        assert "Now: 1.75" in editor.hovered("patch.weft", "me@time * sp‸eed@v")
-        assert other.ask("set", name="speed", value=0.5)["ok"]
         # A number is turned; then a colour, while the text has a mistake elsewhere.
         assert called(editor, "weft.turn", {"line": 3, "character": 21}, -3)["ok"]
         other.wait_for("values", numbers=[{"line": 4, "column": 22, "value": -3.0}])
@@ -129,6 +133,22 @@ def test_what_is_open_is_played_turned_and_shown_with_its_values(played: tuple[E
     assert "no number here" in called(editor, "weft.turn", {"line": 0, "character": 0}, 1)["problem"]
     editor.edit("patch.weft", TEXT)
     assert called(editor, "weft.evaluate")["ok"]
+
+
+def test_curves_are_those_of_strands_that_change_with_the_time_alone() -> None:
+    text = (
+        "#slider speed<v> = 0, 2, 0.5\nwobble = sin(me@time * 3)\nboth<v> = wobble * speed\n"
+        "kept<v> = prev(kept@v) + 1\nwide = me@x * wobble\ndisplay(wide, kept@v, both@v)\n"
+    )
+    documents = Documents()
+    documents.update({"file:///p.weft": Document("file:///p.weft", text)})
+    checker = Checker(documents, context_table(), DEFAULT_PERMISSIONS)
+    found = checker.curves("file:///p.weft", 5.0, {"speed@v": 2.0})
+    assert {*found} == {1, 2}
+    assert found[1][-1] == pytest.approx(math.sin(15), abs=1e-6)
+    assert found[2][-1] == pytest.approx(2 * math.sin(15), abs=1e-6)
+    assert sparkline([0, 0.5, 1, 0.25]) == "▁▅█▃ 0.25"
+    assert sparkline([math.nan, 3.0]) == " ▁ 3"
 
 
 @pytest.mark.long

@@ -42,6 +42,7 @@ class Answers:
         self._permissions = setup.permissions
         checker = Checker(self.documents, self._contexts, setup.permissions)
         self.diagnose, self.forecast, self.costs = checker.diagnose, checker.forecast, checker.costs
+        self.curves = checker.curves
         self._reader = TextReader(self.documents, self._contexts, setup.permissions)
         self._proposer = Proposer(self.documents, self._contexts, setup.permissions)
         self._navigator = Navigator(self.documents, self._reader, self._contexts, setup.permissions)

@@ -17,11 +17,16 @@ from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
+from weft.runtime.inspect.curves import TimeCurves
 from weft.runtime.inspect.forecast import Additions, check
 from weft.runtime.inspect.statement_costs import costs_of_statements
+from weft.runtime.program.findings import place_named
 
 # The number of files for which the last build is kept.
 _MOST_KEPT = 4
+
+# The most strands of a document that are followed.
+_MOST_CURVES = 12
 
 # From the most frequent to the rarest.
 _RATES: Mapping[Sweep, str] = {
@@ -42,6 +47,8 @@ class Checker:
         self._contexts = contexts
         self._permissions = permissions
         self._kept: OrderedDict[str, KeptBuild] = OrderedDict()
+        self._curves: tuple[Document, TimeCurves | None] | None = None
+        """What can be evaluated of the document that was asked about last."""
 
     def diagnose(self, uri: str) -> Diagnosis:
         """The errors of a document, and the warnings that a compile gives."""
@@ -100,6 +107,36 @@ class Checker:
         except WeftError:
             return {}
         return {each.place.source.position(each.place.start)[0] - 1: each.share for each in costs if each.place}
+
+    def curves(self, uri: str, now: float, given: Mapping[str, float]) -> Mapping[int, Sequence[float]]:
+        """What the strands of a document that change with the time alone have been up to a time of a performance, by
+        their lines from 0. `given` are the values of parameters."""
+        document = self._documents.by_uri[uri]
+        if self._curves is None or self._curves[0] is not document:
+            self._curves = document, self._curves_of(document)
+        curves = self._curves[1]
+        found: dict[int, Sequence[float]] = {}
+        for strand, values in (curves.until(now, given) if curves is not None else {}).items():
+            if (place := place_named(document.source, strand.partition("@")[0])) is not None:
+                found[document.source.position(place.start)[0] - 1] = values
+        return found
+
+    def _curves_of(self, document: Document) -> TimeCurves | None:
+        request = Request(
+            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
+            read=self._documents.read,
+        )  # fmt: skip
+        kept = KeptBuild()
+        try:
+            made = analysed(request, kept)
+        except WeftError:
+            return None
+        parameters = {each.name.name for each in made.patch.parameters}
+        strands = [
+            f"{name}@{next(iter(facts.outputs))}" for name, facts in self._facts(made, kept).items()
+            if set(facts.outputs.values()) == {_RATES["frame"]} and name.isidentifier() and name not in parameters
+        ]  # fmt: skip
+        return TimeCurves.among(request, strands[:_MOST_CURVES])
 
     def _diagnosis(
         self, document: Document, found: Iterable[Diagnostic], instances: Mapping[str, InstanceFacts] | None = None

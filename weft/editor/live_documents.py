@@ -20,8 +20,12 @@ from weft.syntax.number_places import NumberedLines, lines_in_both, numbers_in, 
 
 # Seconds between two looks whether what is beside the lines has changed.
 _STEP = 0.25
+# Seconds of a performance after which curves are found again.
+_CURVES = 0.5
 
 _WORD = re.compile(r"\w+")
+
+_BARS = "▁▂▃▄▅▆▇█"
 
 # Smaller shares of the costs are not shown.
 _LEAST_SHARE = 0.01
@@ -48,13 +52,30 @@ class LineCosts:
     shares: Mapping[int, float] = field(default_factory=dict)
 
 
-def values_beside(text: str, linked: LinkedPerformance, costs: LineCosts) -> list[ValueHint]:
+@dataclass(frozen=True)
+class LineCurves:
+    """What strands have been lately, by their lines from 0, in the text with this hash, up to a time of the
+    performance."""
+
+    hash: str = ""
+    time: float = -1.0
+    curves: Mapping[int, Sequence[float]] = field(default_factory=dict)
+
+
+def values_beside(
+    text: str, linked: LinkedPerformance, costs: LineCosts, curves: LineCurves | None = None
+) -> list[ValueHint]:
     """What is to be shown in a text that a performance plays, or an earlier state of which it plays."""
     now, playing = NumberedLines(text), NumberedLines(linked.text)
     lines = lines_in_both(playing, now)
     found = [*_parameters(linked, lines), *_turned(linked, now, playing, lines), *_level(linked, now)]
     if costs.hash == linked.hash:
         found += _costs(linked, costs, lines)
+    if curves is not None and curves.hash == linked.hash:
+        found += [
+            ValueHint(lines[line], sparkline(values), "this strand during the last two seconds, and its value now")
+            for line, values in curves.curves.items() if line in lines
+        ]  # fmt: skip
     return sorted(found, key=lambda each: (each.line, each.column is None))
 
 
@@ -99,6 +120,16 @@ def _level(linked: LinkedPerformance, now: NumberedLines) -> Iterator[ValueHint]
                 yield ValueHint(line, _level_shown(level), "the level of the sound, in dB of full scale")
 
 
+def sparkline(values: Sequence[float]) -> str:
+    """Some values as a row of bars from the least to the largest one, and the last value."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    span = (high - low) or 1.0
+    most = len(_BARS) - 1
+    bars = "".join(_BARS[round(most * (value - low) / span)] if math.isfinite(value) else " " for value in values)
+    return f"{bars} {values[-1]:.3g}"
+
+
 def _level_shown(level: float) -> str:
     """A level with a bar of eight steps, from -48 dB to 0."""
     filled = min(8, max(0, math.ceil((level + 48) / 6)))
@@ -124,14 +155,17 @@ class LiveDocuments:
 
     def __init__(
         self, documents: Mapping[str, Document], ask_costs: Callable[[str], Awaitable[Mapping[int, float]]],
+        ask_curves: Callable[[str, float, Mapping[str, float]], Awaitable[Mapping[int, Sequence[float]]]],
         refresh: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
-        """`ask_costs` gives what statements cost, by their lines; `refresh` has the editor ask for hints again."""
+        """`ask_costs` gives what statements cost, by their lines, and `ask_curves` what strands have been up to a time
+        with these parameters; `refresh` has the editor ask for hints again."""
         self._documents = documents
-        self._ask_costs, self._refresh = ask_costs, refresh
+        self._ask_costs, self._ask_curves, self._refresh = ask_costs, ask_curves, refresh
         self._has_news = asyncio.Event()
         self._performances = Performances(self._has_news.set)
         self._costs: dict[str, LineCosts] = {}
+        self._curves: dict[str, LineCurves] = {}
         self._shown: dict[str, Sequence[ValueHint]] = {}
         """What the editor may show, by document."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -170,7 +204,7 @@ class LiveDocuments:
         found = self.linked(uri)
         if found is None:
             return ()
-        return values_beside(found[0].text, found[1], self._costs.get(uri, LineCosts()))
+        return values_beside(found[0].text, found[1], self._costs.get(uri, LineCosts()), self._curves.get(uri))
 
     async def _follow(self) -> None:
         """Has the editor ask again when there is something else to show."""
@@ -192,6 +226,13 @@ class LiveDocuments:
             document, linked = found
             if document.hash == linked.hash != self._costs.get(uri, LineCosts()).hash:
                 self._costs[uri] = LineCosts(linked.hash, await self._ask_costs(uri))
+            time = linked.values.get("time")
+            if document.hash != linked.hash or not isinstance(time, int | float):
+                continue
+            known = self._curves.get(uri, LineCurves())
+            if known.hash != linked.hash or abs(time - known.time) >= _CURVES:
+                given = {each["name"]: each["value"] for each in linked.values["parameters"]}
+                self._curves[uri] = LineCurves(linked.hash, time, await self._ask_curves(uri, time, given))
 
     def value_at(self, uri: str, position: types.Position, encoding: str) -> str | None:
         """The value that a parameter has now, whose name is at a place of a document."""

@@ -66,7 +66,7 @@ class EditorServer(LanguageServer):
         self._forecasts: dict[str, asyncio.Task[None]] = {}
         self._hurry = asyncio.Event()
         """Set while somebody waits for all that is to be found out."""
-        self.live = LiveDocuments(self.documents, self._costs, self._refresh_hints)
+        self.live = LiveDocuments(self.documents, self._costs, self._curves, self._refresh_hints)
 
     def analyst(self, role: str) -> Analyst:
         """The process for one kind of questions."""
@@ -89,6 +89,14 @@ class EditorServer(LanguageServer):
         """What the statements of a document cost; nothing if that is not known."""
         try:
             found = await self.analyst("forecast").ask(self.documents, "costs", uri)
+        except (AnalysisError, RefusedRequestError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    async def _curves(self, uri: str, now: float, given: Mapping[str, float]) -> Mapping[int, Sequence[float]]:
+        """What strands of a document have been lately; nothing if that is not known."""
+        try:
+            found = await self.analyst("forecast").ask(self.documents, "curves", uri, now, given)
         except (AnalysisError, RefusedRequestError):
             return {}
         return found if isinstance(found, dict) else {}
