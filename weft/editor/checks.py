@@ -17,9 +17,9 @@ from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
-from weft.runtime.inspect.curves import TimeCurves
 from weft.runtime.inspect.forecast import Additions, check
 from weft.runtime.inspect.statement_costs import costs_of_statements
+from weft.runtime.inspect.time_curves import TimeCurves
 from weft.runtime.program.findings import place_named
 
 # The number of files for which the last build is kept.
