@@ -106,7 +106,6 @@ def called(editor: Editor, command: str, *arguments: object) -> dict[str, Any]:
 def test_what_is_open_is_played_turned_and_shown_with_its_values(played: tuple[Editor, Performance]) -> None:
     editor, performance = played
     wait_for_hints(editor, {2: "= 0.5"})
-    assert "Now: 0.5" in editor.hovered("patch.weft", "me@time * sp‸eed@v")
     with LinkedEditor(performance.patch) as other:
         other.ask("want", kinds=["playing", "values"])
         text = TEXT.replace("* 9", "* 7")
@@ -152,14 +151,19 @@ def test_curves_are_those_of_strands_that_change_with_the_time_alone() -> None:
 
 
 @pytest.mark.long
-def test_costs_are_shown_of_a_text_that_plays_as_it_is(played: tuple[Editor, Performance]) -> None:
+def test_costs_are_shown_of_a_text_that_plays_as_it_is_and_help_says_values(
+    played: tuple[Editor, Performance]
+) -> None:
     editor, _ = played
+    wait_for_hints(editor, {2: "= 0.5"})
+    assert "Now: 0.5" in editor.hovered("patch.weft", "me@time * sp‸eed@v")
     deadline = time.monotonic() + PATIENCE
     while not hints(editor).get(3, "").endswith(" %"):
         assert time.monotonic() < deadline, hints(editor)
         editor.now(asyncio.sleep(0.05))
 
 
+@pytest.mark.long  # tests/runtime/live/test_remote.py has quicker ones about the link
 def test_a_performance_that_hangs_or_talks_nonsense_costs_nothing(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(TEXT)
