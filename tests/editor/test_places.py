@@ -269,8 +269,10 @@ def every_name(path, text, chance=None, name=""):
             done += 1
         except RefusedRequestError as refusal:
             refused.append((each.symbol, str(refusal)))
-        if (done + len(refused)) % 16 == 0:
+        if (done + len(refused)) % 32 == 0:
             gc.collect()  # as a server does between requests: a build leaves several megabytes
+    del documents, reader, navigator
+    gc.collect()
     return done, refused
 
 

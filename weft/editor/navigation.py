@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from lsprotocol import types
 
@@ -28,6 +29,10 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = frozenset({*BUILTINS, *STATE, *WORDS, *SOURCES, *CONSTANTS})
 
 
+_Meaning: TypeAlias = tuple[bool, Sequence[str], Sequence[str]]
+"""Whether a text is a program; its kernels, or else its mistakes; and listings of the kernels."""
+
+
 class Navigator:
     """Finds names in all open documents."""
 
@@ -38,6 +43,8 @@ class Navigator:
         self._reader = reader
         self._contexts = contexts
         self._permissions = permissions
+        self._before: tuple[ReadText, _Meaning] | None = None
+        """What the text that was last to be changed computes as it is."""
 
     def definition(self, uri: str, offset: int) -> list[types.Location]:
         """Where the name at a place is bound."""
@@ -142,7 +149,9 @@ class Navigator:
         """Raises RefusedRequestError if a patch would compute something else. The kernels of a patch with mistakes are
         not known, so its names may only become such that are nowhere yet. `texts` are those with another name."""
         source, refusal = reading.source, f"{earlier} cannot be called {name}"
-        is_program, before, shown = self._meaning(source, {})
+        if self._before is None or self._before[0] is not reading:
+            self._before = reading, self._meaning(source, {})
+        is_program, before, shown = self._before[1]
         is_new = self._is_new(name, reading)
         if not is_program and not is_new:
             raise RefusedRequestError(f"{refusal}: that is a name already, and the patch has mistakes")
@@ -162,7 +171,7 @@ class Navigator:
             re.search(rf"\b{name}\b", source.text) for source in reading.names.sources
         )
 
-    def _meaning(self, source: Source, texts: Mapping[str, str]) -> tuple[bool, Sequence[str], Sequence[str]]:
+    def _meaning(self, source: Source, texts: Mapping[str, str]) -> _Meaning:
         """Whether a text is a program; its kernels, or else its mistakes; and listings of the kernels. Some `texts`, by
         the real paths of their files, stand for those that are there."""
         def read(path: str) -> str:

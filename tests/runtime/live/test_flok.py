@@ -57,6 +57,9 @@ class Client:
         await made._say("subscribe", topic=topic)
         return made
 
+    def close(self) -> None:
+        self._connection.close()
+
     async def publish(self, topic: str, **message: object) -> None:
         await self._say("publish", topic=topic, msg=message)
 
@@ -104,6 +107,7 @@ async def bridge(address: str, folder: Path) -> None:
         publishing.cancel()
         process.kill()
         await process.wait()
+        client.close()
 
 
 async def played_together(folder: Path) -> None:
@@ -130,7 +134,10 @@ async def played_together(folder: Path) -> None:
     finally:
         bridging.cancel()
         await asyncio.gather(bridging, return_exceptions=True)
+        for each in (ann, bob):
+            each.close()
         server.stop()
+        await server.close_all_connections()
 
 
 def test_two_people_play_one_patch(tmp_path: Path) -> None:
