@@ -26,7 +26,7 @@ test: $(VENV)/.ready ## run the tests but those that take long, without a displa
 	@scripts/setup node
 	$(PYTEST) $(if $(findstring tests/,$(ARGS)),,-m 'not long') $(ARGS)
 
-test-all: $(VENV)/.ready ## run all tests; with CI=true, those of make test and one in six of the rest
+test-all: $(VENV)/.ready ## run all tests; with CI=true, those of make test and one in eight of the rest
 	@scripts/setup system run test
 	@scripts/setup node
 	$(PYTEST) $(ARGS)

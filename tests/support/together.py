@@ -89,7 +89,7 @@ def _cases(at: int, family: Sequence[str]) -> Sequence[str]:
 
 
 # Continuous integration tries what `make test` tries, and of the rest one test in `_TURNS`: others with each commit.
-_TURNS = 6
+_TURNS = 8
 
 
 def turn(names: Sequence[str]) -> frozenset[str]:
