@@ -481,6 +481,9 @@ def test_threads_that_make_programs_ready_do_not_change_contexts() -> None:
     assert moments == ["enter", "leave"]
     with pytest.raises(DeviceLostError, match="closed"):
         backend.compile_subgraph(unit, Env(*SIZE), runner)
+    assert graphics._preparing is not None
+    with pytest.raises(GraphicsError, match="closed"):  # what came a moment too late
+        graphics._preparing.do(lambda _: None)
 
 
 def test_errors_of_the_driver_are_told(graphics: Graphics) -> None:

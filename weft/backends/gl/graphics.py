@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -94,8 +94,11 @@ def plain(words: Any) -> str:
 
 Kind: TypeAlias = Literal["texture", "buffer", "program"]
 
-# Seconds to wait for a thread to leave a context.
-_LEAVE = 2.0
+# Seconds to wait for a thread to leave a context, and between two looks whether there are threads at all.
+_LEAVE, _GLANCE = 2.0, 1.0
+
+_CLOSED = "the window is closed"
+"""Why nothing is drawn, or made ready, any more."""
 
 _LOST = {
     0x8253: "it was reset because of what weft drew",
@@ -161,7 +164,7 @@ class _Entrance:
     def entered(self) -> Iterator[ContextState]:
         with self._lock:
             if self._closed:
-                raise GraphicsError("the window is closed")
+                raise GraphicsError(_CLOSED)
             if not self._depth:
                 self.context.enter()
             self._depth += 1
@@ -202,7 +205,8 @@ class _PreparingThreads:
             each.start()
 
     def do(self, work: Callable[[ContextState], T]) -> T:
-        """The result of some work in one of the contexts, or what it raises. The work must not call this."""
+        """The result of some work in one of the contexts, or what it raises. The work must not call this. Raises
+        GraphicsError once the threads have ended."""
         result = Future[T]()
 
         def job(place: ContextState | GraphicsError) -> None:
@@ -214,6 +218,9 @@ class _PreparingThreads:
                 result.set_exception(failure)
 
         self._jobs.put(job)
+        while not wait([result], _GLANCE).done:
+            if not any(each.is_alive() for each in self._threads):
+                raise GraphicsError(_CLOSED)
         return result.result()
 
     def close(self) -> None:
@@ -275,7 +282,7 @@ class Graphics:
             return made
 
         if self._is_closed:
-            raise GraphicsError("the window is closed")
+            raise GraphicsError(_CLOSED)
         if self._preparing is not None:
             return self._preparing.do(finished)
         with self._hidden.entered() as place:
