@@ -237,15 +237,16 @@ class Window(Screen):
         if self._closed:
             return
         size = (picture.shape[1], picture.shape[0])
-        if size != self._picture_size:
-            self._picture_size = size
-            if self._pins.is_open:
-                self.toggle_pins()
-            self._follow_picture()
-            self._point()
-        self._latest = picture
+        is_new = size != self._picture_size
+        if is_new and self._pins.is_open:
+            self.toggle_pins()
         if not self._pins.is_open:
             self._surface.show(picture)
+        self._latest = picture
+        if is_new:
+            self._picture_size = size
+            self._follow_picture()
+            self._point()
         self.redraw()
 
     def redraw(self) -> None:
