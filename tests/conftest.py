@@ -132,4 +132,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid)
 
+        def _reschedule(self, node: Any) -> None:
+            """A worker runs a test once it knows the next one, or that there is none. The worker that takes the place
+            of one that crashed is given a single group, and would wait for ever (pytest-xdist 3.8)."""
+            super()._reschedule(node)
+            if not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+                super()._reschedule(node)
+
     return Together(config, log)

@@ -1,4 +1,4 @@
-"""Tests that are ended leave no process or file, whatever signal ends them."""
+"""Tests that are ended leave no process or file, whatever signal ends them, and a worker that crashes fails a test."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.support.together import all_but
 
+_ROOT = Path(__file__).parents[1]
 _TESTS = """\
 import os, subprocess, time
 from pathlib import Path
@@ -43,3 +45,31 @@ def test_nothing_outlives_the_tests(number: signal.Signals) -> None:
             os.close(each)
         # What weft says goes to stderr.
         assert tests.stdout.read() == ("in order\n" if number == signal.SIGTERM else "")
+
+
+# Its workers crash once each.
+_CRASHING = """\
+import os
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_crash(number, tmp_path_factory):
+    mark = tmp_path_factory.getbasetemp().parent.parent / f"crashed{number}"
+    if number % 2 and not mark.exists():
+        mark.touch()
+        os._exit(1)
+"""
+
+
+def test_the_tests_end_when_workers_have_crashed(tmp_path: Path) -> None:
+    (tmp_path / "test_crashing.py").write_text(_CRASHING)
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "tests.conftest", "--rootdir",
+            str(tmp_path), "-c", os.devnull, "--basetemp", str(tmp_path / "made"), str(tmp_path)
+        ],
+        cwd=_ROOT, env=os.environ | {"PYTEST_ADDOPTS": "", "CI": ""}, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 failed, 4 passed" in done.stdout, done.stdout

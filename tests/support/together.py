@@ -46,7 +46,8 @@ _ROOT = Path(__file__).parents[2]
 def _makes_once(file: str) -> bool:
     """Whether a file of tests has a fixture that is made once for all of them. Another worker would make it again, and
     so would one that runs something else in between."""
-    return 'scope="module"' in (_ROOT / file).read_text(encoding="utf-8")
+    path = _ROOT / file
+    return path.exists() and 'scope="module"' in path.read_text(encoding="utf-8")
 
 
 def group_of(name: str) -> str:

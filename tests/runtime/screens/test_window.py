@@ -561,3 +561,25 @@ def test_a_context_that_cannot_be_had_is_an_error_in_plain_words() -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stderr == ""
     assert ended.stdout.split() == ["display-lost"] * 3
+
+
+# Xlib ends a process of which a request is refused, hence one of its own. No window has the number 1.
+_REFUSED = """\
+import ctypes
+import glfw
+from weft.runtime.screens.window import Window
+
+with Window("weft", 64, 36, vsync=False) as window:
+    x11 = ctypes.CDLL("libX11.so.6")
+    opened = ctypes.c_void_p(glfw.get_x11_display())
+    assert window.display.take_error() is None
+    x11.XMapWindow(opened, ctypes.c_ulong(1))
+    x11.XSync(opened, 0)
+    print(window.display.take_error(), window.display.take_error())
+"""
+
+
+@on_x11
+def test_a_request_that_the_server_refuses_does_not_end_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", _REFUSED], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "the X server refused request 8.0: BadWindow (invalid Window parameter) None\n", done.stderr

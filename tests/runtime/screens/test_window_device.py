@@ -291,3 +291,19 @@ def test_a_device_that_is_lost_is_told_in_words(loader: ProgramLoader, opened: C
     with pytest.raises(WeftError, match=r"the window cannot be drawn into any more: .*(lost|destroyed)") as failure:
         window.present(noise(*SIZE))
     assert failure.value.diagnostics[0].code == "display-lost"
+
+
+@pytest.mark.parametrize("backend", ["wgpu"], indirect=True)
+def test_windows_that_open_again_show_pictures_where_they_were_computed(loader: ProgramLoader) -> None:
+    """Their connections to the X server tend to have one address in memory, which a driver takes for one connection."""
+    from weft.runtime.screens.window import Window, display_on
+
+    loaded = prepared(loader, FEEDBACK, SIZE)
+    for number in range(8):
+        shared = display_on(loader.window_device())
+        with Window("weft", *SIZE, vsync=False, display=shared) as window:
+            window.present(drawn(loaded, number))
+            window.redraw()
+            window.read_back()
+            assert shared.take_error() is None
+        shared.close()

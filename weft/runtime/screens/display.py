@@ -65,30 +65,59 @@ _PREPARING = 2
 
 _Closed = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _Exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_Refused = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Connections:
-    """Notes the end of a connection to an X server. `xkill`, for example, ends that of all windows of a process. Xlib
-    would end the process as well."""
+    """Notes what an X server refuses, and the end of a connection to it. `xkill`, for example, ends that of all windows
+    of a process. Xlib would end the process in both cases."""
 
     def __init__(self) -> None:
         self.ended: set[int] = set()
         """The addresses of those that have ended."""
+        self.refused: deque[str] = deque(maxlen=8)
+        """What the servers said of the requests that they refused last."""
         # Xlib keeps the functions.
-        self._note = _Closed(self._on_end)
+        self._on_end = _Closed(self._note_end)
+        self._on_refusal = _Refused(self._note_refusal)
         self._stay = _Exit(lambda display, data: None)
 
-    def _on_end(self, display: int | None) -> int:
+    def _note_end(self, display: int | None) -> int:
         self.ended.add(display or 0)
         return 0
 
+    def _note_refusal(self, display: int | None, event: int | None) -> int:
+        refusal = _XErrorEvent.from_address(event or 0)
+        words = ctypes.create_string_buffer(128)
+        _xlib().XGetErrorText(ctypes.c_void_p(display), refusal.error_code, words, len(words))
+        self.refused.append(f"the X server refused request {refusal.request}.{refusal.minor}: {_text(words.value)}")
+        return 0
+
     def follow(self, address: int) -> None:
-        """Notes the end of this connection. Does nothing if Xlib cannot continue after that (before 1.7)."""
+        """Notes what becomes of this connection. Does not note its end if Xlib cannot continue after that (before
+        1.7)."""
         self.ended.discard(address)
+        display = ctypes.c_void_p(address)
         with suppress(OSError, AttributeError):
-            xlib = ctypes.CDLL("libX11.so.6")
-            xlib.XSetIOErrorExitHandler(ctypes.c_void_p(address), self._stay, None)
-            xlib.XSetIOErrorHandler(self._note)
+            _xlib().XSetErrorHandler(self._on_refusal)
+            _xlib().XSetIOErrorExitHandler(display, self._stay, None)
+            _xlib().XSetIOErrorHandler(self._on_end)
+        # A server refuses requests of this extension until it has been asked for its version. Vulkan by Mesa asks only
+        # once for each address of a connection, and a later one may have the address of one that was closed.
+        with suppress(OSError, AttributeError):
+            version = ctypes.c_int(), ctypes.c_int()
+            ctypes.CDLL("libXfixes.so.3").XFixesQueryVersion(display, *map(ctypes.byref, version))
+
+
+class _XErrorEvent(ctypes.Structure):
+    _fields_ = (
+        ("type", ctypes.c_int), ("display", ctypes.c_void_p), ("resource", ctypes.c_ulong), ("serial", ctypes.c_ulong),
+        ("error_code", ctypes.c_ubyte), ("request", ctypes.c_ubyte), ("minor", ctypes.c_ubyte),
+    )  # fmt: skip
+
+
+def _xlib() -> Any:
+    return ctypes.CDLL("libX11.so.6")
 
 
 _connections = _Connections()
@@ -114,7 +143,7 @@ class Display:
         self._connection = _x11_connection()
         if self._connection:
             _connections.follow(self._connection)
-        self._errors.clear()
+        self.take_error()
 
     @property
     def is_gone(self) -> bool:
@@ -122,9 +151,11 @@ class Display:
         return self._connection in _connections.ended
 
     def take_error(self) -> str | None:
-        """GLFW's last message about a failed call since this was last called; None if there is none."""
-        last = self._errors[-1] if self._errors else None
+        """GLFW's last message about a failed call since this was last called, or else an X server's; None if there is
+        none."""
+        last = next((said[-1] for said in (self._errors, _connections.refused) if said), None)
         self._errors.clear()
+        _connections.refused.clear()
         return last
 
     def monitors(self) -> list[str]:
