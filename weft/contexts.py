@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from weft.packages import backend_points, load_backend, points
 
 # How often a coordinate changes within a context: `once` (a number), `frame` (once a frame, block or tick), `column`
 # (along a row: it varies with x), `row` (it varies with y), `element` (at every element).
@@ -230,22 +229,3 @@ def context_table() -> ContextTable:
         if spec is not None:
             specs.setdefault(spec.name, spec)
     return ContextTable(specs.values())
-
-
-def backend_points() -> list[EntryPoint]:
-    """The backends of packages, by name."""
-    return points("weft.backends")
-
-
-def points(group: str) -> list[EntryPoint]:
-    """The entry points of packages in a group, by name."""
-    from importlib.metadata import entry_points  # it takes long to import, and most processes do not need it
-
-    return sorted(entry_points(group=group), key=lambda point: point.name)
-
-
-def load_backend(point: EntryPoint) -> Any:
-    """The class of a backend. The entry point names the class, or a function that returns it. Raises any exception of
-    the package."""
-    found = point.load()
-    return found if isinstance(found, type) else found()

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from weft.cameras import is_device
 from weft.codes.rows import InternalError
-from weft.contexts import points
 from weft.hosts import HostError, host_of, is_loopback
+from weft.packages import add_rows
 from weft.streams import SCHEMES, StreamError, stream_address
 
 Reaches: TypeAlias = Literal["file", "machine", "network"]
@@ -172,19 +172,5 @@ def order_of_target(target: str) -> int:
 
 @cache
 def load_outlets() -> tuple[str, ...]:
-    """Adds the outlets of packages to the table. Returns the problems of those that cannot be loaded. The outlet of a
-    package never replaces one of weft."""
-    problems = []
-    for point in points("weft.outlets"):
-        try:
-            found = point.load()
-            spec: OutletSpec = replace(found.spec, name=point.name)
-        except Exception as failure:
-            problems.append(f"the outlet {point.name} ({point.value}) could not be loaded: {failure}")
-            continue
-        if point.name in _TABLE:
-            problems.append(f"the outlet {point.name} ({point.value}) is not used: weft has one of this name")
-            continue
-        _TABLE[point.name] = spec
-        _OPENERS[point.name] = found
-    return tuple(problems)
+    """Adds the outlets of packages to the table. Returns the problems of those that cannot be loaded."""
+    return add_rows("outlet", _TABLE, _OPENERS, lambda name, found: replace(found.spec, name=name))

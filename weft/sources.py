@@ -9,9 +9,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from weft.contexts import points
 from weft.keys import PAD_AXES, PAD_BUTTONS
 from weft.names import COUNT
+from weft.packages import add_rows
 
 # The kind of an argument: a constant string, a constant number, one of both, or a strand that is analysed.
 ArgumentKind: TypeAlias = Literal["text", "number", "text or number", "strand"]
@@ -319,7 +319,7 @@ def owner_of(source: str) -> str | None:
 
 
 SOURCES: Mapping[str, SourceSpec] = MappingProxyType(_TABLE)
-"""All sources by name: those of weft, and those of packages once `load_packages` has found them."""
+"""All sources by name: those of weft, and those of packages once `load_sources` has found them."""
 
 _OPENERS: dict[str, Any] = {}
 
@@ -329,20 +329,6 @@ OPENERS: Mapping[str, Any] = MappingProxyType(_OPENERS)
 
 
 @cache
-def load_packages() -> tuple[str, ...]:
-    """Adds the sources of packages to the table. Returns the problems of those that cannot be loaded. The source of a
-    package never replaces one of weft."""
-    problems = []
-    for point in points("weft.sources"):
-        try:
-            found = point.load()
-            spec: SourceSpec = replace(found.spec, name=point.name, is_live=True)
-        except Exception as failure:
-            problems.append(f"the source {point.name} ({point.value}) could not be loaded: {failure}")
-            continue
-        if point.name in _TABLE:
-            problems.append(f"the source {point.name} ({point.value}) is not used: weft has one of this name")
-            continue
-        _TABLE[point.name] = spec
-        _OPENERS[point.name] = found
-    return tuple(problems)
+def load_sources() -> tuple[str, ...]:
+    """Adds the sources of packages to the table. Returns the problems of those that cannot be loaded."""
+    return add_rows("source", _TABLE, _OPENERS, lambda name, found: replace(found.spec, name=name, is_live=True))

@@ -8,25 +8,34 @@ from dataclasses import dataclass, field
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.contexts import OWN_CONTEXTS, ContextTable, backend_points, load_backend
+from weft.contexts import OWN_CONTEXTS, ContextTable
 from weft.errors import Diagnostic
 from weft.outlets import load_outlets
-from weft.sources import load_packages
+from weft.packages import backend_points, load_backend
+from weft.sources import load_sources
+
+CARD_CONTEXTS = "visual", "audio", "compute"
+"""The contexts for which each kind of graphics card has a backend."""
+
+
+def _named(device: str, *contexts: str) -> Mapping[str, str]:
+    """The backends of a device by their names, such as `gl_visual`, with the context of each."""
+    return {f"{device}_{context}": context for context in contexts}
+
 
 # Weft's own backends, in the order in which `weft devices` lists them: modules, with their backends and the contexts
 # that these run. A module is imported when one of its backends is wanted, which registers them.
 _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
-    ("weft.backends.cpu", {"cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
-                           "cpu_osc_send": "osc_send", "cpu_midi": "midi"}),
-    ("weft.backends.lights", {"cpu_lights": "lights"}),
-    ("weft.backends.gl.backend", {"gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute"}),
-    ("weft.backends.metal.backend", {"metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute"}),
-    ("weft.backends.opencl.backend", {"opencl_visual": "visual", "opencl_audio": "audio", "opencl_compute": "compute"}),
-    ("weft.backends.wgpu.backend", {"wgpu_visual": "visual", "wgpu_audio": "audio", "wgpu_compute": "compute"}),
-    ("weft.backends.cuda.backend", {"cuda_visual": "visual", "cuda_audio": "audio", "cuda_compute": "compute"}),
-    ("weft.backends.cuda.hip", {"hip_visual": "visual", "hip_audio": "audio", "hip_compute": "compute"}),
+    ("weft.backends.cpu", _named("cpu", "visual", "audio", "compute", "osc_send", "midi")),
+    ("weft.backends.lights", _named("cpu", "lights")),
+    ("weft.backends.gl.backend", _named("gl", *CARD_CONTEXTS)),
+    ("weft.backends.metal.backend", _named("metal", *CARD_CONTEXTS)),
+    ("weft.backends.opencl.backend", _named("opencl", *CARD_CONTEXTS)),
+    ("weft.backends.wgpu.backend", _named("wgpu", *CARD_CONTEXTS)),
+    ("weft.backends.cuda.backend", _named("cuda", *CARD_CONTEXTS)),
+    ("weft.backends.cuda.hip", _named("hip", *CARD_CONTEXTS)),
     ("weft.backends.cpu", {"null": "*"}),
-)  # fmt: skip
+)
 _CONTEXTS = {name: context for _, backends in _OWN for name, context in backends.items()}
 _MODULES = {name: module for module, backends in _OWN for name in backends}
 
@@ -94,7 +103,7 @@ def load_registry() -> Registry:
         except Exception as failure:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
             problems.append(Diagnostic.of("backend-not-loaded", words))
-    problems += [Diagnostic.of("source-not-loaded", words) for words in load_packages()]
+    problems += [Diagnostic.of("source-not-loaded", words) for words in load_sources()]
     problems += [Diagnostic.of("outlet-not-loaded", words) for words in load_outlets()]
     others = {name: backend.context for name, backend in _registered.items() if name not in _MODULES}
     brought = [backend.spec for backend in _registered.values() if backend.spec is not None]

@@ -17,7 +17,7 @@ from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.names import HEARD_AHEAD, HEARD_ROWS, hop_length
 from weft.ops import CONSTANT_ROWS, OPS, STATE, WORDS, OpSpec
 from weft.outlets import OUTLETS, load_outlets
-from weft.sources import SOURCES, SourceParam, SourceSpec, load_packages
+from weft.sources import SOURCES, SourceParam, SourceSpec, load_sources
 from weft.syntax.ast import SpindleDefinition
 from weft.syntax.docs import SpindleDoc, doc_of, opening_line
 from weft.syntax.includes import libraries, load, spindles_of
@@ -100,7 +100,7 @@ def tabled_topics() -> Iterator[Topic]:
 
 
 def _tabled() -> Iterator[Topic]:
-    load_packages()
+    load_sources()
     load_outlets()
     yield from map(_of_operation, (row for row in OPS.values() if row.kind != "internal"))
     for word in WORDS.values():

@@ -3,7 +3,6 @@ and the modules of live sources are imported when something is opened."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from weft.names import (
     HEARD_ROWS, LiveName, columns, heard_of, is_heard, is_letters, is_levels, is_live, is_sound, letters_of, levelled,
     live_of, sound_of
 )
-from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, ends_as, is_sequence, load_packages
+from weft.packages import class_of
+from weft.sources import FILM, OPENERS, SOUND, MediaHeader, PictureLevels, ends_as, is_sequence, load_sources
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,11 +32,8 @@ def opener(picture: str) -> tuple[LiveSource, LiveName]:
     """The source that opens a live picture, and the parts of its name."""
     name = live_of(picture)
     if name.source not in _OWN:
-        load_packages()
-        return OPENERS[name.source](), name
-    module, kind = _OWN[name.source]
-    found: LiveSource = getattr(importlib.import_module(module), kind)()
-    return found, name
+        load_sources()
+    return class_of(name.source, _OWN, OPENERS)(), name
 
 
 def read(name: str) -> NDArray[Any]:

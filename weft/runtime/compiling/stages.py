@@ -33,7 +33,7 @@ from weft.runtime.compiling.kept import KeptBuild, UnplacedError
 from weft.runtime.compiling.opened import Probe, check_media, check_outlets
 from weft.runtime.hands.parameters import ParameterSpec
 from weft.runtime.program.compiled import CompiledProgram
-from weft.sources import load_packages
+from weft.sources import load_sources
 from weft.syntax.ast import OutputStatement, Program, Statement
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -94,7 +94,7 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     """
     kept, report = kept or KeptBuild(), Report()
     started = time.perf_counter()
-    load_packages()
+    load_sources()
     load_outlets()
     source, contexts, permissions = request.source, request.contexts, request.permissions
     loaded = load(source, report, contexts.statements, request.read, kept.parse, permissions)

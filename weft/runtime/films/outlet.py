@@ -4,7 +4,6 @@ and loopback cameras. Each kind is a row of `weft.outlets` and a class."""
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import select
 import shlex
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from weft.child import BEAT
 from weft.media.frames import Pixels
 from weft.outlets import OUTLET_CLASSES, OutletError, load_outlets, outlet_of
+from weft.packages import class_of
 from weft.runtime.films.encoding import CODECS, Y4M_FRAME, PixelFormat, film_spec, y4m_header
 from weft.streams import SCHEMES
 
@@ -89,13 +89,7 @@ def opened(target: str, opening: OutletOpening) -> PictureOutlet:
         load_outlets()
         found = outlet_of(target)
     assert found is not None, "the row was found in the process that draws"
-    word = found.spec.name
-    if word in _OWN:
-        module, name = _OWN[word]
-        kind = getattr(importlib.import_module(module), name)
-    else:
-        kind = OUTLET_CLASSES[word]
-    outlet: PictureOutlet = kind(opening)
+    outlet: PictureOutlet = class_of(found.spec.name, _OWN, OUTLET_CLASSES)(opening)
     return outlet
 
 
