@@ -3,8 +3,9 @@
 In come plain values, such as paths, files, sockets and the numbers of processes. Out goes what this system makes of
 them.
 
-Begin with `weft.platform.posix.Posix`, which says what each method does. `linux` and `macos` replace some of them, and
-`windows` all. `system` is the one of this machine; one that is not known is taken for a Linux without `/proc`.
+Begin with `weft.platform.any_system.AnySystem`, which says what a method does where no system need do anything, and
+`weft.platform.posix.Posix`, which says it of the others. `linux` and `macos` replace some of them, and `windows` all of
+those in `posix`. `system` is the one of this machine; one that is not known is taken for a Linux without `/proc`.
 `own_terminal` has what differs between terminals, in the same way.
 """
 

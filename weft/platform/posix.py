@@ -11,11 +11,12 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from weft.platform.any_system import AnySystem
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
 # Ctrl-C is only for the parent. But in a session of its own, a child would get as much of the processor as its parent,
@@ -23,27 +24,13 @@ from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 _APART: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 
 
-class Posix:
-    """What each method does, and how on any system with POSIX."""
+class Posix(AnySystem):
+    """What each of these methods does, and how on any system with POSIX."""
 
-    name = sys.platform
-    """What Python calls the system."""
-    has_metal = False
-    """Whether there is Metal."""
-    finds_egl = False
-    """Whether OpenGL may be found through EGL."""
     camera_format = "v4l2"
     """What FFmpeg calls the cameras of this system."""
     grabber = "x11grab"
     """What FFmpeg calls the device that shows the screen of this system."""
-    portaudio_remedy = ""
-    """What brings PortAudio, where no package of Python has it inside."""
-    shares_descriptors = True
-    """Whether the numbers of open files are the same for Python and for libraries in C."""
-    has_jit_link = True
-    """Whether LLVM's newer linker works here."""
-    code_model = "small"
-    """How far code may be from its constants, in LLVM's words."""
 
     # --- files ---
 
@@ -96,27 +83,15 @@ class Posix:
                 return given / "weft"
         return Path(tempfile.gettempdir()) / f"weft-{os.geteuid()}"
 
-    def prepare_observer(self, observer: Any) -> None:
-        """Has an observer of folders, which is watchdog's, not wait for long when it ends."""
-
     def quoted(self, word: str) -> str:
         """A word as it is typed in a command line."""
         return shlex.quote(word)
-
-    def prepare_streams(self) -> None:
-        """Has this process write letters of any language to its standard streams, where it would not by itself."""
 
     # --- processes ---
 
     def inheriting(self, sockets: Sequence[int], descriptors: Collection[int] = ()) -> dict[str, Any]:
         """The arguments of `subprocess.Popen` for a child that inherits some sockets and files."""
         return {"stdin": subprocess.DEVNULL, "pass_fds": [*sockets, *descriptors]}
-
-    def hand_over(
-        self, process: subprocess.Popen[bytes], sockets: Sequence[int], descriptors: Collection[int] = ()
-    ) -> None:
-        """Gives a child that has just started what it inherits, where it cannot have that from the start. Raises
-        OSError."""
 
     def inherited(self, sockets: Sequence[int], descriptors: Sequence[int] = ()) -> list[int]:
         """In a child: the numbers that the sockets and files of its parent have here."""
@@ -125,13 +100,6 @@ class Posix:
     def apart(self) -> dict[str, Any]:
         """The arguments of `subprocess.Popen` for a child that does not get the signals of its parent's terminal."""
         return _APART
-
-    def bind(self, process: subprocess.Popen[bytes]) -> None:
-        """Has a child end with this process, where it cannot do so itself."""
-
-    def end_with_parent(self, number: int = signal.SIGKILL) -> None:
-        """Asks the system to send this process a signal when the thread that has started it ends. Does nothing where a
-        system cannot."""
 
     def interrupt(self, process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
         """Sends SIGINT to a child; a byte over its `lifeline` does the same. Raises OSError."""
@@ -163,14 +131,6 @@ class Posix:
         """Sends some bytes. Raises OSError, also if the other end does not read."""
         to.send(data, socket.MSG_DONTWAIT)
 
-    def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
-        """The next packet, of at most so many bytes, and the number of packets that were dropped so far, modulo 2³²;
-        None if it is not known. Raises OSError."""
-        return at.recv(most), None
-
-    def count_dropped(self, at: socket.socket) -> None:
-        """Has `receive` say how many packets were dropped, where a system can. Raises OSError."""
-
     def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
         """The state of a process; of its main thread alone, if the system can tell. It is slow, and used only when no
         sign of life has come."""
@@ -185,47 +145,12 @@ class Posix:
         except (OSError, subprocess.SubprocessError, ValueError):
             return UNKNOWN_STATE
 
-    def processor_time(self, process: int) -> float | None:
-        """The seconds of processor time that a process has used; None if the system does not say at once."""
-        return None
-
     # --- priorities and processors ---
 
     def prefer_process(self, nicer: int) -> None:
         """Raises the priority of this process by so many steps (below 0: it is preferred), if that is allowed."""
         with suppress(OSError):
             os.nice(nicer)
-
-    def set_urgency(self, urgency: int) -> None:
-        """Gives this thread, and those that it starts, a realtime priority, if that is allowed."""
-
-    def calmly(self, urgency: int, nicer: int) -> AbstractContextManager[None]:
-        """In the block, other threads run before this one, which is `nicer` than those of its parent. Then it has the
-        `urgency` again that it had. A thread without any stays as it is, since it could not go back."""
-        return nullcontext()
-
-    def lower_priority(self, nicer: int) -> None:
-        """Lowers the priority of this thread, and of threads that it starts. Does nothing where priorities of threads
-        cannot differ."""
-
-    def cores(self) -> int:
-        """The number of cores that this process may use."""
-        return os.cpu_count() or 1
-
-    def core_finder(self) -> Callable[[], int] | None:
-        """A function that gives the number of the core that its thread runs on; None if the system does not say."""
-        return None
-
-    def threads_of(self, process: int) -> list[int]:
-        """The system's numbers of the threads of a process; none if that is gone, or the system does not say."""
-        return []
-
-    def allowed_cores(self) -> set[int]:
-        """The numbers of the cores that this thread may use. Call it only where there is a `core_finder`."""
-        return set()
-
-    def restrict(self, threads: Iterable[int], cores: Collection[int]) -> None:
-        """Restricts threads to some cores. Does nothing if there is no core, or the system refuses."""
 
     # --- the machine ---
 
@@ -235,14 +160,6 @@ class Posix:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError):
             return 0
-
-    def free_memory(self) -> int | None:
-        """The bytes of memory that are available without swapping; None if the system does not say."""
-        return None
-
-    def may_have_card(self) -> bool:
-        """Whether there may be a graphics card."""
-        return True
 
     def library_names(self, linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
         """The names of a library here, out of those on Linux and on Windows."""

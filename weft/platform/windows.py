@@ -16,13 +16,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Sequence
 from ctypes import wintypes
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from weft.platform.any_system import AnySystem
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
 assert sys.platform == "win32"  # types are checked for one system at a time
@@ -89,15 +89,11 @@ class _MemoryStatus(ctypes.Structure):
     )  # fmt: skip
 
 
-class Win32:
+class Win32(AnySystem):
     """What `posix` says, each by what Windows has for it."""
 
-    name = "win32"
-    has_metal = False
-    finds_egl = False
     camera_format = "dshow"
     grabber = "gdigrab"
-    portaudio_remedy = ""
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False
     has_jit_link = False
@@ -223,9 +219,6 @@ class Win32:
         handle = int(process._handle)  # type: ignore[attr-defined]
         ctypes.windll.kernel32.AssignProcessToJobObject(wintypes.HANDLE(_job()), wintypes.HANDLE(handle))
 
-    def end_with_parent(self, number: int = 0) -> None:
-        """The parent has bound it."""
-
     def interrupt(self, process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
         """Only the processes of one console can be sent Ctrl-C."""
         lifeline.send(b"c")
@@ -248,12 +241,6 @@ class Win32:
 
     def send_now(self, to: socket.socket, data: bytes) -> None:
         to.send(data)
-
-    def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
-        return at.recv(most), None
-
-    def count_dropped(self, at: socket.socket) -> None:
-        """Windows does not say it."""
 
     def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
         """A process that waits for the processor is not told from one that waits for something else."""
@@ -282,26 +269,8 @@ class Win32:
         """For this thread alone: others do not begin with its priority."""
         _set_thread_priority(_HIGHEST_THREAD if urgency else 0)
 
-    def calmly(self, urgency: int, nicer: int) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def lower_priority(self, nicer: int) -> None:
         _set_thread_priority(_BELOW_NORMAL_THREAD)
-
-    def cores(self) -> int:
-        return os.cpu_count() or 1
-
-    def core_finder(self) -> Callable[[], int] | None:
-        return None
-
-    def threads_of(self, process: int) -> list[int]:
-        return []
-
-    def allowed_cores(self) -> set[int]:
-        return set()
-
-    def restrict(self, threads: Iterable[int], cores: Collection[int]) -> None:
-        """Is for where there is a `core_finder`."""
 
     # --- the machine ---
 
@@ -310,9 +279,6 @@ class Win32:
 
     def free_memory(self) -> int | None:
         return int(_memory_status().free) or None
-
-    def may_have_card(self) -> bool:
-        return True
 
     def library_names(self, linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
         return windows
