@@ -55,7 +55,7 @@ def test_exit_codes() -> None:
 
 def test_environment_variables() -> None:
     documented = {name for row in table("Environment variables") for name in spelled(row[0])}
-    own = {name for text in sources() for name in re.findall(r'"(_?WEFT_[A-Z]+)"', text)}
+    own = {name for text in sources() for name in re.findall(r'"(_?WEFT_[A-Z_]+)"', text)}
     assert own == {name for name in documented if "WEFT" in name}
     assert documented <= words()
 

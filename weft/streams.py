@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -87,6 +87,8 @@ class StreamScheme:
     port: int | None = None
     """The port if an address has none; None: it has to have one."""
     has_path: bool = False
+    is_locked: bool = False
+    """Whether some of the parameters are secret."""
 
 
 _DATAGRAMS = {"pkt_size": "1316"}
@@ -97,7 +99,7 @@ SCHEMES: Final[Mapping[str, StreamScheme]] = MappingProxyType({
         "mpegts", "srt://192.168.0.5:9000", {
             "mode": _OneOf(("caller", "listener")), "latency": _WholeNumber(20, 8000, factor=1000),
             "passphrase": _PlainText(10, 79), "pbkeylen": _OneOf(("16", "24", "32")), "streamid": _PlainText(1, 256),
-        }, {"pkt_size": "1316", "connect_timeout": "3000", "transtype": "live"},
+        }, {"pkt_size": "1316", "connect_timeout": "3000", "transtype": "live"}, is_locked=True,
     ),
     "rtmp": StreamScheme("flv", "rtmp://live.example.com/app/key", port=1935, has_path=True),
     "rtmps": StreamScheme("flv", "rtmps://live.example.com/app/key", port=443, has_path=True),
@@ -109,6 +111,8 @@ SCHEMES: Final[Mapping[str, StreamScheme]] = MappingProxyType({
 _ADDRESS = re.compile(
     r"//(\[[0-9A-Fa-f:.]{2,45}\]|[^\[\]:/?#@]{1,253})(?::(\d{1,5}))?(/[^?#]*)?(?:\?([^#]*))?", re.ASCII
 )
+# What no server reads as the end of a key.
+_KEY = re.compile(r"[!-~]{1,512}", re.ASCII)
 _PATH = re.compile(r"(?:/[A-Za-z0-9_~\-][A-Za-z0-9._~\-]{0,255}){1,6}", re.ASCII)
 
 
@@ -143,6 +147,23 @@ class StreamAddress:
     def listens(self) -> bool:
         """Whether the receivers come to weft."""
         return self.said.get("mode") == "listener"
+
+    def with_key(self, key: str) -> StreamAddress:
+        """It with the key of the performer: the last part of a path, or parameters such as `passphrase=…`. Raises
+        StreamError, which does not say the key."""
+        row = SCHEMES[self.scheme]
+        if row.has_path:
+            if _KEY.fullmatch(key) is None:
+                raise StreamError("this is no key", "a key has letters, digits and signs of ASCII, and no space")
+            return replace(self, path=f"{self.path}/{key}")
+        if not row.is_locked:
+            raise StreamError(f"{self.scheme} has no keys", "rtmp, rtmps and srt have some")
+        try:
+            added = _parameters(self.scheme, row, key)
+        except StreamError:
+            words = "such as passphrase=…&streamid=…, of letters, digits and . _ ~ -"
+            raise StreamError("this is no key", words) from None
+        return replace(self, said={**self.said, **added})
 
     @property
     def url(self) -> str:

@@ -36,6 +36,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.films.encoding import missing_encoder
 from weft.runtime.films.recording import LIVE_CODECS
+from weft.runtime.films.stream_keys import StreamKeys, StreamKeysError
 from weft.runtime.hands.inputs import Inputs, WallClock
 from weft.runtime.hands.light_sender import FORMS, LightAddress, LightSender
 from weft.runtime.hands.link import LinkPeer
@@ -217,6 +218,9 @@ class _WarpParam(_WarpType):
               envvar="WEFT_OSC", help="Where osc_send sends; WEFT_OSC says it too.")
 @click.option("--lights", type=_LightAddressParam(), multiple=True, metavar="PROTOCOL[:HOST]",
               help=f"Where lights(…) goes: {FORMS}. May be repeated.")
+@click.option("--stream-keys", type=click.Path(path_type=Path), metavar="FILE", envvar="WEFT_STREAM_KEYS",
+              help='The keys for servers that display(…, to: "rtmp://…") names: a file that only you can read, with an '
+              "address and its key in each line. WEFT_STREAM_KEYS says it too.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--bpm", type=NumberRange(0.1, 10000), metavar="N",
               help="The tempo at the beginning, instead of the patch's; T taps another one.")
@@ -269,6 +273,7 @@ class _RunOptions:
     osc: OscAddress | None
     osc_send: OscAddress
     lights: tuple[LightAddress, ...]
+    stream_keys: Path | None
     fade: float | None
     bpm: float | None
     link: bool
@@ -281,6 +286,7 @@ class _RunOptions:
         self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
+        keys = self._keys_of_streams()
         pipe = TextPipe() if self._is_piped else None
         files = self.files if pipe is None else [PIPE_NAME]
         patches = SetList(files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
@@ -317,7 +323,7 @@ class _RunOptions:
                 folder=lambda path: Path(real_path(".")) if comes_with_weft(path) else path.parent, record=self.record,
                 text_over=self._text_style if self.record_source else None,
                 policy=TransitionPolicy(self.fade, self.quantize), bpm=self.bpm,
-                keeper=keeper, is_writable=is_kept, pipe=pipe,
+                keeper=keeper, is_writable=is_kept, pipe=pipe, stream_keys=keys,
                 senders={OSC_SEND.name: sender, LIGHTS.name: lights, **({} if midi is None else {MIDI.name: midi})},
             )  # fmt: skip
             if pipe is not None:
@@ -375,6 +381,20 @@ class _RunOptions:
                 raise Missing(missing)
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
+
+    def _keys_of_streams(self) -> StreamKeys:
+        path = self.stream_keys
+        if path is None:
+            return StreamKeys()
+        try:
+            keys = StreamKeys.read(path)
+        except OSError as problem:
+            raise Missing(f"{path}, with the keys of streams, cannot be read: {problem.strerror}") from None
+        except StreamKeysError as problem:
+            raise click.UsageError(str(problem)) from None
+        if system.others_read(path):
+            say(f"other users can read the keys in {path}; chmod 600 {system.quoted(str(path))} forbids it")
+        return keys
 
     def _find_audio_device(self) -> None:
         """Raises WeftError (`no-sound-device`) before anything plays, if no device has the given name."""

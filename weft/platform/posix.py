@@ -87,6 +87,10 @@ class Posix(AnySystem):
         """A word as it is typed in a command line."""
         return shlex.quote(word)
 
+    def others_read(self, path: Path) -> bool:
+        """Whether other users may read a file, as far as its mode says. Raises OSError."""
+        return bool(os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
     # --- processes ---
 
     def inheriting(self, sockets: Sequence[int], descriptors: Collection[int] = ()) -> dict[str, Any]:

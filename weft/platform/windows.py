@@ -175,6 +175,9 @@ class Win32(AnySystem):
     def quoted(self, word: str) -> str:
         return subprocess.list2cmdline([word])
 
+    def others_read(self, path: Path) -> bool:
+        return False
+
     def prepare_streams(self) -> None:
         """To files and pipes, Python writes a code page of Windows, which lacks most letters."""
         for stream in (sys.stdout, sys.stderr):

@@ -47,19 +47,31 @@ def receiving(address: str, seconds: float) -> subprocess.Popen[str]:
     return program
 
 
-def play(made: Sending, until: Callable[[], bool], turn: int = 0) -> None:
-    """Plays at its pace: black and silent up to frame `turn`, then white with a tone. Ends when that happens."""
+def play(made: Sending, until: Callable[[], bool], turn: int = 0, late: int = 0) -> None:
+    """Plays at its pace: black and silent up to frame `turn`, then white with a tone. Ends when that happens. The sound
+    of a frame is given so many frames `late`."""
     deadline = time.monotonic() + PATIENCE
     length = RATE // FPS
     while not until():
         assert time.monotonic() < deadline
-        number = made.count
-        at = (number * length + np.arange(length)) / RATE
-        tone = np.sin(2 * np.pi * HERTZ * at) * 0.5 * (number >= turn)
-        made.encoder.hear(np.stack([tone, tone], 1).astype(np.float32))
+        number, heard = made.count, made.count - late
+        at = (heard * length + np.arange(length)) / RATE
+        tone = np.sin(2 * np.pi * HERTZ * at) * 0.5 * (heard >= turn)
+        if heard >= 0:
+            made.encoder.hear(np.stack([tone, tone], 1).astype(np.float32))
         level = 255 if number >= turn else 0
         made.show(np.full((SIZE[1], SIZE[0], 4), level, np.uint8))
         time.sleep(1 / FPS)
+
+
+def test_sound_may_come_after_the_first_pictures() -> None:
+    port = free_port()
+    address = f"rtmp://127.0.0.1:{port}/app/key"
+    program = receiving(address, 1)
+    with sending(address) as made:
+        play(made, lambda: program.poll() is not None, late=FPS // 2)
+        assert not made.said("no receiver: Invalid", "trouble")
+    assert len(result(program)["sound"]) > 10
 
 
 def result(program: subprocess.Popen[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import shlex
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -51,6 +51,8 @@ class OutletOpening:
     allow: Callable[[float], None]
     """Allows what waits within a library, which holds up all threads, this many seconds. Afterwards the process is
     killed; one whose row has sound is then started again."""
+    key: str = field(repr=False, kw_only=True, default="")
+    """What the performer keeps for this place, and no text has: the option `--stream-keys`."""
 
 
 class PictureOutlet(ABC):

@@ -18,18 +18,18 @@ from weft.runtime.films.recording import LIVE_CODECS, LiveEncoder, RecordingMemo
 
 
 def start_outlet(
-    spec: OutletSpec, place: str, size: tuple[int, int], fps: float, rate: int, secret: str
+    spec: OutletSpec, place: str, size: tuple[int, int], fps: float, rate: int, secret: str, key: str = ""
 ) -> LiveEncoder:  # fmt: skip
-    """Starts the process of an outlet, for pictures of this size; `rate` is that of the sound. What it tells are
-    `address`, `note`, `trouble` and `well` with words, and `dropped` with a number. Raises EncodingError."""
+    """Starts the process of an outlet, for pictures of this size; `rate` is that of the sound. Receivers have to know
+    the `secret`; the place has to be told the `key`. What it tells are `address`, `note`, `trouble` and `well` with
+    words, and `dropped` with a number. Raises EncodingError."""
     even = size[0] + size[0] % 2, size[1] + size[1] % 2
     film = film_spec(".mkv", LIVE_CODECS[".mkv"], None, even, fps)
     if not spec.is_even:
         film = film_spec(".mov", "png", None, size, fps)
-    target = f"{spec.name}:{place}"
-    encoder = LiveEncoder(RecordingSpec(film, rate, target), "weft.runtime.films.outlet_process:main")
+    encoder = LiveEncoder(RecordingSpec(film, rate, spec.name), "weft.runtime.films.outlet_process:main")
     # Not among the arguments of the process, which all users of the machine may read.
-    encoder.ask("secret", secret)
+    encoder.ask("place", place, secret, key)
     return encoder
 
 
@@ -73,13 +73,13 @@ class _OutletProcess:
 
     def _opened(self) -> PictureOutlet:
         film = self._spec.film
-        _, secret = self.parent.recv()
-        word, _, place = self._spec.path.partition(":")
+        _, place, secret, key = self.parent.recv()
+        word = self._spec.path
         opening = OutletOpening(
             word, place, film.width, film.height, film.fps, self._spec.rate, secret, self._tell, self._drop,
-            self._pulse.beat, self._pulse.allow,
+            self._pulse.beat, self._pulse.allow, key=key,
         )  # fmt: skip
-        return opened(self._spec.path, opening)
+        return opened(f"{word}:{place}", opening)
 
     def _serve(self, outlet: PictureOutlet, shared: RecordingMemory) -> None:
         film, rate = self._spec.film, self._spec.rate

@@ -59,7 +59,7 @@ class RecordingSpec:
     rate: int
     """Samples of sound a second."""
     path: str
-    """The name of a file, or the target of an outlet."""
+    """The name of a file, or the word of an outlet."""
 
 
 def recording_spec(path: Path, size: tuple[int, int], fps: float, rate: int) -> RecordingSpec:

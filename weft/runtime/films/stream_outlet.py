@@ -43,6 +43,8 @@ class StreamOutlet(PictureOutlet):
         """Raises OutletError."""
         super().__init__(opening)
         self._address = stream_address(opening.word, opening.place)
+        if opening.key:
+            self._address = self._address.with_key(opening.key)
         size = opening.width, opening.height
         # As H.264 and AAC are in an MP4.
         self._film = film_spec(".mp4", "h264", None, size, float(opening.fps))
@@ -199,6 +201,9 @@ class _Connection:
         _configure(stream.codec_context, self._film, self._address)
         voice = SoundEncoder(container, self._film, self._rate, MAX_CHANNELS)
         voice.begin()
+        # FLV takes nothing that is before the first packet, and AAC's first one is before its first sample.
+        self._at = voice.lead
+        voice.skip(voice.lead)
         # While it connects, PyAV holds up all threads.
         self._allow(_STUCK)
         container.start_encoding()

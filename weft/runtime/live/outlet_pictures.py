@@ -17,6 +17,7 @@ from weft.outlets import OutletError, OutletSpec, outlet_of
 from weft.runtime.films.encoding import EncodingError, missing_encoder
 from weft.runtime.films.outlet_process import start_outlet
 from weft.runtime.films.recording import LiveEncoder
+from weft.runtime.films.stream_keys import StreamKeys
 from weft.runtime.hands.clock import Clock
 from weft.runtime.live.events import Reporter
 from weft.runtime.live.record import FilmTimeline, PictureSender
@@ -78,9 +79,10 @@ class Outlets:
     """Hands pictures to other programs, each in a process of its own. For the thread that draws, which does not wait
     here: a program that reads too slowly misses pictures."""
 
-    def __init__(self, reporter: Reporter, sound: Sound) -> None:
+    def __init__(self, reporter: Reporter, sound: Sound, keys: StreamKeys) -> None:
         self._reporter = reporter
         self._sound = sound
+        self._keys = keys
         self._open: dict[_OutletKey, _OpenOutlet] = {}
         self._worker = ThreadPoolExecutor(1, "weft-outlets")
         """Starts processes and ends them, one after another, which takes longer than the thread that draws has."""
@@ -135,7 +137,8 @@ class Outlets:
         if spec.is_encoded and (missing := missing_encoder()) is not None:
             self._fail(key, missing)
             return
-        arguments = spec, key.place, key.size, key.fps, key.rate, self._secret
+        secrets_of = self._secret, self._keys.key(spec, key.place)
+        arguments = spec, key.place, key.size, key.fps, key.rate, *secrets_of
         self._opening[key] = self._worker.submit(start_outlet, *arguments)
 
     def _opened(self, key: _OutletKey, opening: Future[LiveEncoder], is_wanted: bool) -> None:

@@ -26,6 +26,7 @@ from weft.names import shown
 from weft.outlets import outlet_of
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker, Finished, LateWarnings, LoadResult
+from weft.runtime.films.stream_keys import StreamKeys
 from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.hands.link import LinkPeer
@@ -96,6 +97,7 @@ class Session:
     keeper: Callable[[Path], ValuesFile | None] = lambda path: None
     is_writable: Callable[[Path], bool] = lambda path: True
     senders: Mapping[str, Sender] = field(default_factory=dict)
+    stream_keys: StreamKeys = field(default_factory=StreamKeys)
     limits: Limits = field(default_factory=Limits)
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     bpm: float | None = None
@@ -118,7 +120,7 @@ class Session:
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self._base, self.reporter, self.text_over)
-        self._outlets = Outlets(self.reporter, self.sound)
+        self._outlets = Outlets(self.reporter, self.sound, self.stream_keys)
         self._recorder = Recorder(self.reporter, self.sound, self._base, self.record, self.text_over)
         self._text = TextFollower(self.inputs.parameters)
         self._memory = MemoryReports(self.reporter)
