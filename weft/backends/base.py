@@ -47,6 +47,11 @@ class DeviceInfo:
     software: bool = False
     """Whether the CPU does the work of a graphics card."""
 
+    @classmethod
+    def missing(cls, library: str, reason: str, remedy: str | None = None) -> DeviceInfo:
+        """What stands for the devices of a library where it has none."""
+        return cls(0, library, available=False, reason=reason, remedy=remedy, platform=library)
+
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -1,43 +1,15 @@
-"""The hardware of the machine: cores, memory, vector instructions, graphics cards."""
+"""The hardware of the machine: cores, memory, vector instructions, and whether there are graphics cards."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from weft import child
 from weft.platform import system
-
-# Devices are probed in a process of their own. A driver that is open may interfere with one that is opened later, and
-# one that fails may end the process.
-
-# A driver that takes longer to start is considered to hang.
-_MOST_SECONDS = 20
-
-
-@functools.cache
-def answer(module: str, library: str) -> dict[str, Any]:
-    """The JSON that a module prints when it is run. It runs only once, since the answer stays the same. If it prints
-    none, the answer has a `reason` with the library's name."""
-    try:
-        ended = child.run(module, timeout=_MOST_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        return {"reason": f"{library} does not answer ({failure})"}
-    try:
-        found: dict[str, Any] = json.loads(ended.stdout)
-    except ValueError:
-        lines = ended.stderr.decode(errors="replace").strip().splitlines()
-        return {"reason": f"{library} does not start ({lines[-1] if lines else f'exit status {ended.returncode}'})"}
-    return found
-
-
-# Cores, memory and vector instructions.
 
 try:
     import resource

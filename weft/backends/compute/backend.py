@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
-from weft.backends.card import CardAudio, CardBackend, CardSound, SoundCode
+from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, SoundCode
 from weft.backends.compute.arrays import DeviceArray, pool_on
 from weft.backends.compute.interface import ComputeDevice, ComputeError
 from weft.backends.compute.subgraph import ComputeCompiled, ComputeSounding, PictureBuffers
 from weft.backends.launch import Array, StateMemory
+from weft.backends.registry import register_backend
 from weft.codegen.kernel import Unit
 
 
@@ -87,8 +88,30 @@ class ComputeBackend(CardBackend):
         return self.guarded(memory.read) if isinstance(memory, DeviceArray) else super().download(memory)
 
 
+    def opened_device(self) -> ComputeDevice | None:
+        """The device, or none if it cannot be opened."""
+        try:
+            return self.device()[0]
+        except ComputeError:
+            return None
+
+
 class ComputeAudio(CardAudio, ComputeBackend):
     """Sound, in buffers of the device."""
 
     def sound(self, unit: Unit, code: SoundCode) -> CardSound:
         return CardSound(unit, code, ComputeSounding(*self.device(), unit.kernel, code))
+
+
+def family(name: str, base: type[ComputeBackend]) -> tuple[type[ComputeBackend], ...]:
+    """The backends of a kind of device, such as `opencl_visual`: they compute pictures, numbers and sound as a class
+    without a context does. Registers them."""
+    return tuple(_member(name, base, kind) for kind in (CardVisual, CardCompute, ComputeAudio))
+
+
+def _member(name: str, base: type[ComputeBackend], kind: type[CardBackend]) -> type[ComputeBackend]:
+    own = {"name": f"{name}_{kind.context}", "__module__": base.__module__, "__doc__": kind.__doc__}
+    called = base.__name__.removesuffix("Backend") + kind.context.title()
+    made: type[ComputeBackend] = type(called, (kind, base), own)
+    register_backend(made)
+    return made

@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from weft.backends import hardware
 from weft.backends.base import DeviceInfo
-from weft.backends.card import CardCompute, CardVisual, Dialect
-from weft.backends.compute.backend import ComputeAudio, ComputeBackend
+from weft.backends.card import Dialect
+from weft.backends.compute.backend import ComputeBackend, family
 from weft.backends.compute.interface import ComputeDevice
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import Maker, devices
 from weft.backends.cuda.nvidia import Nvidia
-from weft.backends.registry import register_backend
 from weft.codegen.cuda import Cuda
 
 
@@ -44,22 +43,4 @@ class CudaBackend(ComputeBackend):
         return self.device_class(index)
 
 
-@register_backend
-class CudaVisual(CardVisual, CudaBackend):
-    """Gives a picture in the memory of a card."""
-
-    name = "cuda_visual"
-
-
-@register_backend
-class CudaCompute(CardCompute, CudaBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "cuda_compute"
-
-
-@register_backend
-class CudaAudio(ComputeAudio, CudaBackend):
-    """Sound, in the memory of a card."""
-
-    name = "cuda_audio"
+CudaVisual, CudaCompute, CudaAudio = family("cuda", CudaBackend)

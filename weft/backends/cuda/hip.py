@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from weft.backends.card import CardCompute, CardVisual, Dialect
-from weft.backends.compute.backend import ComputeAudio
+from weft.backends.card import Dialect
+from weft.backends.compute.backend import family
 from weft.backends.cuda.amd import Amd
 from weft.backends.cuda.backend import CudaBackend
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import Maker
-from weft.backends.registry import register_backend
 from weft.codegen.cuda import Hip
 
 
@@ -31,22 +30,4 @@ class HipBackend(CudaBackend):
     device_class: ClassVar[type[CardDevice]] = HipDevice
 
 
-@register_backend
-class HipVisual(CardVisual, HipBackend):
-    """Gives a picture in the memory of a card."""
-
-    name = "hip_visual"
-
-
-@register_backend
-class HipCompute(CardCompute, HipBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "hip_compute"
-
-
-@register_backend
-class HipAudio(ComputeAudio, HipBackend):
-    """Sound, in the memory of a card."""
-
-    name = "hip_audio"
+HipVisual, HipCompute, HipAudio = family("hip", HipBackend)

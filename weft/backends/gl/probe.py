@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from weft.backends.base import DeviceInfo
-from weft.backends.hardware import answer
+from weft.backends.probing import print_devices, probed
 
 _REMEDY = "install the driver of the graphics card, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
 
@@ -19,13 +18,11 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
     """The devices of OpenGL, available with at least this version; an unavailable one has a reason. Never raises."""
-    found = answer("weft.backends.gl.probe", "OpenGL")
-    if "reason" in found:
-        return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]
-    return [_device(number, about, least) for number, about in enumerate(found["devices"])]
+    return probed("weft.backends.gl.probe", "OpenGL", _REMEDY, lambda about: _device(about, least))
 
 
-def _device(index: int, about: Mapping[str, Any], least: tuple[int, int]) -> DeviceInfo:
+def _device(about: Mapping[str, Any], least: tuple[int, int]) -> DeviceInfo:
+    index = about["index"]
     if tuple(about["number"]) < least:
         number, wanted = (".".join(map(str, version)) for version in (about["number"], least))
         reason = f"it has OpenGL {number}, and this takes {wanted}"
@@ -38,8 +35,7 @@ def _device(index: int, about: Mapping[str, Any], least: tuple[int, int]) -> Dev
     )  # fmt: skip
 
 
-def main() -> None:
-    """Prints the devices as JSON."""
+def _listed() -> list[dict[str, Any]]:
     from weft.backends.gl.egl import GraphicsError
 
     try:
@@ -50,13 +46,12 @@ def main() -> None:
         with suppress(GraphicsError):
             while not (another := offscreen(len(found)).about).software:
                 found.append(another)
-    except GraphicsError as failure:
-        print(json.dumps({"reason": str(failure)}))
+    except GraphicsError:
+        raise
     except Exception as failure:  # PyOpenGL raises errors of many kinds without libGL
-        print(json.dumps({"reason": f"OpenGL is missing on this machine ({failure})"}))
-    else:
-        print(json.dumps({"devices": [{**asdict(about), "software": about.software} for about in found]}))
+        raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
+    return [{"index": index, **asdict(about), "software": about.software} for index, about in enumerate(found)]
 
 
 if __name__ == "__main__":
-    main()
+    print_devices(_listed)

@@ -27,10 +27,10 @@ def devices() -> list[DeviceInfo]:
     try:
         found = _by_apple() if apple.is_installed() else _by_metalcompute()
     except ComputeError as failure:
-        return [_missing(str(failure), _REMEDY if _is_mac() else None)]
+        return [DeviceInfo.missing("Metal", str(failure), _REMEDY if _is_mac() else None)]
     except Exception as failure:
-        return [_missing(f"Metal does not start ({failure})", None)]
-    return found or [_missing("Metal has no device", None)]
+        return [DeviceInfo.missing("Metal", f"Metal does not start ({failure})")]
+    return found or [DeviceInfo.missing("Metal", "Metal has no device")]
 
 
 def open_device(index: int) -> Any:
@@ -81,10 +81,6 @@ def _described(driver: str, index: int, name: str, total: int, free: int, unifie
 
 def _is_mac() -> bool:
     return system.has_metal
-
-
-def _missing(reason: str, remedy: str | None) -> DeviceInfo:
-    return DeviceInfo(0, "Metal", available=False, reason=reason, remedy=remedy, platform="Metal")
 
 
 # What a device does.

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from weft.backends import hardware
 from weft.backends.base import DeviceInfo
-from weft.backends.card import CardCompute, CardVisual, Dialect
-from weft.backends.compute.backend import ComputeAudio, ComputeBackend
+from weft.backends.card import Dialect
+from weft.backends.compute.backend import ComputeBackend, family
 from weft.backends.compute.interface import ComputeDevice
 from weft.backends.opencl import platforms
 from weft.backends.opencl.queue import ClDevice
-from weft.backends.registry import register_backend
 from weft.codegen.opencl import OpenCl
 
 
@@ -34,22 +33,4 @@ class ClBackend(ComputeBackend):
         return ClDevice(index)
 
 
-@register_backend
-class ClVisual(CardVisual, ClBackend):
-    """Gives a picture in memory of the device."""
-
-    name = "opencl_visual"
-
-
-@register_backend
-class ClCompute(CardCompute, ClBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "opencl_compute"
-
-
-@register_backend
-class ClAudio(ComputeAudio, ClBackend):
-    """Sound, in memory of the device."""
-
-    name = "opencl_audio"
+ClVisual, ClCompute, ClAudio = family("opencl", ClBackend)

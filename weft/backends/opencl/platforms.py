@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,7 +9,8 @@ from typing import Any
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError
-from weft.backends.hardware import answer, memory_free
+from weft.backends.hardware import memory_free
+from weft.backends.probing import print_devices, probed
 
 _INSTALL = "pip install 'weft-live[opencl]'"
 _DRIVER = "install the driver of the device, or PoCL, which computes on the processor (apt install pocl-opencl-icd)"
@@ -46,14 +46,8 @@ def found(cl: Any) -> list[Any]:
 def devices() -> list[DeviceInfo]:
     """The devices. Never raises: an unavailable one has a reason."""
     if not is_installed():
-        return [_missing("pyopencl is not installed", _INSTALL)]
-    # A driver that is open may interfere with others, and one that fails may end the process.
-    told = answer("weft.backends.opencl.platforms", "OpenCL")
-    return [_missing(told["reason"], _DRIVER)] if "reason" in told else [_device(about) for about in told["devices"]]
-
-
-def _missing(reason: str, remedy: str) -> DeviceInfo:
-    return DeviceInfo(0, "OpenCL", available=False, reason=reason, remedy=remedy, platform="OpenCL")
+        return [DeviceInfo.missing("OpenCL", "pyopencl is not installed", _INSTALL)]
+    return probed("weft.backends.opencl.platforms", "OpenCL", _DRIVER, _device)
 
 
 def _device(about: dict[str, Any]) -> DeviceInfo:
@@ -80,16 +74,10 @@ def _about(cl: Any, index: int, device: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main() -> None:
-    """Prints the devices as JSON."""
-    try:
-        cl = library()
-        listed = [_about(cl, index, device) for index, device in enumerate(found(cl))]
-    except Exception as failure:  # drivers fail in many ways
-        print(json.dumps({"reason": str(failure)}))
-    else:
-        print(json.dumps({"devices": listed}))
+def _listed() -> list[dict[str, Any]]:
+    cl = library()
+    return [_about(cl, index, device) for index, device in enumerate(found(cl))]
 
 
 if __name__ == "__main__":
-    main()
+    print_devices(_listed)

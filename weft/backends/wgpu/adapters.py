@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from contextlib import suppress
@@ -12,8 +11,10 @@ from typing import Any
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError, failing
-from weft.backends.hardware import answer, memory
+from weft.backends.hardware import memory
+from weft.backends.probing import print_devices, probed
 
+_INSTALL = "pip install 'weft-live[wgpu]', with Python 3.11 or later"
 _DRIVER = "install the driver of the device, or Mesa's for the processor (apt install mesa-vulkan-drivers)"
 
 
@@ -52,14 +53,8 @@ def found() -> list[Any]:
 def devices() -> list[DeviceInfo]:
     """The devices. Never raises: an unavailable one has a reason."""
     if not is_installed():
-        return [_missing("wgpu is not installed", "pip install 'weft-live[wgpu]', with Python 3.11 or later")]
-    # A driver that is open may interfere with others, and one that fails may end the process.
-    told = answer("weft.backends.wgpu.adapters", "WebGPU")
-    return [_missing(told["reason"], _DRIVER)] if "reason" in told else [_device(about) for about in told["devices"]]
-
-
-def _missing(reason: str, remedy: str) -> DeviceInfo:
-    return DeviceInfo(0, "WebGPU", available=False, reason=reason, remedy=remedy, platform="WebGPU")
+        return [DeviceInfo.missing("WebGPU", "wgpu is not installed", _INSTALL)]
+    return probed("weft.backends.wgpu.adapters", "WebGPU", _DRIVER, _device)
 
 
 def _device(about: dict[str, Any]) -> DeviceInfo:
@@ -77,14 +72,5 @@ def _about(index: int, adapter: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main() -> None:
-    """Prints the devices as JSON."""
-    try:
-        told: dict[str, Any] = {"devices": [_about(index, adapter) for index, adapter in enumerate(found())]}
-    except Exception as failure:  # drivers fail in many ways
-        told = {"reason": str(failure)}
-    print(json.dumps(told))
-
-
 if __name__ == "__main__":
-    main()
+    print_devices(lambda: [_about(index, adapter) for index, adapter in enumerate(found())])

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from weft.backends import hardware
 from weft.backends.base import DeviceInfo
-from weft.backends.card import CardCompute, CardVisual, Dialect
-from weft.backends.compute.backend import ComputeAudio, ComputeBackend
-from weft.backends.compute.interface import ComputeDevice, ComputeError
-from weft.backends.registry import register_backend
+from weft.backends.card import Dialect
+from weft.backends.compute.backend import ComputeBackend, family
+from weft.backends.compute.interface import ComputeDevice
 from weft.backends.wgpu import adapters
 from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.wgsl import Wgsl
@@ -33,30 +32,9 @@ class WgpuBackend(ComputeBackend):
     def opened(self, index: int) -> ComputeDevice:
         return WgpuDevice(index)
 
-
-@register_backend
-class WgpuVisual(CardVisual, WgpuBackend):
-    """Gives a picture in memory of the device."""
-
-    name = "wgpu_visual"
-
     def window_device(self) -> WgpuDevice | None:
-        try:
-            device, _ = self.device()
-        except ComputeError:
-            return None
+        device = self.opened_device()
         return device if isinstance(device, WgpuDevice) else None
 
 
-@register_backend
-class WgpuCompute(CardCompute, WgpuBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "wgpu_compute"
-
-
-@register_backend
-class WgpuAudio(ComputeAudio, WgpuBackend):
-    """Sound, in memory of the device."""
-
-    name = "wgpu_audio"
+WgpuVisual, WgpuCompute, WgpuAudio = family("wgpu", WgpuBackend)
