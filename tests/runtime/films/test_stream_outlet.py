@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,15 @@ def play(made: Sending, until: Callable[[], bool], turn: int = 0, late: int = 0)
         time.sleep(1 / FPS)
 
 
+def has_ipv6() -> bool:
+    """Whether this machine reaches itself by IPv6."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 def test_sound_may_come_after_the_first_pictures() -> None:
     port = free_port()
     address = f"rtmp://127.0.0.1:{port}/app/key"
@@ -98,15 +110,64 @@ def test_a_receiver_gets_picture_and_sound_in_step() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scheme", ["rtp", "rtmp"])
-def test_others_do_too(scheme: str) -> None:
-    port = free_port()
-    path = "/app/key" if scheme == "rtmp" else ""
-    program = receiving(f"{scheme}://127.0.0.1:{port}{path}", 2)
-    with sending(f"{scheme}://127.0.0.1:{port}{path}") as made:
+@pytest.mark.parametrize("address", ["rtp://127.0.0.1", "rtp://[::1]", "udp://[::1]", "rtmp://127.0.0.1"])
+def test_others_do_too(address: str) -> None:
+    if "::1" in address and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    address = f"{address}:{free_port()}" + "/app/key" * address.startswith("rtmp")
+    program = receiving(address, 2)
+    with sending(address) as made:
         play(made, lambda: program.poll() is not None, turn=90)
         assert not made.encoder.is_done
     check(result(program))
+
+
+@pytest.mark.long
+def test_a_server_with_encryption_does_too(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl, which makes certificates")
+    both, port = tmp_path / "both.pem", free_port()
+    made_by = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*made_by, "-keyout", both, "-out", tmp_path / "c.pem"], check=True, capture_output=True)
+    both.write_text(both.read_text() + (tmp_path / "c.pem").read_text())
+    with encrypted(both, port) as outside:
+        program = receiving(f"rtmp://127.0.0.1:{port}/app/key", 2)
+        with sending(f"rtmps://127.0.0.1:{outside}/app/key") as made:
+            play(made, lambda: program.poll() is not None, turn=90)
+    check(result(program))
+
+
+@contextmanager
+def encrypted(certificate: Path, port: int) -> Iterator[int]:
+    """A port by which clients with TLS reach another port of this machine."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def pass_on(source: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                to.sendall(data)
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                plain, _ = server.accept()
+                # The one behind may not listen yet: who connects tries again.
+                with (
+                    suppress(OSError), context.wrap_socket(plain, server_side=True) as client,
+                    socket.create_connection(("127.0.0.1", port)) as behind,
+                ):  # fmt: skip
+                    back = threading.Thread(target=pass_on, args=(behind, client), daemon=True)
+                    back.start()
+                    pass_on(client, behind)
+                    behind.shutdown(socket.SHUT_RDWR)
+                    back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.long
@@ -208,6 +269,28 @@ def test_ffmpeg_receives_srt_with_a_password_and_after_it_was_killed(tmp_path: P
     sound = np.concatenate([frame.to_ndarray()[0] for frame in frames if isinstance(frame, av.AudioFrame)])
     spectrum = np.abs(np.fft.rfft(sound * np.hanning(len(sound))))
     assert abs(spectrum.argmax() * RATE / len(sound) - HERTZ) < 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("target", "address"), [("[::1]", "[::]"), ("127.0.0.1?mode=listener", "127.0.0.1")])
+def test_ffmpeg_receives_srt_by_ipv6_and_from_a_sender_that_waits(tmp_path: Path, target: str, address: str) -> None:
+    program = ffmpeg_with("srt")
+    if program is None or srt_library() is None:
+        pytest.skip("there is no ffmpeg with SRT, or no libsrt; scripts/setup system test installs both")
+    if "::" in target and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    host, mode, query = target.partition("?")
+    port = free_port(socket.SOCK_DGRAM)
+    out = tmp_path / "out.ts"
+    source = f"srt://{address}:{port}" + "?mode=listener" * (not mode)
+    receive = [program, "-nostdin", "-loglevel", "error", "-y", "-i", source, "-t", "1", "-c", "copy", str(out)]
+    with sending(f"srt://{host}:{port}{mode}{query}") as made:
+        # Twice: one that waits takes the next receiver when the first is gone.
+        for _ in range(2):
+            with subprocess.Popen(receive) as receiver:
+                play(made, lambda receiver=receiver: receiver.poll() is not None)
+    with av.open(out) as container:
+        assert sum(1 for _ in container.decode(video=0)) > 30
 
 
 def test_a_library_that_is_missing_is_told() -> None:
