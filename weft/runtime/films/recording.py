@@ -123,6 +123,8 @@ class LiveEncoder:
         """The reason why it has failed."""
         self.has_died = False
         """Whether that is that the process has ended without a word."""
+        self.ending = ""
+        """How it has, in words that follow its name."""
         self._has_begun = False
         self._free = list(range(_SLOTS))
         try:
@@ -140,6 +142,11 @@ class LiveEncoder:
         self._messages: SimpleQueue[Callable[[], tuple[Any, ...]] | None] = SimpleQueue()
         self._sending = threading.Thread(target=self._send_all, name="weft-frames", daemon=True)
         self._sending.start()
+
+    @property
+    def stood_still(self) -> bool:
+        """Whether the process was killed because it did nothing."""
+        return self._child.stood_still
 
     @property
     def is_ready(self) -> bool:
@@ -218,7 +225,8 @@ class LiveEncoder:
             with suppress(Exception):
                 self._child.wait(1)
             self.is_done, self.has_died = True, True
-            self.failure = f"the process that encodes {self._child.ending}"
+            self.ending = self._child.ending
+            self.failure = f"the process that encodes {self.ending}"
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from weft.backends.base import Values
+from weft.errors import visible
 from weft.outlets import OutletError, OutletSpec, outlet_of
 from weft.runtime.films.encoding import EncodingError, missing_encoder
 from weft.runtime.films.outlet_process import start_outlet
@@ -25,8 +27,11 @@ from weft.runtime.sound.player import Sound
 
 # The seconds between two reports of pictures that were dropped.
 _BEHIND = 1.0
-# The seconds until a process that has died is started again, and those after which one that takes nothing is killed.
+# The seconds until a process that hung in a library is started again, and those after which one that takes nothing is
+# killed.
 _PAUSE, _STANDS = 2.0, 8.0
+# The seconds until one that has ended by itself is started again, and how often that is done before the next save.
+_SOON, _MOST_STARTS = 0.25, 4
 
 
 class Sender(Protocol):
@@ -90,12 +95,15 @@ class Outlets:
         self._failed: set[_OutletKey] = set()
         self._resting: dict[_OutletKey, float] = {}
         """When to start the processes again that have died, by time.monotonic."""
+        self._ends: Counter[_OutletKey] = Counter()
+        """How often processes have ended by themselves."""
         self._secret = secrets.token_urlsafe(18)
         self._addresses: set[str] = set()
 
     def retry(self) -> None:
         """Tries to open outlets that have failed once more, with their next picture."""
         self._failed.clear()
+        self._ends.clear()
 
     def follow(self, pictures: Mapping[str, Values], folder: Path, fps: float, rate: int, clock: Clock) -> None:
         """Once a frame: gives the pictures that are shown, by the names of their outlets, and the sound that was
@@ -159,8 +167,8 @@ class Outlets:
         encoder.poll()
         while encoder.told:
             self._tell(key, outlet, *encoder.told.pop(0))
-        if encoder.is_done and encoder.has_died and key.rate:
-            self._rest(key)
+        if encoder.is_done and encoder.has_died:
+            self._start_again(key, encoder)
         elif encoder.is_done:
             self._fail(key, encoder.failure or "it has ended")
         elif encoder.is_ready:
@@ -220,6 +228,20 @@ class Outlets:
             outlet.is_told = outlet.is_told or bool(words)
             outlet.said, outlet.said_at = outlet.dropped, now
             self._reporter.outlet(key.name, "behind", words, dropped=outlet.dropped)
+
+    def _start_again(self, key: _OutletKey, encoder: LiveEncoder) -> None:
+        """Has a process that has died followed by another one, a few times."""
+        if key.rate and encoder.stood_still:
+            self._rest(key)
+            return
+        self._ends[key] += 1
+        if self._ends[key] > _MOST_STARTS:
+            self._fail(key, "its process has ended too often")
+            return
+        self._worker.submit(self._open.pop(key).encoder.close)
+        self._resting[key] = time.monotonic() + _SOON
+        words = f"the process for {visible(key.name)} {encoder.ending}, and is started again"
+        self._reporter.restarted("outlet", words)
 
     def _rest(self, key: _OutletKey) -> None:
         """Closes an outlet whose process was killed while it waited for a receiver, to open it again soon."""
