@@ -17,7 +17,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # except through a lower layer.
 LAYERS = (
     {"errors", "codes", "names", "keys", "beats", "osc_packets", "ops", "contexts", "sources", "apple", "child",
-     "disk", "cameras", "hosts", "streams", "outlets", "packages", "permissions", "performances", "platform"},
+     "disk", "cameras", "hosts", "streams", "outlets", "packages", "permissions", "performances", "platform",
+     "recently_used"},
     {"syntax"},
     {"graph"},
     {"ir"},

@@ -18,7 +18,7 @@ from weft.backends.base import (
     Values
 )
 from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of, executor_problem
-from weft.backends.executors import RecentlyUsed, Stillness
+from weft.backends.executors import Stillness
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
@@ -34,6 +34,7 @@ from weft.errors import WeftError, error
 from weft.ir.rates import Rate
 from weft.media.frames import Frame
 from weft.names import StrandRef, is_heard, is_view
+from weft.recently_used import RecentlyUsed
 
 # The shaders of a subgraph: the texts that the backends of graphics cards compile, and why a subgraph has none. They
 # are generated without a card.

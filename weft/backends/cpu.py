@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock, Values
-from weft.backends.executors import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused, StagedCode
+from weft.backends.executors import Executable, Executor, Pictures, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
@@ -27,6 +27,7 @@ from weft.codegen.kernel import Unit
 from weft.codegen.native.tiles import TileProgram
 from weft.contexts import ContextSpec
 from weft.names import StrandRef
+from weft.recently_used import RecentlyUsed
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {
     "native": NativeExecutor, "exact": ExactExecutor, "vector": VectorExecutor, "wasm": WasmExecutor,

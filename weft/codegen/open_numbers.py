@@ -17,6 +17,7 @@ from weft.codegen.kernel import Kernel, content_hash, structure_hash
 from weft.codegen.values import Rows, Scalar, Section
 from weft.ir.rates import Rate
 from weft.ir.tunable import bits
+from weft.recently_used import RecentlyUsed
 
 
 class NumberUse(NamedTuple):
@@ -69,20 +70,16 @@ class OpenKernels:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self._kept: dict[str, OpenKernel] = {}
+        self._kept: RecentlyUsed[str, OpenKernel] = RecentlyUsed(_MOST_KERNELS)
 
     def known(self, kernel: Kernel) -> OpenKernel | None:
         """One that serves a kernel, if there is one. The values of the kernel are not looked at."""
-        found = self._kept.get(structure_hash(kernel))
+        found = self._kept.peek(structure_hash(kernel))
         return found if found is not None and found.serves(kernel) else None
 
     def of(self, kernel: Kernel) -> OpenKernel:
         found = self.known(kernel) or OpenKernel.of(kernel, self._rule)
-        key = structure_hash(kernel)
-        self._kept.pop(key, None)
-        self._kept[key] = found
-        while len(self._kept) > _MOST_KERNELS:
-            del self._kept[next(iter(self._kept))]
+        self._kept.keep(structure_hash(kernel), found)
         return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lsprotocol import types
@@ -15,6 +14,7 @@ from weft.errors import CLOSE_NAME, Diagnostic, Source, WeftError, fault
 from weft.media.sampled import header_if_whole
 from weft.names import StrandRef
 from weft.permissions import Permissions
+from weft.recently_used import RecentlyUsed
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
 from weft.runtime.inspect.forecast import Additions, check
@@ -46,17 +46,14 @@ class Checker:
         self._documents = documents
         self._contexts = contexts
         self._permissions = permissions
-        self._kept: OrderedDict[str, KeptBuild] = OrderedDict()
+        self._kept: RecentlyUsed[str, KeptBuild] = RecentlyUsed(_MOST_KEPT)
         self._curves: tuple[Document, TimeCurves | None] | None = None
         """What can be evaluated of the document that was asked about last."""
 
     def diagnose(self, uri: str) -> Diagnosis:
         """The errors of a document, and the warnings that a compile gives."""
         document = self._documents.by_uri[uri]
-        kept = self._kept.setdefault(uri, KeptBuild())
-        self._kept.move_to_end(uri)
-        while len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        kept = self._kept.get_or_make(uri, KeptBuild)
         request = Request(
             document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
             read=self._documents.read,
@@ -69,7 +66,7 @@ class Checker:
         except WeftError as failure:
             found = failure.diagnostics
         except Exception as failure:
-            del self._kept[uri]  # it may be half of one build and half of another
+            self._kept.forget(uri)  # it may be half of one build and half of another
             found = [fault("weft failed on this text", failure)]
         return self._diagnosis(document, found, instances)
 

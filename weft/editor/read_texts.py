@@ -13,6 +13,7 @@ from weft.editor.occurrences import NamesOfProgram, Occurrence, Surroundings
 from weft.editor.positions import TextPositions
 from weft.errors import Report, Source
 from weft.permissions import Permissions
+from weft.recently_used import RecentlyUsed
 from weft.syntax.ast import Include, Program, Use
 from weft.syntax.includes import load
 from weft.syntax.parser import parse
@@ -82,7 +83,7 @@ class TextReader:
         self._contexts = contexts
         self._permissions = permissions
         self._read: dict[str, tuple[object, ReadText]] = {}
-        self._parsed: dict[tuple[str, str], tuple[Source, Program]] = {}
+        self._parsed: RecentlyUsed[tuple[str, str], tuple[Source, Program]] = RecentlyUsed(_MOST_PARSED)
 
     def recent(self, uri: str) -> ReadText:
         """A document as it is now; its statements and names may be those of the text before, which saves time while one
@@ -125,11 +126,9 @@ class TextReader:
 
     def _program(self, source: Source, statements: Collection[str], is_own: bool) -> Program:
         """The statements of a text. Those of an included text are those of an equal one that was parsed before."""
-        known = self._parsed.get((source.name, source.text))
+        known = self._parsed.find((source.name, source.text))
         if known is not None and (known[0] is source or not is_own):
             return known[1]
         program = parse(source, Report(), statements)
-        self._parsed[source.name, source.text] = source, program
-        while len(self._parsed) > _MOST_PARSED:
-            self._parsed.pop(next(iter(self._parsed)))
+        self._parsed.keep((source.name, source.text), (source, program))
         return program

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchAddresses, RemoteDevice, Run, as_bytes
 from weft.backends.cuda.driver import Driver, Maker
-from weft.backends.executors import RecentlyUsed
 from weft.backends.kept_programs import KeptProgram
+from weft.recently_used import RecentlyUsed
 
 # Threads in a block.
 _BLOCK = 256

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
-from weft.backends.executors import RecentlyUsed, Stillness
+from weft.backends.executors import Stillness
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
@@ -27,6 +27,7 @@ from weft.codegen.glsl import TILE
 from weft.codegen.kernel import Kernel, Unit
 from weft.media.sounds import SIDES
 from weft.names import StrandRef
+from weft.recently_used import RecentlyUsed
 
 # The pictures and sounds that a program samples, by their names.
 _Sources: TypeAlias = Mapping[str, "Texture | SoundTexture"]

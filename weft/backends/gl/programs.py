@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from weft.backends.card import refused
-from weft.backends.executors import RecentlyUsed
 from weft.backends.gl.graphics import GL, DriverInfo, Graphics, plain
 from weft.backends.kept_programs import KeptProgram
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
 from weft.errors import WeftError, error
+from weft.recently_used import RecentlyUsed
 
 Parts: TypeAlias = Sequence[tuple[Any, "bytes | str"]]
 """The shaders of a program: the kind and the text of each."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executors import (
-    NOTHING, BandPool, Executable, Executor, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
+    NOTHING, BandPool, Executable, Executor, Refusal, Refusals, Refused, RefusedError, check, load_stages,
     refusing_failures, translate_stages
 )
 from weft.backends.launch import Floats, Launch, StateMemory, Value, aligned_zeros, channels, check_picture
@@ -37,6 +37,7 @@ from weft.codegen.native.writer import WHOLE
 from weft.codegen.open_numbers import OpenKernel, OpenKernels, without_numbers
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
+from weft.recently_used import RecentlyUsed
 
 # Pictures, over vectors, on one thread or several.
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executors import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, load_stages,
-    refusing_failures, translate_stages
+    NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, load_stages, refusing_failures,
+    translate_stages
 )
 from weft.backends.launch import Array, Floats, Launch, StateMemory, channels, check_picture
 from weft.backends.vector.feedback import (
@@ -35,6 +35,7 @@ from weft.codegen.values import Line, Node, Scalar, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.media.frames import floats
+from weft.recently_used import RecentlyUsed
 
 # Buffers for one size of launch. The rarer sections are computed first, then the tiles, on one thread or several.
 

@@ -29,6 +29,7 @@ from weft.ir.rates import Rate
 from weft.ir.tunable import bits
 from weft.ops import OPS
 from weft.ops.single import LARGEST_PERIOD, LEAST_PERIOD
+from weft.recently_used import RecentlyUsed
 
 _MOST_ROOM = 512 * TILE * 4
 """Machine code with slots that take more would need too much of a thread's stack: glibc grants 2 MiB at least, and
@@ -558,7 +559,7 @@ class TileEmitter:
     def __init__(self, callees: Callees = HANDLERS) -> None:
         self._callees = callees
         self._opened = OpenKernels(decides_list)
-        self._kept: dict[tuple[object, ...], SectionTiles] = {}
+        self._kept: RecentlyUsed[tuple[object, ...], SectionTiles] = RecentlyUsed(_MOST_SECTIONS)
         """The sections that were used last, by what else they depend on and by their hashes."""
 
     def emit(self, kernel: Kernel, packed: bool) -> TileProgram | None:
@@ -578,11 +579,11 @@ class TileEmitter:
         made: list[SectionTiles] = []
         for name, rate in PROGRAMS.items():
             key = (context, opened.section(rate).digest)
-            tiles = self._kept.get(key)
+            tiles = self._kept.peek(key)
             if tiles is None and is_known:
                 return None
             made.append(tiles or _emitted(name, opened, self._callees, packed, reading, made[-1] if made else None))
-            self._keep(key, made[-1])
+            self._kept.keep(key, made[-1])
             # What the next section uses has its numbers after what this one uses.
             context = made[-1]
         if any(tiles.room > self._callees.most_room for tiles in made):
@@ -596,12 +597,6 @@ class TileEmitter:
             names, work=elements.work, base=base, levels=levels, sections_that_read=reading
         )  # fmt: skip
         return TileProgram(layout, words, floats)
-
-    def _keep(self, key: tuple[object, ...], tiles: SectionTiles) -> None:
-        self._kept.pop(key, None)
-        self._kept[key] = tiles
-        while len(self._kept) > _MOST_SECTIONS:
-            del self._kept[next(iter(self._kept))]
 
 
 def emit_tiles(kernel: Kernel, packed: bool, callees: Callees = HANDLERS) -> TileProgram | None:

@@ -4,7 +4,6 @@ next."""
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from weft.media.sampled import opener, read, read_decoded
 from weft.media.source import LivePicture, PictureError
 from weft.names import HeardName, StrandRef, file_of, heard_of, is_heard, is_live, is_view, origin_of, shown
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
+from weft.recently_used import RecentlyUsed
 from weft.runtime.program.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
@@ -605,24 +605,21 @@ class SuspendedState:
     """The state of the last eight patches that were left for others, by their files."""
 
     def __init__(self) -> None:
-        self._parts: OrderedDict[str, Sequence[RunningSubgraph]] = OrderedDict()
+        self._parts: RecentlyUsed[str, Sequence[RunningSubgraph]] = RecentlyUsed(_MOST_SUSPENDED)
 
     def suspend(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
         """Keeps the parts of a patch that remember something, when the patch is left."""
-        self._parts[file] = [part for part in parts if part.unit.kernel.slots]
-        self._parts.move_to_end(file)
-        while len(self._parts) > _MOST_SUSPENDED:
-            self._parts.popitem(last=False)
+        self._parts.keep(file, [part for part in parts if part.unit.kernel.slots])
 
     def resume(self, file: str, parts: Sequence[RunningSubgraph]) -> None:
         """Hands the state of a patch to its parts when it plays again. State that cannot be handed over starts from
         zero."""
         with suppress(Exception):
-            hand_over(parts, self._parts.pop(file, ()))
+            hand_over(parts, self._parts.forget(file) or ())
 
     def forget(self, file: str) -> None:
         """Drops the state of a patch, which then plays with the state that it has."""
-        self._parts.pop(file, None)
+        self._parts.forget(file)
 
 
 class Programs:
