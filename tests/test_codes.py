@@ -227,9 +227,16 @@ def test_what_looks_like_a_code_is_one() -> None:
     assert words <= CODES.keys()
 
 
-def test_every_row_is_used() -> None:
+def test_every_row_is_used_unless_its_code_is_no_longer_given() -> None:
     written = frozenset[str]().union(*texts().values())
-    assert [code for code in CODES if code not in written] == []
+    assert [row.code for row in CODES.values() if (row.code in written) == bool(row.gone_since)] == []
+
+
+def test_a_code_that_is_no_longer_given_is_still_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    commands.main(args=["help", "still-picture"], prog_name="weft", standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "still-picture   no longer given since weft 0.7\n" in said
+    assert "nothing to do." in " ".join(said.split())
 
 
 def test_programs_with_errors_expect_known_codes() -> None:

@@ -141,8 +141,16 @@ def test_overwrite_draws_all_anew(mixed):
     done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.2", "--overwrite")
     assert done.stderr == ""
     assert (mixed.folder / "f0.png").stat().st_mtime_ns != drawn
-    words = mixed("render", "mix.weft", "-o", "f.png", "--overwrite", code=2).stderr
-    assert "--overwrite is for sequences" in words
+
+
+def test_a_single_file_is_written_again_and_may_be_said_to_be(small):
+    small.file("tone.weft", "audio(sin(me@time * 440 * tau) * 0.2)\n")
+    for patch, file in (("time", "f.png"), ("time", "f.npy"), ("tone", "f.wav")):
+        span = "--duration" if patch == "tone" else "--time"
+        for said in ((), ("--overwrite",)):
+            (small.folder / file).write_text("what was there")
+            assert small("render", f"{patch}.weft", "-o", file, span, "0.1", *said).stderr == ""
+            assert (small.folder / file).read_bytes() != b"what was there"
 
 
 def test_a_picture_that_weft_has_not_drawn_is_left_alone(mixed):

@@ -48,7 +48,7 @@ class DeviceInfo:
     """Whether the CPU does the work of a graphics card."""
 
     @classmethod
-    def missing(cls, library: str, reason: str, remedy: str | None = None) -> DeviceInfo:
+    def absent(cls, library: str, reason: str, remedy: str | None = None) -> DeviceInfo:
         """What stands for the devices of a library where it has none."""
         return cls(0, library, available=False, reason=reason, remedy=remedy, platform=library)
 

@@ -23,7 +23,7 @@ def probed(
     remedy."""
     told = _answer(module, library)
     if "reason" in told:
-        return [DeviceInfo.missing(library, told["reason"], remedy)]
+        return [DeviceInfo.absent(library, told["reason"], remedy)]
     return [device_of(about) for about in told["devices"]]
 
 

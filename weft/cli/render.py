@@ -111,7 +111,8 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--exact", is_flag=True,
               help="Draw and play by machine code that gives the same bytes on all processors; it is slower.")
-@click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence or a film again, even if it exists.")
+@click.option("--overwrite", is_flag=True,
+              help="Draw every frame of a sequence or a film again, even if it exists. Other files always are.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N",
               help="Processes that draw a film or a sequence together, and share the threads; default: several for a "
@@ -146,8 +147,6 @@ def command(
             raise click.UsageError(f"--{own} are of this machine: leave them out with --cluster")
         # Names of media are relative to where the patch is, on all machines.
         file = os.path.relpath(file) if os.path.isabs(file) else file
-    if overwrite and not (_NUMBER.search(out) or codec):
-        raise click.UsageError("--overwrite is for sequences and films: a single file is always written again")
     if exact:
         if backend is not None:
             raise click.UsageError("--exact is what --backend exact is: leave one of them out")

@@ -469,6 +469,14 @@ MEANING: Sequence[CodeSpec] = (
         right="spindle echo(x) :: v { for i in (1 to 5) { v += prev(x * i) } }\ndisplay(echo(me@x))",
     ),
     CodeSpec(
+        "still-picture",
+        "Of a file that moves, only the first picture was shown. Files of this kind are films now, so there is nothing "
+        "to do.",
+        arises="load of a .webp of several pictures.",
+        severity="warning",
+        gone_since="0.7",
+    ),
+    CodeSpec(
         "text-as-number",
         "Text in quotes is not a number: it is for names, paths and addresses.",
         wrong='display(me@x * "2")',

@@ -21,7 +21,8 @@ class CodeSpec(NamedTuple):
     """A code, and its explanation for a performer: `meaning` says why it is reported, and what to do. `wrong` is a text
     about which it is reported, `right` the same without the mistake. If a short text alone cannot cause it, `arises`
     says what does. A command that ends with errors of this code has its `exit_code`; a warning changes none. If it may
-    be a warning, `mild` says when."""
+    be a warning, `mild` says when. `gone_since` is the version that reports it no more: its row stays, because scripts
+    and saved messages may name it."""
 
     code: str
     meaning: str
@@ -31,10 +32,13 @@ class CodeSpec(NamedTuple):
     severity: Severity = "error"
     exit_code: int = ERRORS
     mild: str = ""
+    gone_since: str = ""
 
     @property
     def consequence(self) -> str:
         """The severity, and the exit code of a command that ends with it."""
+        if self.gone_since:
+            return f"no longer given since weft {self.gone_since}"
         return "warning" if self.severity == "warning" else f"error, exit code {self.exit_code}"
 
     @property

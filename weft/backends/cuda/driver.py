@@ -193,10 +193,10 @@ def devices(maker: Maker) -> list[DeviceInfo]:
         calls.call("init", 0)
         found = [_described(maker, driver, calls, index) for index in range(calls.number("count"))]
     except MissingError as failure:
-        return [DeviceInfo.missing(maker.library, str(failure), failure.remedy)]
+        return [DeviceInfo.absent(maker.library, str(failure), failure.remedy)]
     except Exception as failure:  # of a driver that finds no card, or lacks a function
-        return [DeviceInfo.missing(maker.library, f"the driver of {maker.name} does not answer ({failure})")]
-    return found or [DeviceInfo.missing(maker.library, f"there is no card of {maker.name}")]
+        return [DeviceInfo.absent(maker.library, f"the driver of {maker.name} does not answer ({failure})")]
+    return found or [DeviceInfo.absent(maker.library, f"there is no card of {maker.name}")]
 
 
 def _described(maker: Maker, driver: ctypes.CDLL, calls: LibraryCalls, index: int) -> DeviceInfo:

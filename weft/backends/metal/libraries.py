@@ -27,10 +27,10 @@ def devices() -> list[DeviceInfo]:
     try:
         found = _by_apple() if apple.is_installed() else _by_metalcompute()
     except ComputeError as failure:
-        return [DeviceInfo.missing("Metal", str(failure), _REMEDY if _is_mac() else None)]
+        return [DeviceInfo.absent("Metal", str(failure), _REMEDY if _is_mac() else None)]
     except Exception as failure:
-        return [DeviceInfo.missing("Metal", f"Metal does not start ({failure})")]
-    return found or [DeviceInfo.missing("Metal", "Metal has no device")]
+        return [DeviceInfo.absent("Metal", f"Metal does not start ({failure})")]
+    return found or [DeviceInfo.absent("Metal", "Metal has no device")]
 
 
 def open_device(index: int) -> Any:

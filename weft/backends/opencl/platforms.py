@@ -46,7 +46,7 @@ def found(cl: Any) -> list[Any]:
 def devices() -> list[DeviceInfo]:
     """The devices. Never raises: an unavailable one has a reason."""
     if not is_installed():
-        return [DeviceInfo.missing("OpenCL", "pyopencl is not installed", _INSTALL)]
+        return [DeviceInfo.absent("OpenCL", "pyopencl is not installed", _INSTALL)]
     return probed("weft.backends.opencl.platforms", "OpenCL", _DRIVER, _device)
 
 

@@ -53,7 +53,7 @@ def found() -> list[Any]:
 def devices() -> list[DeviceInfo]:
     """The devices. Never raises: an unavailable one has a reason."""
     if not is_installed():
-        return [DeviceInfo.missing("WebGPU", "wgpu is not installed", _INSTALL)]
+        return [DeviceInfo.absent("WebGPU", "wgpu is not installed", _INSTALL)]
     return probed("weft.backends.wgpu.adapters", "WebGPU", _DRIVER, _device)
 
 
