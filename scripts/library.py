@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 _OPENING = """\
 # The library
 
-Sixteen files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
+Seventeen files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
 
 ```weft
 #use std.coord

@@ -41,8 +41,8 @@ def code(made: Build) -> list[str]:
 
 
 def test_the_libraries_are_these() -> None:
-    names = ("ambisonics", "blend", "color", "control", "coord", "drums", "ease", "effects", "map", "music", "noise",
-             "picture", "sdf", "letters", "react", "synth")  # fmt: skip
+    names = ("ambisonics", "blend", "color", "control", "coord", "drums", "ease", "effects", "fixtures", "map", "music",
+             "noise", "picture", "sdf", "letters", "react", "synth")  # fmt: skip
     assert {f"std.{name}" for name in names} == set(LIBRARIES)
 
 
