@@ -28,7 +28,8 @@ _WEFT = ("-m", "weft")
 def _apart(is_apart: bool) -> dict[str, Any]:
     """The arguments of `subprocess.Popen` for a process that gets signals of its own."""
     if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        # A group of its own does not hear that its console is closed, by Wine.
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP if is_apart else subprocess.CREATE_NO_WINDOW}
     return {"start_new_session": is_apart}
 
 

@@ -22,6 +22,9 @@ PATIENCE = 90.0
 _OF_PROCESSES = 2
 _SYNCHRONIZE, _TERMINATE = 0x100000, 0x1
 _GENERIC_READ, _OPEN_EXISTING = 0x80000000, 3
+_ALL_ACCESS = 0x1FFFFF
+_CLOSE = 2
+_QUERY_END_SESSION, _END_SESSION = 0x11, 0x16
 
 
 class _Process(ctypes.Structure):
@@ -71,6 +74,55 @@ def end(process: int) -> None:
     handle = wintypes.HANDLE(kernel.OpenProcess(_TERMINATE, False, process))
     kernel.TerminateProcess(handle, 9)
     kernel.CloseHandle(handle)
+
+
+def close_console(process: int) -> None:
+    """Does to a process what Windows does when its console is closed: a thread there says so, and when that has ended,
+    so has the process."""
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = kernel.CreateRemoteThread.restype = wintypes.HANDLE
+    handle = wintypes.HANDLE(kernel.OpenProcess(_ALL_ACCESS, False, process))
+    # A library of the system is at the same place in all processes.
+    routine = ctypes.cast(ctypes.WinDLL("kernelbase").CtrlRoutine, ctypes.c_void_p)  # type: ignore[attr-defined]
+    thread = kernel.CreateRemoteThread(handle, None, 0, routine, ctypes.c_void_p(_CLOSE), 0, None)
+    assert thread
+    assert kernel.WaitForSingleObject(wintypes.HANDLE(thread), int(PATIENCE * 1000)) == 0
+    kernel.TerminateProcess(handle, 9)
+    kernel.CloseHandle(handle)
+
+
+def log_off(process: int) -> None:
+    """Does to a process what Windows does when its user logs off: each of its windows is told, and when all have
+    answered, the process ends."""
+    kernel, user = ctypes.WinDLL("kernel32"), ctypes.WinDLL("user32")  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = wintypes.HANDLE
+    handle = wintypes.HANDLE(kernel.OpenProcess(_ALL_ACCESS, False, process))
+    windows = _windows_of(process)
+    assert windows
+    for message in (_QUERY_END_SESSION, _END_SESSION):
+        for window in windows:
+            answer = ctypes.c_size_t()
+            user.SendMessageTimeoutW(
+                wintypes.HWND(window), message, 1, 0, 0, int(PATIENCE * 1000), ctypes.byref(answer)
+            )
+    kernel.TerminateProcess(handle, 9)
+    kernel.CloseHandle(handle)
+
+
+def _windows_of(process: int) -> list[int]:
+    user = ctypes.WinDLL("user32")  # type: ignore[attr-defined]
+    found = []
+
+    @ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.HWND, wintypes.LPARAM)  # type: ignore[attr-defined, untyped-decorator]
+    def note(window: int, _: int) -> bool:
+        owner = wintypes.DWORD()
+        user.GetWindowThreadProcessId(wintypes.HWND(window), ctypes.byref(owner))
+        if owner.value == process:
+            found.append(window)
+        return True
+
+    user.EnumWindows(note, 0)
+    return found
 
 
 class Held:

@@ -648,6 +648,7 @@ def _interruptible(session: Session) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = {number: signal.signal(number, on_signal) for number in system.ending_signals()}
+    system.end_in_order()
     try:
         yield
     finally:

@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from weft.platform import windows_endings
 from weft.platform.any_system import AnySystem
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
@@ -229,6 +230,9 @@ class Win32(AnySystem):
     def ending_signals(self) -> list[int]:
         """Ctrl-Break, the closing of the console and the end of the user's session are one signal to C."""
         return [signal.SIGINT, signal.SIGBREAK, signal.SIGTERM]
+
+    def end_in_order(self) -> None:
+        windows_endings.answer_by_ending()
 
     def ignore_background(self) -> None:
         """There is no background."""

@@ -1,0 +1,32 @@
+"""The ends that Windows brings: a performance finishes its film first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.performance import Performance
+from tests.windows.processes import children, close_console, eventually, log_off, on_windows
+from weft.media.decoding import times_of
+
+pytestmark = on_windows
+
+
+@pytest.mark.parametrize("bring_end", [close_console, log_off])
+def test_an_end_that_windows_brings_waits_for_the_film(tmp_path: Path, bring_end: Callable[[int], None]) -> None:
+    patch, film = tmp_path / "ramp.weft", tmp_path / "film.mp4"
+    patch.write_text("tone<v> = sin(me@time * 2764) * 0.2\ndisplay(me@x, me@y, 0)\naudio(tone@v)\n")
+    with Performance(patch, "--headless", "--size", "64x36", "--record", str(film)) as performance:
+        partial = film.with_name("film.part.mp4")
+        eventually(lambda: partial.exists() and partial.stat().st_size > 10_000, "the first second of the film")
+        number = performance.process.pid
+        assert len(children(number)) >= 3, "one compiles, one plays, and one encodes"
+        bring_end(number)
+        performance.ended()
+        eventually(lambda: not children(number), "the end of what it has started")
+        recorded = performance.latest("recording")
+        assert performance.latest("stopped")["reason"] == "terminated"
+    assert recorded["state"] == "stopped"
+    assert times_of(film)[1] == pytest.approx(recorded["frames"] / 60, abs=0.1)
