@@ -90,9 +90,11 @@ def test_levels_are_bytes_in_their_order() -> None:
     ("sacn:[::1]:99", LightAddress("sacn", "::1", 99)),
     ("artnet:10.0.0.7", LightAddress("artnet", "10.0.0.7", 6454)),
     ("artnet:10.0.0.7:6455", LightAddress("artnet", "10.0.0.7", 6455)),
+    ("dmx:/dev/ttyUSB0", LightAddress("dmx", "/dev/ttyUSB0", 1)),
+    ("dmx:COM3:12", LightAddress("dmx", "COM3", 12)),
     *((text, None) for text in (
         "", "artnet", "dmx", "sacn:", "sacn:a:b", "sacn:a:99999", "sacn@", "sacn@a", "sacn@1.2.3", "sacn@300.1.2.3",
-        "x:sacn",
+        "x:sacn", "dmx:", "dmx:a:b", "dmx:a:1:2",
     )),
 ])  # fmt: skip
 def test_where_lights_go(text: str, address: LightAddress | None) -> None:

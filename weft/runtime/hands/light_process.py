@@ -17,7 +17,8 @@ from weft.child import Pulse
 from weft.runtime.hands.light_packets import (
     CHANNELS, DISCOVERY_UNIVERSE, SACN_PORT, artnet, sacn, sacn_discovery, sacn_group
 )
-from weft.runtime.hands.light_sender import DARK, UNIVERSES, LightAddress, LightTable
+from weft.runtime.hands.light_sender import DARK, LightAddress, LightTable
+from weft.runtime.hands.light_serial import SerialLights
 
 RATE = 44
 """Packets of a universe in a second: as many as DMX512 can carry."""
@@ -32,8 +33,8 @@ _DISCOVERED_AFTER = 10 * RATE
 _LOOK = 0.2
 
 
-class LightOutput:
-    """One place where lights go."""
+class NetworkLights:
+    """One place in a network where lights go."""
 
     def __init__(self, address: LightAddress, sender: bytes) -> None:
         """Raises OSError."""
@@ -52,7 +53,7 @@ class LightOutput:
     def send(self, universe: int, levels: bytes, is_last: bool = False) -> None:
         """Sends a universe, if the protocol knows it. Raises OSError."""
         address = self.address
-        if universe not in UNIVERSES[address.protocol]:
+        if universe not in address.universes:
             return
         number = self._numbers[universe] = self._numbers.get(universe, -1) + 1
         if address.protocol == "artnet":
@@ -64,7 +65,7 @@ class LightOutput:
     def discover(self, universes: list[int]) -> None:
         """Says which universes there are. Raises OSError."""
         if self.address.protocol == "sacn" and not self.address.host:
-            known = [universe for universe in universes if universe in UNIVERSES["sacn"]]
+            known = [universe for universe in universes if universe in self.address.universes]
             for packet in sacn_discovery(known, self._sender, NAME):
                 self._send(packet, DISCOVERY_UNIVERSE)
 
@@ -75,6 +76,25 @@ class LightOutput:
 
     def close(self) -> None:
         self._socket.close()
+
+
+class DongleLights:
+    """A dongle at a serial port, which gets one universe."""
+
+    def __init__(self, address: LightAddress) -> None:
+        self.address = address
+        self._dongle = SerialLights(address.host)
+
+    def send(self, universe: int, levels: bytes, is_last: bool = False) -> None:
+        """Sends a universe, if it is the one of the dongle. Raises OSError."""
+        if universe in self.address.universes:
+            self._dongle.send(levels)
+
+    def discover(self, universes: list[int]) -> None:
+        """Nobody asks a dongle."""
+
+    def close(self) -> None:
+        self._dongle.close()
 
 
 class LightClock:
@@ -98,7 +118,7 @@ def main(descriptor: str, lifeline: str, memory: str, addresses: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent, pulse, table = Connection(int(descriptor)), Pulse(int(lifeline)), LightTable(int(memory))
     told = set[str]()
-    outputs = []
+    outputs: list[NetworkLights | DongleLights] = []
     sender = uuid.uuid4().bytes
 
     def tell(words: str) -> None:
@@ -110,7 +130,8 @@ def main(descriptor: str, lifeline: str, memory: str, addresses: str) -> None:
     for each in json.loads(addresses):
         address = LightAddress(*each)
         try:
-            outputs.append(LightOutput(address, sender))
+            dongle = address.protocol == "dmx"
+            outputs.append(DongleLights(address) if dongle else NetworkLights(address, sender))
         except OSError as failure:
             tell(f"nothing goes to {address}: {failure.strerror}")
 

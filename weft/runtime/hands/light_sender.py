@@ -5,6 +5,7 @@ Where they go is up to the options of the command line. A patch names universes 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import mmap
@@ -23,21 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.child import Child
-from weft.errors import error
+from weft.errors import error, installs
 from weft.names import SentName
 from weft.platform import system
 from weft.runtime.hands.light_packets import ARTNET_PORT, ARTNET_UNIVERSES, CHANNELS, SACN_PORT, SACN_UNIVERSES
 
-Protocol: TypeAlias = Literal["sacn", "artnet"]
+Protocol: TypeAlias = Literal["sacn", "artnet", "dmx"]
 
-PORTS: Mapping[Protocol, int] = {"sacn": SACN_PORT, "artnet": ARTNET_PORT}
-UNIVERSES: Mapping[Protocol, range] = {"sacn": SACN_UNIVERSES, "artnet": ARTNET_UNIVERSES}
+# Of a dongle, the universe whose levels it gets takes the place of the port.
+PORTS: Mapping[Protocol, int] = {"sacn": SACN_PORT, "artnet": ARTNET_PORT, "dmx": 1}
 
 MOST_UNIVERSES = 64
 """The universes that a performance sends at most."""
 
-FORMS = "sacn, sacn@INTERFACE, sacn:HOST or artnet:HOST"
-"""How the places where lights go are written; a HOST may have a port."""
+FORMS = "sacn, sacn@INTERFACE, sacn:HOST, artnet:HOST or dmx:SERIALPORT"
+"""How the places where lights go are written; a HOST may have a port, and a SERIALPORT the universe that it gets."""
 
 DARK = "dark"
 """What the process says last, when everything is dark."""
@@ -50,7 +51,7 @@ _MOST_STARTS = 4
 
 class LightAddress(NamedTuple):
     """Where lights go. Without a host, to all who listen in the network of an `interface` (the address of one of this
-    computer's), or of the one that the system takes."""
+    computer's), or of the one that the system takes. For `dmx`, the host is a serial port, and the port a universe."""
 
     protocol: Protocol
     host: str = ""
@@ -60,6 +61,8 @@ class LightAddress(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> LightAddress | None:
         """The address in one of the `FORMS`; None for another text."""
+        if dongle := re.fullmatch(r"dmx:([^:]+)(?::([0-9]{1,5}))?", text):
+            return cls("dmx", dongle[1], int(dongle[2] or PORTS["dmx"]))
         form = r"(sacn|artnet)(?:@([0-9]{1,3}(?:\.[0-9]{1,3}){3})|:(\[[^\[\]]+\]|[^:@\[\]]+)(?::([0-9]{1,5}))?)?"
         found = re.fullmatch(form, text)
         protocol = next((each for each in get_args(Protocol) if found is not None and each == found[1]), None)
@@ -72,6 +75,17 @@ class LightAddress(NamedTuple):
             return None
         return cls(protocol, host, port, interface)
 
+    @property
+    def universes(self) -> range:
+        """The universes that can be sent there."""
+        match self.protocol:
+            case "sacn":
+                return SACN_UNIVERSES
+            case "artnet":
+                return ARTNET_UNIVERSES
+            case "dmx":
+                return range(self.port, self.port + 1)
+
     def __str__(self) -> str:
         if not self.host:
             return self.protocol + f"@{self.interface}" * bool(self.interface)
@@ -80,6 +94,11 @@ class LightAddress(NamedTuple):
 
     def resolved(self) -> LightAddress:
         """The same with the number of its host, which is looked up. Raises WeftError (`lights-host`)."""
+        if self.protocol == "dmx":
+            if importlib.util.find_spec("serial") is None:
+                words = f"lights cannot go to {self}: serial ports need pyserial"
+                raise error("lights-host", words, hint=installs("hands"))
+            return self
         try:
             if not self.host:
                 return self
@@ -195,7 +214,7 @@ class LightSender:
         return {each.universe for each in (before, self._fixtures.get(key)) if each is not None}
 
     def _is_there(self, fixture: _Fixture) -> bool:
-        known = [UNIVERSES[address.protocol] for address in self.addresses]
+        known = [address.universes for address in self.addresses]
         if not any(fixture.universe in numbers for numbers in known):
             self._tell(f"lights: there is no universe {fixture.universe}; they are {known[0].start} to {known[0][-1]}")
             return False
