@@ -1,14 +1,21 @@
-"""Text from outside in what weft says: nothing moves a cursor, carets stay in their columns, nothing is too long."""
+"""Text from outside in what weft says: nothing moves a cursor, carets stay in their columns, nothing is too long. And
+words that weft's own prose does without."""
 
 from __future__ import annotations
 
+import io
 import pickle
+import re
+import tokenize
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pyte
 import pytest
 from hypothesis import example, given, strategies as st
 
+import weft
 from weft.errors import (
     LONGEST_LINE, LONGEST_MESSAGE, LONGEST_WORD, MOST_SHOWN, Diagnostic, Report, Source, SourceLine, Span, WeftError,
     columns, did_you_mean, event_fields, fitting, foremost, path_of, steps_of, visible
@@ -153,3 +160,33 @@ def test_an_exception_keeps_its_diagnostics_on_the_way_to_another_process() -> N
 def test_the_nearest_of_many_similar_names_is_suggested(unknown: str) -> None:
     known = [f"strand_name_{n}" for n in range(2000)]
     assert did_you_mean(unknown, known) == 'did you mean "strand_name_1234"?'
+
+
+# --- the prose of weft itself -----------------------------------------------------------------------------------------
+
+# What was read twice before it was understood: say who or what it is, how many, or "again", "from scratch".
+AVOIDED = re.compile(r"\b(anew|somebody|whoever|as far as|so many|from nothing)\b", re.IGNORECASE)
+
+
+def prose(text: str) -> Iterator[str]:
+    """Comments and docstrings of a module."""
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT or (
+            token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        ):
+            yield token.string
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            before = token.type
+
+
+def test_prose_does_without_words_that_are_read_twice() -> None:
+    folder = Path(weft.__file__).parent
+    found = {
+        f"{path.relative_to(folder)}: {match[0]}"
+        for path in folder.rglob("*.py")
+        for part in prose(path.read_text("utf-8"))
+        for match in AVOIDED.finditer(" ".join(part.split()))
+    }
+    assert found == set()
+    assert list(prose('"""A."""\nx = """b"""\n# C.\n')) == ['"""A."""', "# C."]

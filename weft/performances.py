@@ -80,7 +80,7 @@ def folder_of_sockets() -> Path:
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """The socket of a performance, and its path, which nobody else has."""
+    """The socket of a performance, and its path, which no other has."""
 
     socket: socket.socket
     path: Path
@@ -97,7 +97,7 @@ class ListeningSocket:
             made.bind(str(aside))
             os.chmod(aside, 0o600)  # nobody can connect before `listen`
             made.listen()
-            # Under its name it listens from the first moment on, so that nobody takes it for one that is left over.
+            # Under its name it listens from the first moment on, so that it is not taken for one that is left over.
             aside.rename(path)
         except OSError as failure:
             made.close()

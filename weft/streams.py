@@ -77,7 +77,7 @@ _BITRATE: Mapping[str, _Parameter] = {"bitrate": _WholeNumber(LEAST_BITRATE, MOS
 
 @dataclass(frozen=True)
 class StreamScheme:
-    """A protocol: FFmpeg's container for it, what an address may say, and what FFmpeg is told besides."""
+    """A protocol: FFmpeg's container for it, what an address may say, and further settings for FFmpeg."""
 
     muxer: str
     example: str

@@ -73,7 +73,7 @@ _OUTPUTS = 1024
 
 _NOTHING_SENT = "nothing to show yet: pipe in a text, or fix the last one"
 
-# As the name of a file: what is piped in. For the first text, the start waits so many seconds.
+# As the name of a file: what is piped in. For the first text, the start waits this many seconds.
 _PIPED, _AT_ONCE = Path("-"), 0.3
 
 # The patch that plays if no file is named.
@@ -525,7 +525,7 @@ class _RunOptions:
 
     @property
     def _ends_by_itself(self) -> bool:
-        """Whether nobody is there: a script that waits for the end would not fix the patch."""
+        """Whether it runs unattended: a script that waits for the end would not fix the patch."""
         return self.headless and (self.frames is not None or self.duration is not None)
 
     @property

@@ -379,8 +379,8 @@ _Result: TypeAlias = "Expr | tuple[Expr, int]"
 
 
 class BuiltKernels:
-    """The kernels of a subgraph, in the order in which they were built. A stage, or a strand that others read, whose
-    expressions are those of the text before, is not built again."""
+    """The kernels of a subgraph, in the order in which they were built. The kernel of a stage, or of a strand that
+    others read, is that of the text before if its expressions are the same."""
 
     def __init__(self, before: BuiltKernels | None = None) -> None:
         self.numbers: list[tuple[Tunable, ...]] = []

@@ -1,8 +1,8 @@
 """The numbers of kernels, for a device: those that are inputs of its code, and those that decide what the code is.
 
-A number of a text is an input of the kernel (`Kernel.numbers`), so a save that tunes it needs no other kernel. A device
-may compute better, or at all, with a constant in some places, such as an exponent or the divisor of a remainder. Its
-rule says which these are. Code is for all kernels that differ in other numbers only.
+A number of a text is an input of the kernel (`Kernel.numbers`), so a save that tunes it needs no other kernel. In some
+places, such as an exponent or the divisor of a remainder, a constant makes the code of a device faster, or possible at
+all. The rule of the device says which places these are. Kernels that differ in other numbers only share their code.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Rule: TypeAlias = Callable[[NumberUse, float], bool]
 
 @dataclass(frozen=True, eq=False)
 class OpenKernel:
-    """A kernel in which the numbers that decide are constants: `decided` has them by their places. Other kernels of its
-    structure with the same ones have the same code."""
+    """A kernel with constants in place of the numbers that decide what its code is: `decided` has these by their
+    places. Another kernel of its structure has the same code if these numbers are the same."""
 
     kernel: Kernel
     decided: Mapping[int, float]
@@ -102,7 +102,8 @@ def without_numbers(kernel: Kernel) -> Kernel:
 
 
 def _decided(numbers: tuple[float, ...], uses: tuple[Set[NumberUse], ...], rule: Rule) -> Mapping[int, float]:
-    """The numbers that decide something. No code has an input that is not finite."""
+    """The numbers that decide what the code is, by the rule. Those that are not finite always do: no code takes them as
+    inputs."""
     return {
         place: value
         for place, (value, used) in enumerate(zip(numbers, uses, strict=True))

@@ -48,7 +48,7 @@ class Analyst:
         )
 
     def end(self) -> None:
-        """Ends the process, and whoever waits for its answer. There will be no other one."""
+        """Ends the process, for good. A wait for its answer ends as well."""
         self._is_over = True
         child = self._child
         if child is not None:

@@ -1,4 +1,4 @@
-"""The texts that an editor holds open. Whoever reads a file reads the text in the editor, saved or not."""
+"""The texts that an editor holds open. What reads a file gets the text in the editor, saved or not."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class LinkedPerformance:
 
 
 class Performances:
-    """All that play now, as far as an editor has to do with them."""
+    """All that play now: what an editor needs of them."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         """`on_change` is called when something is known that was not."""

@@ -41,7 +41,7 @@ class TextPositions:
         return types.Position(line, len(before) if self._is_plain else self._units(before))
 
     def offset(self, position: types.Position) -> int:
-        """The offset of a position. One behind the end of its line is that end, and one behind the text is its end; one
+        """The offset of a position. One after the end of its line is that end, and one after the text is its end. One
         in the middle of a character is its beginning."""
         if position.line >= len(self._lines):
             return len(self.text)

@@ -48,7 +48,7 @@ _INCLUDES = "#include"
 class EditorServer(LanguageServer):
     """Keeps the texts of an editor, and publishes their diagnostics. Three processes analyse: one answers the editor's
     questions, one builds each text as it is typed, and one does in pauses what takes longer. A fourth says why a pixel
-    is as it is, when somebody asks that."""
+    is as it is, when a user asks."""
 
     def __init__(self, permissions: Permissions) -> None:
         # With each change the whole text comes, so that the two sides cannot come to differ.
@@ -65,7 +65,7 @@ class EditorServer(LanguageServer):
         self._building: asyncio.Task[None] | None = None
         self._forecasts: dict[str, asyncio.Task[None]] = {}
         self._hurry = asyncio.Event()
-        """Set while somebody waits for all that is to be found out."""
+        """Set while a request waits for everything that can be found out."""
         self.live = LiveDocuments(self.documents, self._costs, self._curves, self._refresh_hints)
 
     def analyst(self, role: str) -> Analyst:

@@ -63,9 +63,8 @@ class Mentions(Mapping[str, Collection[str]]):
         return any(isinstance(means[0], SpindleDefinition) for means in both if means)
 
     def reshaped(self, changed: Collection[str], affected: Collection[str]) -> set[str]:
-        """The names that may refer to other strands only because the statements of the `changed` names differ, even if
-        everything else that they mention refers to the same strands. These are the changed names, and some of the
-        `affected` ones."""
+        """The names that the statements of the `changed` names alone may cause to refer to other strands, even where
+        every other name refers to the same strands. These are the changed names, and some of the `affected` ones."""
         found, calling = set(changed), {name for name in changed if self.is_spindle(name)}
         if self._counting:
             counting = self._counting & {*affected, *changed}
@@ -157,7 +156,7 @@ class Edit:
         return self.unchanged - self.stale
 
     def reshaped(self) -> set[str]:
-        """The names that may refer to other strands even if everything else that they mention does not."""
+        """The names that may refer to other strands even where every other name refers to the same."""
         return self.mentioned_by.reshaped(self.changed, self.unchanged - self.kept)
 
     def spread(self, first: Iterable[str], differing: Callable[[Set[str], Set[str]], Iterable[str]]) -> set[str] | None:

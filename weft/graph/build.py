@@ -310,7 +310,7 @@ def _cut(builder: _GraphBuilder, contexts: ContextTable) -> RenderGraph:
 
 
 def _with_images(subgraph: Subgraph, graph: RenderGraph) -> Subgraph:
-    """A subgraph of a picture, with the images of its strands. Strands of one instance may share what asks for one."""
+    """A subgraph of a picture, with the images that its instances and its output statements ask for."""
     asking = {*(ref.instance for ref in subgraph.strands), *subgraph.sinks}
     owners = ((image.key, image.of.instance if isinstance(image.of, StrandRef) else image.of) for image in graph.images)
     return replace(subgraph, images=tuple(key for key, owner in owners if owner in asking))
@@ -521,7 +521,7 @@ class _GraphBuilder:
 
     def used(self) -> set[Owner]:
         """Everything on which subgraphs may depend: what output statements need, and what shares state with that. The
-        rest are strands that remember nothing and that nothing of this reads."""
+        other strands remember nothing, and none of these reads them."""
         references = self.elaborator.references
         found: set[Owner] = set()
         waiting: list[Owner] = [sink.label for sink in self.patch.sinks]

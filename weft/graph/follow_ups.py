@@ -1,4 +1,4 @@
-"""Which mistakes only follow from others: of these, nothing is told."""
+"""Which mistakes only follow from others. These are not reported."""
 
 from __future__ import annotations
 

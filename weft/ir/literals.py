@@ -48,7 +48,7 @@ class LiteralAssignment:
     _forms: dict[Expr, int] = field(default_factory=dict)
     """Hashes of the structures of expressions. The order of operands counts only where it matters."""
     _hashes: dict[Expr, int] = field(default_factory=dict)
-    """Hashes of expressions with the values of numbers, as far as they have been asked for since one changed."""
+    """Hashes of expressions with the values of numbers: those that were asked for since one changed."""
     _varies: dict[Expr, int] = field(default_factory=dict)
     """What each expression of a picture varies over."""
     _census: Census = field(default_factory=lambda: Census(("number",)))

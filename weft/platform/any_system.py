@@ -60,7 +60,7 @@ class AnySystem:
         it at once. Call it when these signals are handled."""
 
     def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
-        """The next packet, of at most so many bytes, and the number of packets that were dropped so far, modulo 2³²;
+        """The next packet, of at most `most` bytes, and the number of packets that were dropped so far, modulo 2³²;
         None if it is not known. Raises OSError."""
         return at.recv(most), None
 

@@ -88,7 +88,7 @@ class Posix(AnySystem):
         return shlex.quote(word)
 
     def others_read(self, path: Path) -> bool:
-        """Whether other users may read a file, as far as its mode says. Raises OSError."""
+        """Whether the mode of a file lets other users read it. Raises OSError."""
         return bool(os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
     # --- processes ---
@@ -120,7 +120,7 @@ class Posix(AnySystem):
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 
     def set_alarm(self, seconds: int) -> None:
-        """Has the system end this process after some seconds, whoever has Python's lock then; 0: not any more."""
+        """Has the system end this process after some seconds, even if a thread keeps Python's lock; 0: not any more."""
         signal.alarm(seconds)
 
     def is_alarm(self, code: int | None) -> bool:
@@ -152,7 +152,7 @@ class Posix(AnySystem):
     # --- priorities and processors ---
 
     def prefer_process(self, nicer: int) -> None:
-        """Raises the priority of this process by so many steps (below 0: it is preferred), if that is allowed."""
+        """Changes the priority of this process by some steps (below 0: it is preferred), if that is allowed."""
         with suppress(OSError):
             os.nice(nicer)
 

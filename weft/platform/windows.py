@@ -98,7 +98,7 @@ class Win32(AnySystem):
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False
     has_jit_link = False
-    # The older linker asks for blocks that may lie anywhere.
+    # The older linker asks for blocks that may be anywhere.
     code_model = "large"
 
     # --- files ---
@@ -117,7 +117,7 @@ class Win32(AnySystem):
         return os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_BINARY | os.O_NOINHERIT
 
     def is_own(self, found: os.stat_result) -> bool:
-        """What lies below the folder of a user belongs to that user by that folder's access list, not by its mode."""
+        """Files below the folder of a user are that user's by the access list of the folder, not by a mode."""
         return True
 
     def is_closed(self, found: os.stat_result) -> bool:
@@ -146,7 +146,7 @@ class Win32(AnySystem):
         os.replace(new, old)
 
     def lock(self, file: IO[Any]) -> None:
-        # One byte far behind the end of what is written, so that others may read it.
+        # One byte, far after the end of what is written, so that others may read that.
         at = file.tell()
         file.seek(1 << 30)
         try:

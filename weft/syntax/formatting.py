@@ -53,7 +53,7 @@ def formatted(source: Source, statements: Collection[str] = OUTPUT_STATEMENTS) -
     return _ORDER_MARK * is_marked + text
 
 
-# --- what tokens are for, as far as only the syntax tree knows ---
+# --- what tokens are for, where only the syntax tree knows ---
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weft.media.pictures import reduced_picture
 
 MOMENT = 5.0
-"""The second of a picture that stands still, unless somebody asks for another."""
+"""The second of a picture that stands still, unless another is asked for."""
 
 # How wide the pictures are at most. What reads links shows about as much of one, and the page enlarges its own.
 _WIDTH, _PREVIEW_WIDTH = 640, 320

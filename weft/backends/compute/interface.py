@@ -120,8 +120,8 @@ class ComputeDevice(ABC):
     def addresses(
         self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int
     ) -> LaunchAddresses | None:  # fmt: skip
-        """What machine code needs to launch `count` threads itself, over the numbers `words` and so many `buffers`;
-        None if it cannot."""
+        """What machine code needs to launch `count` threads itself, over the numbers `words` and this many
+        `buffers`; None if it cannot."""
         return None
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> Any:

@@ -95,8 +95,8 @@ class RingPlace:
 
     `offset` is that of its address, which the host writes, and `head` that of the cell which this tick writes: the
     functions that end a tick move it on. In kernels over points it is the cell that the last tick has written. For an
-    image, `size` is the offset of two whole numbers: columns and rows. The identity of a slot, by which it goes on in
-    another program, is its key, its kind and its planes."""
+    image, `size` is the offset of two whole numbers: columns and rows. Another program
+    continues a slot if its key, its kind and its planes are the same: its identity."""
 
     key: str
     kind: str

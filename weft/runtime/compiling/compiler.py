@@ -426,7 +426,7 @@ class Saved:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether somebody has just saved it."""
+        """Whether it is a save of the performer's, just made."""
         return not (self.is_turned or self.has_glided)
 
     @property

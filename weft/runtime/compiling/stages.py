@@ -226,7 +226,7 @@ def build(request: Request, optimise: bool = True, kept: KeptBuild | None = None
 
 
 def _with(kept: KeptBuild, make: Callable[[KeptBuild], T]) -> T:
-    """What is made from what is kept; or from nothing, if only that can be right."""
+    """What `make` gives from what is kept, or from scratch if that cannot be used."""
     with without_collection():
         try:
             return make(kept)

@@ -94,7 +94,7 @@ class SoundReader:
         self._heard = first
 
     def until(self, end: int) -> Iterator[NDArray[np.float32]]:
-        """The samples [samples, 2] before the one with this number, as far as they have come, in parts. Those that are
+        """The samples [samples, 2] before the one with this number that have come by now, in parts. Those that are
         overwritten are silent."""
         written = int(self._memory.written[0])
         end = min(written, end)
@@ -116,7 +116,7 @@ class LiveEncoder:
         """The process runs the function `entry`. Raises EncodingError."""
         self.spec = spec
         self.told: list[tuple[str, Any]] = []
-        """What else the process has said, each with its kind; whoever reads them removes them."""
+        """What else the process has said, each with its kind. What reads them removes them."""
         self.is_done = False
         """Whether the file is complete, or will never be."""
         self.failure: str | None = None

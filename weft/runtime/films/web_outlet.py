@@ -1,7 +1,7 @@
 """The outlet `http`: a page that shows the picture in browsers, and in the browser sources of OBS and vMix.
 
 The page asks for one picture after another, and gets the newest: nothing waits in a queue, however slow a network or a
-browser is. Pictures are JPEGs, which are made only while somebody asks for them. One with an alpha has it below its
+browser is. Pictures are JPEGs, which are made only while a page asks for them. One with an alpha has it below its
 colours, as a picture of about twice the height.
 """
 
@@ -132,7 +132,7 @@ class WebOutlet(PictureOutlet):
     """Serves the page and its pictures, by a thread of its own."""
 
     def __init__(self, opening: OutletOpening) -> None:
-        """Raises OutletError if nobody may listen there."""
+        """Raises OutletError if listening is not allowed there."""
         super().__init__(opening)
         host, port = host_and_port(opening.place)
         secret = "" if is_loopback(host) else opening.secret

@@ -93,6 +93,6 @@ def sacn_group(universe: int) -> str:
 
 
 def artnet(universe: int, levels: bytes, number: int) -> bytes:
-    """The packet of a port-address with its 512 levels. `number` counts packets; 0 would mean that nobody counts."""
+    """The packet of a port-address with its 512 levels. `number` counts packets; 0 would mean: uncounted."""
     head = _ART_DMX.pack(b"Art-Net\0", 0x5000)
     return head + _ART_REST.pack(14, number % 255 + 1, 0, universe & 255, universe >> 8, CHANNELS) + levels

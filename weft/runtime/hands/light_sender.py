@@ -134,7 +134,7 @@ class LightTable:
             self._places[universe] = place
             self._numbers[place] = universe
             self._levels[place] = levels
-            # Last, so that nobody reads a place that is not filled.
+            # Last, so that no place is read before it is filled.
             self._count[0] = place + 1
         self._levels[place] = levels
         return True

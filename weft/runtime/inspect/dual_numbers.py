@@ -264,7 +264,7 @@ def _measured(machine: Machine, step: Step, args: Sequence[float], at: int) -> f
 
 
 def _of_unknown(count: int, step: Step, is_step: bool) -> Step:
-    """A value from outside at a place: it follows the place in steps, or nobody knows how."""
+    """A value from outside at a place. It follows the place in steps, or in a way that is not known."""
 
     def run(machine: Machine) -> int | None:
         reaches = [reach_of(arg) for arg in machine.stack[len(machine.stack) - count :]]

@@ -40,7 +40,7 @@ from weft.runtime.inspect.tracing import TracedStatement, TraceNode, trace
 from weft.runtime.program.program import ProgramLoader
 from weft.syntax.scanner import read_text
 
-# The passes that the meaning needs, as far as it can be seen at one place in double precision.
+# The passes without which the value at one place, in double precision, would be another.
 _NEEDED = frozenset({"settle_state", "expand", "settle_holds", "fold", "shrink"})
 
 # What memory may take, which is some seconds: the operations of the reference machine at one place, those of them with
@@ -90,14 +90,14 @@ class ExplainedNode:
     taken: int | None = None
     """Of a choice: 0 if the first side is taken, 1 for the second."""
     place: tuple[tuple[str, float], ...] = ()
-    """The coordinates at which a strand is read, as far as they are other than those of the output."""
+    """The coordinates at which a strand is read: those that differ from the output's."""
 
 
 @dataclass(frozen=True)
 class Influence:
     """What a number of the text, a parameter or another input does to the outputs. `slopes` are the derivatives, one
     for each output; `change` is what the outputs change by if it grows by a hundredth of itself, or by 0.01 if it is
-    0, as far as they grow in straight lines."""
+    0. They are taken to grow in straight lines."""
 
     name: str
     value: float
@@ -178,7 +178,7 @@ def chosen_sink(patch: Patch, name: str | None) -> SinkStatement:
 @dataclass(frozen=True)
 class WhyQuestion:
     """What is to be explained: the output statement, or the strand, of a `name`, at a place. Memory goes back `ticks`
-    ticks, or as far as takes some seconds."""
+    ticks, or as many as some seconds suffice for."""
 
     source: Source
     contexts: ContextTable

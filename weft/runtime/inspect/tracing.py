@@ -44,7 +44,7 @@ class TraceNode:
     condition: Expr | None = None
     sides: tuple[Span, Span] | None = None
     place: tuple[tuple[str, Expr], ...] = ()
-    """The coordinates at which a strand is evaluated, as far as they are other than those of the output."""
+    """The coordinates at which a strand is evaluated: those that differ from the output's."""
 
 
 @dataclass

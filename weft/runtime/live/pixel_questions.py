@@ -28,7 +28,7 @@ _WAITING = ((("dim", "computing…"),),)
 
 
 class PixelQuestions:
-    """Asks about the pixels at which somebody points on a screen, and shows the answers there."""
+    """Asks about the pixels at which a user points on a screen, and shows the answers there."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions = permissions
@@ -70,7 +70,7 @@ class PixelQuestions:
         screen.explain(pixel)
 
     def forget(self, screen: Screen) -> None:
-        """Shows nothing any more, because another text plays or nobody wants it."""
+        """Shows nothing any more, because another text plays, or because the user has had enough of it."""
         self._asked = None
         if self._is_shown:
             self._show(screen, None)

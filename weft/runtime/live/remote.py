@@ -104,7 +104,7 @@ class _Client:
         self.waiting.append((kind, line))
 
     def send(self, now: float) -> bool:
-        """Sends what waits as far as the editor reads it; whether something is left. Raises OSError, and
+        """Sends as much of what waits as the editor reads; whether something is left. Raises OSError, and
         DroppedEditorError if it has read nothing for long."""
         while self.sending or self.waiting:
             self.sending = self.sending or self.waiting.popleft()[1]

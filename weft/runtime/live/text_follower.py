@@ -101,7 +101,7 @@ def line_in(lines: Sequence[str], problem: Diagnostic, name: str) -> int | None:
 
 @dataclass
 class TextFollower:
-    """Follows the text that plays. A view is made when somebody asks for it, and only if something has changed."""
+    """Follows the text that plays. A view is made when it is asked for, and only if something has changed."""
 
     parameters: ParameterBank
     cursor: int | None = None

@@ -24,7 +24,7 @@ SEPARATOR: Final = b"---"
 _PIECE = 1 << 16
 # The pieces that wait for their turn. Who writes more has to wait.
 _MOST_WAITING = 16
-# A text ends when nothing has followed for so many seconds, unless separators say where texts end.
+# A text ends when nothing has followed for this many seconds, unless separators say where texts end.
 _PAUSE = 0.1
 # Seconds between checks while the first text is waited for.
 _GLANCE = 0.1

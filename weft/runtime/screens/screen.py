@@ -46,8 +46,8 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
-    """Somebody points at a pixel of the picture in a window, 0…1, and asks why it is as it is; or, if not `is_on`, does
-    not want to see that any more. There is room for an answer of so many columns and rows."""
+    """A user points at a pixel of the picture in a window, 0…1, and asks why it is as it is; or, if not `is_on`, does
+    not want to see that any more. `columns` and `rows` are the room for an answer."""
 
     window: str
     x: float
@@ -125,7 +125,7 @@ class Screen:
         self._text_is_shown = not self._text_is_shown
 
     def take_pointing(self) -> Pointing | None:
-        """The pixel at which somebody has pointed since the last call."""
+        """The pixel at which a user has pointed since the last call."""
         return None
 
     def explain(self, pixel: ExplainedPixel | None) -> None:

@@ -28,7 +28,7 @@ SQUARE: Final[tuple[Point, Point, Point, Point]] = ((0.0, 0.0), (1.0, 0.0), (1.0
 
 USUAL_GAMMA = 2.2
 
-# Corners may be this far outside of a frame, in frames. Masks have at most so many polygons and points.
+# Corners may be this far outside of a frame, in frames. Masks have at most this many polygons and points.
 _BEYOND = 2.0
 _MOST_POLYGONS, _MOST_POINTS = 32, 256
 
@@ -213,7 +213,7 @@ def from_quad(quad: Sequence[Point]) -> npt.NDArray[np.float64]:
 
 # --- grids ---
 
-# A grid is looked through for a place at so many points a side.
+# A place in a grid is searched for among this many points a side.
 _FINE = 65
 
 
@@ -241,7 +241,7 @@ def _weights(places: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.floa
     weights = np.zeros((*places.shape, count))
     for step, share in enumerate(shares, -1):
         number = first.astype(int) + step
-        # Beyond the ends, the points go on straight.
+        # Beyond the ends, the points continue in a straight line.
         for beyond, edge, inner in ((number < 0, 0, 1), (number >= count, count - 1, count - 2)):
             _add(weights, np.full_like(number, edge), share * 2 * beyond)
             _add(weights, np.full_like(number, inner), -share * beyond)
@@ -284,7 +284,7 @@ def warp_to_json(warp: Warp) -> dict[str, Any]:
 
 
 def warp_from_json(data: Any) -> Warp:
-    """The warp that `warp_to_json` wrote, or somebody. Raises WarpError."""
+    """The warp that `warp_to_json` wrote, or a person. Raises WarpError."""
     if not isinstance(data, dict):
         raise WarpError("it is no list of settings")
     known = {each.name for each in fields(Warp)}

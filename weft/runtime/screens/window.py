@@ -509,7 +509,7 @@ class Window(Screen):
             self.inputs.release(name)
 
     def _ask_why(self, is_on: bool) -> None:
-        """Notes that somebody points at a pixel, or at the black around the picture, which means that nothing is to be
+        """Notes that a user points at a pixel, or at the black around the picture, which means that nothing is to be
         said."""
         x, y = self._pointed()
         frame = self.frame_size
