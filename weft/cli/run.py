@@ -315,6 +315,7 @@ class _RunOptions:
             sender = OscSender(self.osc_send, outside)
             lights = LightSender(self.lights, reporter.mention, reporter.restarted)
             inputs.connect(lights)
+            inputs.lamps = lights.strips
             midi = None if self.no_midi else MidiSender(reporter.mention)
             session = Session(
                 patches, Compiler.of(setup), reporter, inputs,

@@ -15,6 +15,7 @@ from weft.keys import KEYS, MOUSE
 from weft.names import CLOCK, SentName, count_of, is_count, is_sent, sent_of
 from weft.runtime.hands.clock import Clock
 from weft.runtime.hands.knobs import KnobBindings
+from weft.runtime.hands.lamp_strips import LampStrip
 from weft.runtime.hands.parameters import ParameterBank
 
 BUTTONS = ("left", "right", "middle")
@@ -122,6 +123,8 @@ class Inputs:
     def __init__(self) -> None:
         self.parameters = ParameterBank()
         self.knobs = KnobBindings(self.parameters)
+        self.lamps: Callable[[], tuple[LampStrip, ...]] = tuple
+        """What the lamps of the patch look like."""
         self._controllers: list[Controller] = []
         self._sent: Mapping[str, float] = {}
         """What had been sent at the last frame."""

@@ -27,6 +27,7 @@ from weft.child import Child
 from weft.errors import error, installs
 from weft.names import SentName
 from weft.platform import system
+from weft.runtime.hands.lamp_strips import LampStrip, strip_of
 from weft.runtime.hands.light_packets import ARTNET_PORT, ARTNET_UNIVERSES, CHANNELS, SACN_PORT, SACN_UNIVERSES
 
 Protocol: TypeAlias = Literal["sacn", "artnet", "dmx"]
@@ -179,6 +180,8 @@ class LightSender:
     mention: Callable[[str], None] = lambda line: None
     restarted: Callable[[str, str], None] = lambda process, words: None
     sources: frozenset[str] = frozenset()
+    _shown: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    """What the statements of the last frame say, by their keys."""
     _fixtures: dict[str, _Fixture] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
@@ -198,13 +201,18 @@ class LightSender:
         """Sends the values of statements by their labels: lights.universe, lights.2.at, lights.2.lamps@r."""
         if not self.addresses:
             self._tell(f"lights are computed, and go nowhere: --lights says where ({FORMS})")
-            return
         touched = set()
         pairs = ((label.rpartition("."), value) for label, value in values.items())
         for key, group in groupby(pairs, key=lambda pair: pair[0][0]):
             self._seen.add(key)
-            touched |= self._place(key, fixture_of({label[2]: value for label, value in group}))
+            said = self._shown[key] = {label[2]: value for label, value in group}
+            if self.addresses:
+                touched |= self._place(key, fixture_of(said))
         self._write(touched)
+
+    def strips(self) -> tuple[LampStrip, ...]:
+        """What the lamps look like, whether they are sent or not."""
+        return tuple(map(strip_of, self._shown.values()))
 
     def _place(self, key: str, fixture: _Fixture | None) -> set[int]:
         """Notes the levels of a statement. Gives the universes that change."""
@@ -247,6 +255,8 @@ class LightSender:
         gone = self._fixtures.keys() - self._seen
         if gone:
             self._write({self._fixtures.pop(key).universe for key in gone})
+        for key in self._shown.keys() - self._seen:
+            del self._shown[key]
         self._seen.clear()
         return {}
 

@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from weft.errors import visible
+from weft.runtime.hands.lamp_strips import LampStrip
 from weft.runtime.hands.parameters import ParameterBank, ParameterSpec
 
-Part: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color", "hue", "saturation", "brightness"]
-"""The kind of a band. A band "color" shows a colour; the three bars below it change it."""
+Part: TypeAlias = Literal[
+    "slider", "toggle", "menu", "button", "xy", "color", "hue", "saturation", "brightness", "lamps"
+]  # fmt: skip
+"""The kind of a band. A band "color" shows a colour; the three bars below it change it. A band "lamps" shows what is
+sent to lamps, a colour for each of them."""
 
 Colour: TypeAlias = tuple[float, float, float]
 """Red, green and blue, 0…1."""
@@ -37,6 +41,8 @@ _VALUE = 7
 _PAD_ROWS = range(3, 8)
 _SCROLLED_PAD = 5
 _FEWEST_ROWS = 2
+# The most strips of lamps, and the rows that are left to parameters.
+_MOST_STRIPS, _FOR_PARAMETERS = 4, 4
 # The pointer may miss a track by this many columns.
 _NEAR = 1.0
 
@@ -58,7 +64,7 @@ class Control:
 @dataclass(frozen=True, slots=True)
 class PanelLayout:
     """The places of the controls. From the left: labels, tracks and values, the columns from `label`, `track` and
-    `value` on. Below the bands is one row of text."""
+    `value` on. Below the bands are strips of lamps, a row each, and one row of text."""
 
     columns: int
     rows: int
@@ -71,6 +77,8 @@ class PanelLayout:
     """The first control that is visible."""
     tops: tuple[int, ...]
     """The upper edges of the controls that are visible, in rows."""
+    strips: int = 0
+    """The number of strips."""
 
     @property
     def label_columns(self) -> int:
@@ -79,6 +87,11 @@ class PanelLayout:
     @property
     def track_columns(self) -> int:
         return self.value - self.track - _gap(self.columns)
+
+    @property
+    def strip_tops(self) -> range:
+        """The upper edges of the strips, in rows."""
+        return range(self.rows - 1 - self.strips, self.rows - 1)
 
     @property
     def shown(self) -> tuple[Control, ...]:
@@ -113,16 +126,19 @@ def controls_of(specs: Sequence[ParameterSpec], pad_rows: int) -> tuple[Control,
     return tuple(found)
 
 
-def lay_out_panel(specs: Sequence[ParameterSpec], columns: int, rows: int, first: int = 0) -> PanelLayout | None:
+def lay_out_panel(
+    specs: Sequence[ParameterSpec], columns: int, rows: int, first: int = 0, lamps: Sequence[LampStrip] = ()
+) -> PanelLayout | None:  # fmt: skip
     """The layout in at most this many columns and rows, with the controls from `first` on, or from an earlier one if
     there would be room left. None if there is too little room for any."""
     gap = _gap(columns)
     labels = [spec.label for spec in specs] + [_bar_label(bar) for s in specs if s.kind == "color" for bar in _BARS]
-    longest = max(map(len, labels), default=0)
+    longest = max(map(len, [*labels, *(strip.label for strip in lamps)]), default=0)
+    strips = min(len(lamps), _MOST_STRIPS, max(0, rows - _FOR_PARAMETERS))
     rest = columns - 2 * PAD - 2 * gap - _VALUE
     label = min(max(longest, _LABEL.start), _LABEL[-1], rest - _TRACK.start)
     track = min(rest - label, _TRACK[-1])
-    room = rows - 1
+    room = rows - 1 - strips
     if label < _LABEL.start or rows < _FEWEST_ROWS:
         return None
     controls = controls_of(specs, _pad_rows(specs, room))
@@ -137,8 +153,9 @@ def lay_out_panel(specs: Sequence[ParameterSpec], columns: int, rows: int, first
         used += control.rows
     at = PAD + label + gap
     return PanelLayout(
-        2 * PAD + label + track + 2 * gap + _VALUE, used + 1, PAD, at, at + track + gap, controls, first, tuple(tops)
-    )
+        2 * PAD + label + track + 2 * gap + _VALUE, used + strips + 1, PAD, at, at + track + gap, controls, first,
+        tuple(tops), strips,
+    )  # fmt: skip
 
 
 def _pad_rows(specs: Sequence[ParameterSpec], room: int) -> int:
@@ -184,8 +201,8 @@ def along(layout: PanelLayout, control: Control, top: int, column: float, row: f
 @dataclass(frozen=True, slots=True)
 class Band:
     """How a control looks now. `at` is the place of its knob, 0…1 on each axis. `colours` are those of a bar, evenly
-    spaced from left to right, or the only colour of a band "color". A band that `is_asking` shows what it waits for in
-    place of its value: a number that is typed, or a knob."""
+    spaced from left to right, the only colour of a band "color", or those of lamps, side by side. A band that
+    `is_asking` shows what it waits for in place of its value: a number that is typed, or a knob."""
 
     part: Part
     rows: int
@@ -199,11 +216,17 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class PanelView:
-    """How the panel looks now: its visible bands, and the row of text below them."""
+    """How the panel looks now: its visible bands, the strips below them, and the row of text below all."""
 
     layout: PanelLayout
     bands: tuple[Band, ...]
     footer: str
+    strips: tuple[Band, ...] = ()
+
+    @property
+    def rows(self) -> tuple[tuple[Band, int], ...]:
+        """All that is drawn above the text, each with its upper edge."""
+        return (*zip(self.bands, self.layout.tops, strict=True), *zip(self.strips, self.layout.strip_tops, strict=True))
 
 
 def number_text(value: float, low: float, high: float) -> str:
@@ -235,6 +258,8 @@ def bar_colours(part: Part, hsv: Colour) -> tuple[Colour, ...]:
 REST: Final = 5.0
 """Seconds without mouse and keys after which the panel hides."""
 
+_LOOK_AT_LAMPS: Final = 1 / 15
+"""Seconds between two looks at the lamps."""
 _STEP: Final = 1 / 50
 """The share of a range by which an arrow or a notch of the wheel changes a value. With Shift, a tenth of it."""
 _FINE: Final = 1 / 10
@@ -284,12 +309,17 @@ class ControlPanel:
     """
 
     def __init__(
-        self, bank: ParameterBank, now: Callable[[], float] = time.monotonic, knobs: KnobLearner | None = None
-    ) -> None:
+        self, bank: ParameterBank, now: Callable[[], float] = time.monotonic, knobs: KnobLearner | None = None,
+        lamps: Callable[[], tuple[LampStrip, ...]] = tuple,
+    ) -> None:  # fmt: skip
         self.is_open = False
         self._parameters = self._bank = bank
         self._learner = self._knobs = knobs
         self._now = now
+        self._all_lamps = lamps
+        self._lamps: tuple[LampStrip, ...] = ()
+        self._lamps_until = 0.0
+        """When to look at the lamps again."""
         self._active = 0.0
         """When mouse or keys were last used."""
         self._layout: PanelLayout | None = None
@@ -361,10 +391,12 @@ class ControlPanel:
             self._message = ""
             self._version += 1
         learning = self._knobs.learning if self._knobs is not None else None
-        stamp = (self._bank.changes, self._version, columns, rows, learning)
+        if self._now() >= self._lamps_until:
+            self._lamps, self._lamps_until = self._all_lamps(), self._now() + _LOOK_AT_LAMPS
+        stamp = (self._bank.changes, self._version, columns, rows, learning, self._lamps)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._layout = lay_out_panel(self._bank.specs, columns, rows, int(self._scrolled))
+            self._layout = lay_out_panel(self._bank.specs, columns, rows, int(self._scrolled), self._lamps)
             self._view = self._looks(self._layout) if self._layout is not None else None
         return self._view
 
@@ -375,7 +407,8 @@ class ControlPanel:
     def _looks(self, layout: PanelLayout) -> PanelView:
         if int(self._scrolled) != layout.first:
             self._scrolled = layout.first
-        return PanelView(layout, tuple(map(self._band, layout.shown)), self._footer(layout))
+        strips = tuple(Band("lamps", 1, name, (), (), colours) for name, colours in self._lamps[: layout.strips])
+        return PanelView(layout, tuple(map(self._band, layout.shown)), self._footer(layout), strips)
 
     def _footer(self, layout: PanelLayout) -> str:
         if self._message:

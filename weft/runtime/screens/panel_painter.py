@@ -103,7 +103,7 @@ class PanelPainter:
         upper = Rect(place.left, place.top - cells.edge, width, cells.edge)
         lower = Rect(place.left, place.top + layout.rows * cells.row, width, cells.edge)
         strips: list[tuple[Rect, object]] = [(upper, "upper")]
-        for band, top in zip(view.bands, layout.tops, strict=True):
+        for band, top in view.rows:
             strips.append((Rect(place.left, place.top + top * cells.row, width, band.rows * cells.row), band))
         strips.append((Rect(place.left, lower.top - cells.row, width, cells.row), view.footer))
         strips.append((lower, "lower"))
@@ -230,6 +230,8 @@ class _BandDrawing:
                 self._pad(band.at, band.rows)
             case "color":
                 self._colours(band.colours, 0.62)
+            case "lamps":
+                self._lamps(band.colours)
             case _:
                 self._colours(band.colours, 0.34)
                 self._knob(self._across(band.at[0]), cells.row / 2, cells.row * 0.22, _TEXT)
@@ -279,6 +281,21 @@ class _BandDrawing:
         self.canvas.box(left, y - thin, right, y + thin, 0, _LINE)
         self.canvas.box(x - thin, top, x + thin, bottom, 0, _LINE)
         self._knob(x, y, row * 0.24, ACCENT)
+
+    def _lamps(self, colours: Sequence[Colour]) -> None:
+        """Squares side by side, with gaps between them where there is room."""
+        if not colours:
+            return
+        column, row = self.cells.column, self.cells.row
+        left, right = self.layout.track * column, (self.layout.columns - PAD) * column
+        # Few lamps are no broad bars.
+        wide = min((right - left) / len(colours), 2.0 * column)
+        along = (np.arange(self.canvas.pixels.shape[1], dtype=np.float32) + 0.5 - left) / wide
+        inks = np.array(colours, np.float32)[np.clip(along, 0, len(colours) - 1).astype(int)] * 255
+        inks[inks.max(1) < max(_FIELD)] = _FIELD  # a lamp that is dark is seen to be there
+        if wide >= 4:
+            inks[along % 1 < 1.5 / wide] = GROUND[:3]
+        self.canvas.box(left, row * 0.2, left + wide * len(colours), row * 0.8, 2, inks)
 
     def _colours(self, colours: Sequence[Colour], height: float) -> None:
         column, row = self.cells.column, self.cells.row

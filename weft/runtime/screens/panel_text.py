@@ -32,7 +32,7 @@ class PanelCell:
 def panel_rows(view: PanelView) -> list[list[PanelCell]]:
     """The rows of the panel, each as wide as its layout."""
     layout = view.layout
-    rows = [row for band in view.bands for row in _rows_of(band, layout)]
+    rows = [row for band, _ in view.rows for row in _rows_of(band, layout)]
     return [*rows, _placed(layout, {PAD: _written(view.footer, layout.columns - 2 * PAD, _DIM)})]
 
 
@@ -98,6 +98,10 @@ def _track(band: Band, row: int, width: int) -> list[PanelCell]:
                 cells = [PanelCell("─", _GROOVE, _FIELD)] * width
                 cells[knob] = PanelCell("●", _ACCENT, _FIELD)
             return cells
+        case "lamps":
+            lamps = [_between((colour,), 0) for colour in band.colours]
+            width = min(width, 2 * len(lamps))
+            return [PanelCell("▇", lamps[column * len(lamps) // width]) for column in range(width)]
         case _:
             cells = [PanelCell(" ", ground=_between(band.colours, column / (width - 1))) for column in range(width)]
             if knob >= 0:

@@ -76,7 +76,7 @@ class Screen:
     def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
         """`on_command` gets the values of `TOOL_KEYS` and `CONTROL_KEYS`, from within `poll`."""
         self.inputs = inputs if inputs is not None else Inputs()
-        self.panel = ControlPanel(self.inputs.parameters, knobs=self.inputs.knobs)
+        self.panel = ControlPanel(self.inputs.parameters, knobs=self.inputs.knobs, lamps=self.inputs.lamps)
         self._on_command = on_command
         self._patch_keys: frozenset[str] = frozenset()
         self._overlay = Overlay()
