@@ -52,6 +52,10 @@ def ends_as(path: str, kind: MediaKind) -> bool:
     return path.rpartition(".")[2].lower() in kind.endings
 
 
+SEQUENCE_RATE = 25
+"""Pictures of a sequence in a second, if the text does not say how many."""
+
+
 def is_sequence(path: str) -> bool:
     """Whether a path names pictures by their numbers, such as `shots/%04d.png`."""
     return re.search(r"%0?\d?d[^/\\]*$", path, re.ASCII) is not None
@@ -191,12 +195,15 @@ NEVER = 100.0
 """The age, at the beginning of the performance, of an event that has never come."""
 
 _ROWS = (
-    SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
+    SourceSpec("load",
+               (SourceParam("path", "text"), SourceParam("loop", "number", 0),
+                SourceParam("fps", "number", SEQUENCE_RATE)),
+               (), (),
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
                media=(PICTURE, FILM, SOUND),
                facts=(("of pictures", "img@width and img@height: their size in pixels"),
                       ("that move", "a gif, png or webp of several frames is a film, by its own times"),
-                      ("in a row", 'load("shots/%04d.png") is a film of 25 pictures a second'),
+                      ("in a row", 'load("shots/%04d.png", fps: 24) is a film of 24 pictures a second'),
                       ("of films", "f@r(me@time ~ me@time * 0.5) at half speed; they repeat unless loop: 0"),
                       ("their sound", 'load("film.mp4")::s<l, r>; both: load("film.mp4")::f<r, g, b, a, left, right>'),
                       ("of sounds", "loop: 1 repeats them; k@l(me@time ~ since(hit)) plays them"),

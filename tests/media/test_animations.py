@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.forks import ran
+from tests.test_permissions import told
 from weft.media.animations import animation_header, files_of
 from weft.media.films import Films
 from weft.media.source import PictureError
@@ -107,6 +108,32 @@ def test_a_patch_shows_a_sequence(tmp_path: Path) -> None:
     done = ran(["render", "patch.weft", "-o", out, "--time", "0.125", "--size", "8x6"], tmp_path, os.environ)
     assert done.returncode == 0, done.stderr
     assert np.asarray(Image.open(tmp_path / "out.png"))[2, 2].tolist() == [75, 0, 255, 255]
+
+
+def test_a_sequence_is_as_fast_as_its_text_says(tmp_path: Path) -> None:
+    for number in range(10):
+        Image.new("RGB", (8, 6), (25 * number, 0, 255)).save(tmp_path / f"{number}.png")
+    text = 'load("%d.png", fps: 2)::f<r, g, b>\nload("%d.png", fps: 50)::g<r, g, b>\n'
+    (tmp_path / "patch.weft").write_text(f"{text}display(f@r, g@r, f@b, 1)\n")
+    done = ran(["render", "patch.weft", "-o", "out.png", "--time", "1.6", "--size", "8x6"], tmp_path, os.environ)
+    assert done.returncode == 0, done.stderr
+    # Pictures 3 and, in the eighth round, 0.
+    assert np.asarray(Image.open(tmp_path / "out.png"))[2, 2].tolist() == [75, 0, 255, 255]
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        ('load("%d.png", fps: 0)', "argument-out-of-range", "from 0.01 to 1000"),
+        ('load("%d.png", fps: me@x)', "needs-a-number", "is a plain number"),
+        ('load("0.png", fps: 24)', "argument-out-of-range", "times of its own"),
+    ],
+)
+def test_a_rate_that_cannot_be_is_told(tmp_path: Path, call: str, code: str, words: str) -> None:
+    Image.new("RGB", (8, 6)).save(tmp_path / "0.png")
+    (found,) = told(tmp_path / "patch.weft", f"{call}::f<r, g, b>\ndisplay(f@rgb)\n")
+    assert found.code == code
+    assert words in found.message
 
 
 def test_what_is_no_sequence_is_told(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ MEANING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "argument-out-of-range",
-        "This number decides how the source is prepared: it has to be a whole number within the limits in the "
-        "message.",
+        "This number decides how the source is prepared: it has to be within the limits in the message, and whole if "
+        "that says so.",
         wrong="fft(sin(me@time * 440), bands: 0)::f<low>\ndisplay(f@low)",
         right="fft(sin(me@time * 440), bands: 32)::f<low>\ndisplay(f@low)",
     ),

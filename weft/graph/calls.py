@@ -14,9 +14,12 @@ from weft.graph.patterns import PatternCall, pattern_of
 from weft.names import FilmFile, Letters, SoundFile, is_file
 from weft.ops import WORDS
 from weft.osc_packets import is_address
-from weft.sources import FILM, PICTURE, SOUND, MediaKind, SourceParam, SourceSpec, ends_as
+from weft.sources import FILM, PICTURE, SEQUENCE_RATE, SOUND, MediaKind, SourceParam, SourceSpec, ends_as, is_sequence
 from weft.syntax.ast import Argument, Call, Expression, Ident, SpindleDefinition, SpindleParameter, Text, literal_number
 from weft.syntax.foreign import MORE, hint_for
+
+# Pictures in a row that are shown in a second.
+_SLOWEST, _FASTEST = 0.01, 1000.0
 
 # --- matching arguments with parameters, for builtins, spindles and sources ---
 
@@ -236,6 +239,25 @@ def called_film(call: Call, spec: SourceSpec, moves: Callable[[str], bool]) -> F
         return None
     repeats = _loops(call, spec, True, "a remap of the time plays a film in any way: f@r(me@time ~ …)")
     return FilmFile(media_path(path), repeats)
+
+
+def speed_of(call: Call, spec: SourceSpec) -> float:
+    """How much faster pictures in a row are shown than at the usual rate, by the argument `fps` of a call; 1 for any
+    other file. Raises WeftError if it is not written out, out of bounds, or said of another file."""
+    given = dict(zip(spec.params, match_arguments(spec.name, spec.params, call.args, call.span), strict=True))
+    value = next((value for param, value in given.items() if param.name == "fps"), None)
+    if value is None:
+        return 1.0
+    number = literal_number(value)
+    if number is None:
+        raise error("needs-a-number", '"fps" is a plain number', value.span, "such as fps: 24")
+    if not is_sequence(source_text(call, spec).value):
+        words = '"fps" is for pictures in a row, and this file has times of its own'
+        raise error("argument-out-of-range", words, value.span, "f@r(me@time ~ me@time * 2) is twice as fast")
+    if not _SLOWEST <= number <= _FASTEST:
+        words = f'"fps" is a number from {_SLOWEST:g} to {_FASTEST:g}'
+        raise error("argument-out-of-range", words, value.span, "such as fps: 24")
+    return number / SEQUENCE_RATE
 
 
 def _loops(call: Call, spec: SourceSpec, usually: bool, hint: str) -> bool:

@@ -19,7 +19,7 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.calls import (
     PictureSize, called_film, called_letters, called_pattern, called_sound, constant_arguments, match_arguments,
-    media_path, sound_of_film, source_text, text_as_number
+    media_path, sound_of_film, source_text, speed_of, text_as_number
 )
 from weft.graph.components import reachable
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
@@ -624,6 +624,7 @@ class Elaborator(Evaluator[V]):
             self._known(name)
             return self.domain.picture(name, plane, at.x, at.y, call.span)
         if spec.media and (called := called_sound(call, spec, self.patch.settings["rate"])) is not None:
+            speed_of(call, spec)
             sound, repeats = called
             return self._sound(sound, repeats, plane, at, call.span)
         if spec.media and (film := called_film(call, spec, lambda path: self._known(path).moves)) is not None:
@@ -632,7 +633,11 @@ class Elaborator(Evaluator[V]):
                 return self._sound(sound, film.loops, channel, at, call.span)
             if references is not None:
                 references.sources.setdefault(FILM.name, call.span)
-            return self._colour(film.path, plane, lambda each: self.domain.film(film, each, at, call.span))
+            then = at
+            if (speed := speed_of(call, spec)) != 1:
+                domain = self.domain
+                then = at.moved({"abstime": domain.op("mul", at.abstime, domain.const(speed))})
+            return self._colour(film.path, plane, lambda each: self.domain.film(film, each, then, call.span))
         axis = at.axis(own_axis) if own_axis and "k" in spec.axes else None
         if spec.is_analysis:
             ref, heard = heard_strand(call, scope, self.resolver)
@@ -641,6 +646,7 @@ class Elaborator(Evaluator[V]):
                 references.heard[ref] = None
             return analysis_value(call, ref, plane, axis, self.env, self.domain.picture, at)
         if spec.media:
+            speed_of(call, spec)
             path = media_path(source_text(call, spec))
             return self._colour(path, plane, lambda each: self.domain.source(call, spec, each, axis, at))
         return self.domain.source(call, spec, plane, axis, at)

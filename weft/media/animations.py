@@ -20,10 +20,7 @@ from weft.media.frames import FrameMemory
 from weft.media.pictures import load_bytes, open_animation, probe_picture
 from weft.media.shown import fitted, weighted
 from weft.media.source import PictureError, open_media
-from weft.sources import PICTURE, ends_as, is_sequence
-
-SEQUENCE_RATE = 25
-"""Pictures of a sequence in a second."""
+from weft.sources import PICTURE, SEQUENCE_RATE, ends_as, is_sequence
 
 # The most pictures of a sequence, and those that are decoded ahead.
 _MOST = 100_000
