@@ -19,7 +19,7 @@ TRYING = '''
 import sys, weft.backends.cpu as cpu, weft.contexts as contexts, weft.ops.curves as curves, weft.sources as sources
 from weft.backends.base import Env
 from weft.backends.registry import load_registry
-(builtin,), (row, source), (context, runner), (device,), (command,) = eval(sys.stdin.read())
+(builtin,), (row, source), (context, runner), (device,), (command, test) = eval(sys.stdin.read())
 (zigzag,) = eval(f"({builtin})", vars(curves))
 assert [zigzag.fold(x) for x in (0.0, 0.25, 0.5, -0.25)] == [1.0, 0.5, 0.0, 0.5]
 (spec,) = eval(f"({row})", vars(sources))
@@ -31,6 +31,7 @@ exec(context, vars(contexts))
 exec(runner, vars(cpu))
 exec(device, {"__name__": "printer"})
 assert contexts.STROBE.name == "strobe" and {"cpu_strobe", "printer"} <= {*load_registry().names}
+exec(test, made)
 exec(command, made)
 sys.exit(made["command"].main(["patches/gradient.weft"], standalone_mode=False))
 '''
@@ -47,6 +48,17 @@ def test_the_code_of_each_addition_fits() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
+
+
+def test_the_modules_of_additions_pass_make_lint() -> None:
+    whole = [(title, code) for title in SECTIONS for code in code_of(title) if code.startswith('"""')]
+    assert len(whole) >= 3
+    for tool in (["ruff", "check", "--stdin-filename", "weft/addition.py", "-"], ["isort", "--check", "-"]):
+        for title, code in whole:
+            done = subprocess.run(
+                [sys.executable, "-m", *tool], input=code, capture_output=True, text=True, check=False, cwd=ROOT
+            )
+            assert done.returncode == 0, f"{title}: {done.stdout}{done.stderr}"
 
 
 def test_the_files_that_an_addition_touches_are_there_or_have_its_name() -> None:
