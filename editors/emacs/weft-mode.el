@@ -127,7 +127,7 @@ Return its exit status, and what it says."
 (defun weft-send-buffer ()
   "Have the performance that runs play the text as it is, without a save."
   (interactive)
-  (message "%s" (cdr (weft--piped nil "send" "-"))))
+  (message "%s" (cdr (weft--piped nil "send" "-" "--as" (or buffer-file-name "")))))
 
 (defun weft-check ()
   "List the mistakes of the patch, by `compile'."

@@ -99,7 +99,7 @@ define-command -docstring 'weft-send: have the performance that runs play the te
     evaluate-commands -save-regs t %{
         evaluate-commands -draft %{
             execute-keys '%'
-            set-register t %sh{ printf '%s\n' "$kak_selection" | weft send - 2>&1 }
+            set-register t %sh{ printf '%s\n' "$kak_selection" | weft send - --as "$kak_buffile" 2>&1 }
         }
         info -title weft -- %reg{t}
     }

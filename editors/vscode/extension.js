@@ -3,7 +3,7 @@
 
 const { spawn } = require('child_process');
 const path = require('path');
-const { commands, window, workspace } = require('vscode');
+const { commands, ViewColumn, window, workspace } = require('vscode');
 const { LanguageClient } = require('vscode-languageclient/node');
 
 let client;
@@ -55,7 +55,7 @@ async function send() {
     return found; // of anything else, the server says why
   }
   const file = editor.document.uri.fsPath;
-  const sending = spawn(settings().get('command'), ['send', '-'], { cwd: path.dirname(file) });
+  const sending = spawn(settings().get('command'), ['send', '-', '--as', file], { cwd: path.dirname(file) });
   let said = '';
   sending.stdout.on('data', (part) => { said += part; });
   sending.stderr.on('data', (part) => { said += part; });
@@ -75,9 +75,39 @@ async function send() {
   });
 }
 
+// Says why the pixel in the middle of the picture, or the one that is asked for, has its colour: beside the text.
+async function why() {
+  const editor = window.activeTextEditor;
+  if (!editor || editor.document.languageId !== 'weft' || !client || !client.isRunning()) {
+    return undefined;
+  }
+  const typed = await window.showInputBox({
+    title: 'Why this pixel?', value: 'x=0.5, y=0.5, time=0', prompt: 'x and y from 0 to 1, and the time in seconds',
+  });
+  if (typed === undefined) {
+    return undefined;
+  }
+  const place = {};
+  for (const [, name, value] of typed.matchAll(/(\w+)\s*=\s*([^,\s]+)/g)) {
+    place[name] = name === 'name' ? value : Number(value);
+  }
+  const uri = client.code2ProtocolConverter.asUri(editor.document.uri);
+  try {
+    const command = { command: 'weft.why', arguments: [uri, place] };
+    const found = await client.sendRequest('workspace/executeCommand', command);
+    const document = await workspace.openTextDocument({ content: found ? found.text : 'nothing was found' });
+    await window.showTextDocument(document, { viewColumn: ViewColumn.Beside, preserveFocus: true, preview: true });
+    return found;
+  } catch (failure) {
+    window.showErrorMessage(`weft: ${failure.message}`);
+    return undefined;
+  }
+}
+
 async function activate(context) {
   context.subscriptions.push(
     commands.registerCommand('weft.send', send),
+    commands.registerCommand('weft.explain', why),
     commands.registerCommand('weft.restart', async () => { await stop(); await start(); }),
     workspace.onDidChangeConfiguration(async (change) => {
       if (change.affectsConfiguration('weft')) {

@@ -35,9 +35,9 @@ def sent(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return ran(["send", *options], folder, os.environ)
 
 
-def piped(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def piped(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "weft", "send", "-"], input=text, cwd=folder, capture_output=True, text=True,
+        [sys.executable, "-m", "weft", "send", "-", *options], input=text, cwd=folder, capture_output=True, text=True,
         check=False, timeout=60,
     )  # fmt: skip
 
@@ -50,6 +50,21 @@ def test_a_text_is_played_as_it_is_piped_in_and_the_file_stays(playing: Performa
     assert done.stderr.startswith(f"<stdin>: no errors; {process} (process ")
     playing.wait_for("swap", swaps + 1)
     assert playing.patch.read_text() == TEXT
+
+
+def test_what_is_piped_in_may_stand_for_a_file(playing: Performance, tmp_path: Path) -> None:
+    other = tmp_path / "other.weft"
+    other.write_text(TEXT)
+    with Performance(other, "--headless", "--no-audio") as second:
+        second.wait_for("started")
+        swaps = second.count("swap")
+        done = piped(tmp_path, TEXT.replace("0.25", "0.6"), "--as", "other.weft")
+        assert done.stderr.startswith("other.weft: no errors; ")
+        second.wait_for("swap", swaps + 1)
+        wrong = piped(tmp_path, TEXT.replace("shade@v", "shad@v"), "--as", "other.weft")
+        assert "other.weft:4:9: error" in wrong.stderr
+    assert sent(tmp_path, "other.weft", "--as", "b.weft").returncode == 2
+    assert other.read_text() == TEXT
 
 
 def test_mistakes_are_shown_as_by_check(playing: Performance) -> None:

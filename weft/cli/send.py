@@ -26,12 +26,19 @@ _LONG, _PATIENCE = 1.0, 60.0
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--to", type=click.IntRange(1), metavar="PROCESS",
               help="The performance with this process, if several run.")
-def command(file: str, to: int | None) -> int:
+@click.option("--as", "stands_for", type=click.Path(), metavar="FILE",
+              help="What is piped in is FILE as it would be saved: its performance plays it.")
+def command(file: str, to: int | None, stands_for: str | None) -> int:
     """Have the performance of FILE play it as it is now, without a save; - is what is piped in. If nobody plays FILE,
     the only performance that runs plays it. Its errors and warnings are shown as by weft check."""
+    if stands_for and file != _STDIN:
+        raise click.UsageError("--as is for what is piped in: weft send - --as FILE")
     source = stdin_source() if file == _STDIN else open_source(file)
+    if stands_for:
+        source = Source(stands_for, source.text)
+    meant = (stands_for or None) if file == _STDIN else file
     try:
-        found = _chosen(None if file == _STDIN else file, to, running())
+        found = _chosen(meant, to, running())
         answer = _sent(found, source.text)
     except UnreachableError as failure:
         raise Missing(str(failure)) from failure

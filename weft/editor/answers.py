@@ -24,6 +24,7 @@ from weft.editor.proposals import Proposer
 from weft.editor.questions import AnalystSetup, InstanceFacts, Question, RefusedRequestError, Unanswered
 from weft.editor.read_texts import ReadText, TextReader
 from weft.editor.reasons import reasons
+from weft.editor.workspace_symbols import WorkspaceSymbols
 
 # The generations of objects that are searched for garbage after this many heartbeats without a question: among all of
 # them takes a tenth of a second, which the next question would often have to wait.
@@ -46,6 +47,7 @@ class Answers:
         self._reader = TextReader(self.documents, self._contexts, setup.permissions)
         self._proposer = Proposer(self.documents, self._contexts, setup.permissions)
         self._navigator = Navigator(self.documents, self._reader, self._contexts, setup.permissions)
+        self._symbols = WorkspaceSymbols(self.documents, self._contexts)
         self._facts: dict[str, Mapping[str, InstanceFacts]] = {}
         """What the last build of each document has shown of its instances."""
 
@@ -107,6 +109,12 @@ class Answers:
     def selections(self, uri: str, positions: Sequence[types.Position]) -> list[types.SelectionRange]:
         """What is selected step by step around some places."""
         return [selection_at(*self._at(uri, position)) for position in positions]
+
+    # --- about all texts ---
+
+    def symbols(self, query: str, folders: Sequence[str]) -> list[types.WorkspaceSymbol]:
+        """What open texts, and patches in these folders, define under such a name."""
+        return self._symbols.found(query, folders)
 
     # --- about a whole text ---
 

@@ -35,7 +35,7 @@ def outline_of(reading: ReadText) -> list[types.DocumentSymbol]:
 
 def _symbol(reading: ReadText, statement: Statement) -> types.DocumentSymbol:
     at = reading.positions.of
-    name, kind, place, detail = _headline(statement)
+    name, kind, place, detail = headline(statement)
     inner = None
     if isinstance(statement, SpindleDefinition):
         inner = [
@@ -48,7 +48,8 @@ def _symbol(reading: ReadText, statement: Statement) -> types.DocumentSymbol:
     return types.DocumentSymbol(name, kind, at(statement.span), at(place), detail=detail, children=inner)
 
 
-def _headline(statement: Statement) -> tuple[str, types.SymbolKind, Span, str | None]:
+def headline(statement: Statement) -> tuple[str, types.SymbolKind, Span, str | None]:
+    """What a statement is called in an outline, its kind, the place of its name, and what is said besides."""
     match statement:
         case Binding(name=name, outputs=outputs):
             listed = ", ".join(output.name for output in outputs or ())

@@ -14,6 +14,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
 
 from weft import __version__
 from weft.editor.analyst import AnalysisError, Analyst
@@ -100,6 +101,12 @@ class EditorServer(LanguageServer):
         except (AnalysisError, RefusedRequestError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders that the editor works in."""
+        found = [to_fs_path(uri) for uri in self.workspace.folders]
+        return [path for path in found or [self.workspace.root_path] if path]
 
     async def _refresh_hints(self) -> None:
         """Has an editor that can do so ask for what is beside the lines."""
@@ -398,6 +405,11 @@ def _whole(server: EditorServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def outline(params: types.DocumentSymbolParams) -> Any:
         return await server.ask("outline", params.text_document.uri)
+
+    @server.feature(types.WORKSPACE_SYMBOL)
+    async def symbols(params: types.WorkspaceSymbolParams) -> Any:
+        # In pauses, or beside them: many files may have to be read.
+        return await server.ask("symbols", params.query, server.folders, role="forecast")
 
     @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
     async def folds(params: types.FoldingRangeParams) -> Any:

@@ -12,7 +12,7 @@ if executable('weft')
 endif
 
 " The performance that runs plays the text as it is, without a save.
-command! -buffer -bar WeftSend write !weft send -
+command! -buffer -bar WeftSend execute "write !weft send - --as " . shellescape(expand("%:p"), 1)
 
 let b:undo_ftplugin = 'delcommand -buffer WeftSend | setlocal comments< commentstring< formatoptions< expandtab< shiftwidth< softtabstop< matchpairs<'
       \ . ' formatprg< makeprg< errorformat<'
