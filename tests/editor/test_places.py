@@ -286,9 +286,13 @@ def test_names_of_patches_are_renamed(path):
     assert {symbol.kind for symbol, _ in refused} <= {"output", "local"}
 
 
-@pytest.mark.parametrize(("patch", "name"), [("ripple", "depth"), ("voronoi", "lead")])
-def test_what_listings_call_unnamed_values_does_not_count(patch, name):
-    """They are told by their numbers, or by the text that they stand for, which is cut."""
+NAMES = [("ripple", "depth"), ("voronoi", "lead"), ("strand", "sway"), ("scratch", "drag")]
+
+
+@pytest.mark.parametrize(("patch", "name"), NAMES)
+def test_the_order_in_which_names_are_sorted_does_not_count(patch, name):
+    """Listings have unnamed values by their numbers, or by the text that they stand for, which is cut; films by the
+    hash of what leads them; and sums in the order of what is added up."""
     (path,) = (each for each in PATCHES if each.stem == patch)
     assert every_name(path, PATCHES[path], name=name) == (1, [])
 

@@ -173,7 +173,8 @@ class Navigator:
 
     def _meaning(self, source: Source, texts: Mapping[str, str]) -> _Meaning:
         """Whether a text is a program; its kernels, or else its mistakes; and listings of the kernels. Some `texts`, by
-        the real paths of their files, stand for those that are there."""
+        the real paths of their files, stand for those that are there. Nothing is optimised: the order of what is added
+        up, and so how it is rounded, would depend on names."""
         def read(path: str) -> str:
             known = texts.get(real_path(path))
             return self._documents.read(path) if known is None else known
@@ -183,16 +184,16 @@ class Navigator:
             here, self._contexts, probe=header_if_whole, permissions=self._permissions, read=read
         )
         try:
-            made = build(request)
+            made = build(request, optimise=False)
         except WeftError as failure:
             return False, [each.code for each in failure.diagnostics], []
         kernels = [kernel for unit in made.units for kernel in unit.kernels]
         return True, sorted(map(content_hash, kernels)), sorted(map(disassemble, kernels))
 
 
-# What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks. And the names of
-# locals, which are parts of the text.
-_ORDER = re.compile(r"^\s*\d+\s+|(?<=_LOCAL)\s+\d+|\s*;.*|· stack \d+")
+# What depends on the order of a kernel: the numbers of its lines and of its locals, and remarks. What depends on names:
+# the hash of what leads a film, and those of locals, which are parts of the text.
+_ORDER = re.compile(r"^\s*\d+\s+|(?<=_LOCAL)\s+\d+|\s*;.*|· stack \d+|(?<=\")[0-9a-f]{16}(?=\")")
 _LOCAL = re.compile(r"^(\s*\d+\s+\w+\s+(?:float|bool|u32)\s+[\d,]+)\s.*")
 
 
