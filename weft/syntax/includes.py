@@ -14,6 +14,7 @@ from typing import Final
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean, steps_of
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions, Reach, real_path
 from weft.syntax.ast import Include, Program, Statement, Use
+from weft.syntax.decoder_files import DECODER_ENDING, DecoderFileError, decoder_text
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
 from weft.syntax.scanner import ENDING, UnreadableError, is_patch_name, read_stream, read_text
 
@@ -67,9 +68,9 @@ class _Loader:
                              "what both need goes in a third file")  # fmt: skip
         elif identity in self.seen:
             pass
-        elif not full.lower().endswith(ENDING):
+        elif not full.lower().endswith((ENDING, DECODER_ENDING)):
             # Do not read it: the errors would quote a file that is not a patch.
-            hint = f"the name of a file to include ends in {ENDING}"
+            hint = f"the name of a file to include ends in {ENDING}, or in {DECODER_ENDING} for a decoder of sounds"
             self.report.tell("include-not-a-patch", f'"{path}" is not a patch', span, hint)
         elif denial is not None:
             self.report.tell("not-allowed", f'"{path}" is not included: {denial.reason}', span, denial.hint)
@@ -79,13 +80,21 @@ class _Loader:
         else:
             self.files.append(full)
             try:
-                program = self.parse(Source(full, self.read(full)), self.report, self.statements)
+                program = self.parse(Source(full, self._text_of(full)), self.report, self.statements)
+            except DecoderFileError as failure:
+                words = f'"{path}" is no decoder of sounds: {failure.reason}'
+                self.report.tell("include-unreadable", words, span, failure.hint)
             except UnreadableError as failure:
                 hint = "paths are relative to the file that includes"
                 self.report.tell("include-unreadable", f'"{path}" cannot be read: {failure}', span, hint)
             else:
                 return self.with_included(program, identity)
         return []
+
+    def _text_of(self, path: str) -> str:
+        """The text of a file, or of the spindle that a decoder is. Raises UnreadableError and DecoderFileError."""
+        text, (name, ending) = self.read(path), os.path.splitext(os.path.basename(path))
+        return decoder_text(name, text) if ending.lower() == DECODER_ENDING else text
 
     def _use(self, library: str, span: Span) -> list[Statement]:
         known = libraries()
