@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
-from weft.codegen.clike.language import CodeLine, Type
+from weft.codegen.clike.language import CPP_WORDS, CodeLine, Type
 from weft.codegen.clike.prelude import FUSED, functions_in
 
 _TOP = """\
@@ -85,20 +85,14 @@ uint bits_of(float x) {
     return is_finite(x) ? uint(x - floor(x / 4294967296.0) * 4294967296.0) : 0u;
 }"""
 
-_RESERVED = frozenset(
+_RESERVED = CPP_WORDS | frozenset(
     """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
-    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
-    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq uint pair colour pixel threadIdx blockIdx blockDim gridDim warpSize dim3 std linux unix
-    sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 exp10 log log2 log10 pow sqrt rsqrt cbrt hypot abs fabs
-    floor ceil trunc round rint nearbyint fmod modf frexp ldexp min max fmin fmax fma fdim copysign remainder isnan
-    isinf isfinite signbit erf erfc tgamma lgamma j0 j1 jn y0 y1 yn norm normcdf rnorm saturate
-    float1 float2 float3 float4 int1 int2 int3 int4 uint1 uint2 uint3 uint4 uchar1 uchar2 uchar3 uchar4 char1 char2
-    char3 char4 short1 short2 short3 short4 half half2 assert printf malloc free memcpy memset clock clock64 id count
-    pixels values frame main
+    uint pair colour pixel threadIdx blockIdx blockDim gridDim warpSize dim3 std linux unix sin cos tan asin acos atan
+    atan2 sinh cosh tanh exp exp2 exp10 log log2 log10 pow sqrt rsqrt cbrt hypot abs fabs floor ceil trunc round rint
+    nearbyint fmod modf frexp ldexp min max fmin fmax fma fdim copysign remainder isnan isinf isfinite signbit erf erfc
+    tgamma lgamma j0 j1 jn y0 y1 yn norm normcdf rnorm saturate float1 float2 float3 float4 int1 int2 int3 int4 uint1
+    uint2 uint3 uint4 uchar1 uchar2 uchar3 uchar4 char1 char2 char3 char4 short1 short2 short3 short4 half half2 assert
+    printf malloc free memcpy memset clock clock64 id count pixels values frame main
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 

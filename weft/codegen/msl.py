@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
-from weft.codegen.clike.language import C_TYPES, Type
+from weft.codegen.clike.language import C_TYPES, CPP_WORDS, Type
 from weft.codegen.clike.prelude import FUSED, functions_in
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
@@ -43,25 +43,20 @@ float2 fetched(const device float2 *sound, uint samples, float number) {
     return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
 }"""
 
-_RESERVED = frozenset(
+_RESERVED = CPP_WORDS | frozenset(
     """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
-    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
-    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq kernel vertex fragment device constant thread threadgroup threadgroup_imageblock object_data ray_data metal
-    half uchar ushort uint ulong size_t ptrdiff_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t
-    bool2 bool3 bool4 char2 char3 char4 uchar2 uchar3 uchar4 short2 short3 short4 ushort2 ushort3 ushort4 int2 int3 int4
-    uint2 uint3 uint4 half2 half3 half4 float2 float3 float4 float2x2 float3x3 float4x4 atomic_int atomic_uint
-    atomic_bool sampler texture1d texture2d texture3d texturecube depth2d array packed_float2 packed_float3
-    packed_float4 as_type precise fast access filter address coord memory_order_relaxed atomic_store_explicit sin cos
-    tan asin acos atan atan2 sinh cosh tanh sinpi cospi tanpi exp exp2 exp10 log log2 log10 pow powr sqrt rsqrt abs fabs
-    sign floor ceil trunc round rint fract fmod modf frexp ldexp min max fmin fmax min3 max3 median3 clamp mix saturate
-    step smoothstep select copysign fma fdim nextafter isnan isinf isfinite isnormal signbit any all dot cross length
-    length_squared distance distance_squared normalize faceforward reflect refract popcount clz ctz absdiff hadd rotate
-    reverse_bits mulhi madhi extract_bits insert_bits dfdx dfdy fwidth discard_fragment INFINITY NAN MAXFLOAT HUGE_VALF
-    FLT_MAX FLT_MIN FLT_EPSILON INT_MAX INT_MIN UINT_MAX M_PI_F M_E_F id count pixels values Frame main
+    kernel vertex fragment device constant thread threadgroup threadgroup_imageblock object_data ray_data metal half
+    uchar ushort uint ulong size_t ptrdiff_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t bool2
+    bool3 bool4 char2 char3 char4 uchar2 uchar3 uchar4 short2 short3 short4 ushort2 ushort3 ushort4 int2 int3 int4 uint2
+    uint3 uint4 half2 half3 half4 float2 float3 float4 float2x2 float3x3 float4x4 atomic_int atomic_uint atomic_bool
+    sampler texture1d texture2d texture3d texturecube depth2d array packed_float2 packed_float3 packed_float4 as_type
+    precise fast access filter address coord memory_order_relaxed atomic_store_explicit sin cos tan asin acos atan atan2
+    sinh cosh tanh sinpi cospi tanpi exp exp2 exp10 log log2 log10 pow powr sqrt rsqrt abs fabs sign floor ceil trunc
+    round rint fract fmod modf frexp ldexp min max fmin fmax min3 max3 median3 clamp mix saturate step smoothstep select
+    copysign fma fdim nextafter isnan isinf isfinite isnormal signbit any all dot cross length length_squared distance
+    distance_squared normalize faceforward reflect refract popcount clz ctz absdiff hadd rotate reverse_bits mulhi madhi
+    extract_bits insert_bits dfdx dfdy fwidth discard_fragment INFINITY NAN MAXFLOAT HUGE_VALF FLT_MAX FLT_MIN
+    FLT_EPSILON INT_MAX INT_MIN UINT_MAX M_PI_F M_E_F id count pixels values Frame main
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 

@@ -138,6 +138,18 @@ class ProgramParts:
 Type: TypeAlias = Literal["float", "bool", "u32", "int", "two", "four"]
 """The types of variables: a real, a truth, an unsigned and a signed number, and two or four reals."""
 
+CPP_WORDS = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
+    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq
+    """.split()  # noqa: SIM905 - this is read more easily than a list of strings
+)
+"""The words of C++ that are no names in it, nor in languages that are made of it."""
+
 C_TYPES: Mapping[Type, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint", "int": "int"})
 
 
