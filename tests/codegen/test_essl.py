@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.support.shown import built as patch_built
 from tests.support.together import all_but
 from tests.test_patches import PATCHES, PICTURES_OF
 from weft.codegen import essl, glsl
-from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError, plain
+from weft.codegen.clike.shader import FirstLayer, LaunchExtent, Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -114,6 +115,7 @@ def in_the_browsers_language(graphics: Graphics, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("weft.backends.gl.programs.VERTEX", essl.VERTEX)
     monkeypatch.setattr(glsl, "fragment", only)
     monkeypatch.setattr(glsl, "over_picture", only)
+    monkeypatch.setattr("weft.backends.gl.memory.array_of", attrgetter("key"))
     return graphics
 
 
@@ -178,11 +180,14 @@ def test_a_caller_is_told_as_much_as_for_glsl(text: str) -> None:
     (made,) = essl.passes(kernel, packed=True)
     desktop = glsl.fragment(kernel, packed=True)
     same = {f.name for f in fields(Shader)} - {"language", "text", "places", "calls", "functions"}
-    # The width of a picture is not needed to find a place of a texture.
-    extent = LaunchExtent.COLUMNS
-    for name in same - {"uniforms"}:
+    for name in same - {"uniforms", "images"}:
         assert getattr(made, name) == getattr(desktop, name)
-    assert {each for each in desktop.uniforms if each.source != extent} <= {*made.uniforms}
+    # Slots share no texture in a browser.
+    assert [image.key for image in made.images] == [image.key for image in desktop.images]
+    assert len({image.name for image in made.images}) == len(made.images)
+    # The width of a picture is not needed to find a place of a texture.
+    others = {each for each in desktop.uniforms if not isinstance(each.source, FirstLayer)}
+    assert {each for each in others if each.source != LaunchExtent.COLUMNS} <= {*made.uniforms}
     assert problems([plain(made.text)]) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from weft.codegen import glsl
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, choice, literal
 from weft.codegen.clike.language import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
-from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
+from weft.codegen.clike.shader import FirstLayer, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.native.target import single
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -87,7 +88,7 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
-    float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(trail_past, (frame.trail_head + 1) % 2, me_x * frame.trail_number, at.y) * frame.trail_number_2);
+    float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(past, frame.trail_first + (frame.trail_head + 1) % 2, me_x * frame.trail_number, at.y) * frame.trail_number_2);
     pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
     trail_next = trail;
 }
@@ -303,6 +304,15 @@ def test_a_strand_called_as_what_is_written_is_another_variable(name: str) -> No
 def test_the_target_of_a_long_name_is_not_what_it_reads() -> None:
     name = "a_strand_whose_name_is_long_enough_to_be_cut"
     shader = shader_of(f"{name}<v> = prev({name}@v) + me@x\ndisplay({name}@v)\n")
-    (image,) = shader.images
-    assert image.name.endswith("_past")
-    assert f"out float {image.name.removesuffix('_past')}_next;" in shader.text
+    (target,) = re.findall(r"out float (\w+);", shader.text)
+    assert target.endswith("_next")
+    (written,) = re.findall(rf"^    {target} = (\w+);", shader.text, re.MULTILINE)
+    assert target not in (written, *(image.name for image in shader.images))
+
+
+def test_slots_share_a_texture_but_for_long_pasts() -> None:
+    shader = shader_of("a = prev(a) + me@x\nb = delay(me@y, 9, 9)\nc = delay(me@x, 3, 3)\ndisplay(a, b, c)\n")
+    assert [image.name for image in shader.images] == ["past", "b_past", "past"]
+    firsts = {uniform.name for uniform in shader.uniforms if isinstance(uniform.source, FirstLayer)}
+    assert firsts == {"a_first", "c_first"}
+    assert re.findall(r"sampler2DArray (\w+);", shader.text) == ["past", "b_past"]

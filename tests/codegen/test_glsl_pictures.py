@@ -125,9 +125,15 @@ def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None
     assert compare(case, GlExecutor(graphics, modern=True)).unexplained == ()
 
 
+def test_more_is_remembered_than_a_program_can_write_textures(graphics: Graphics) -> None:
+    assert compare(remembering_many(40), GlExecutor(graphics)).unexplained == ()
+
+
 def test_what_is_too_much_for_images_is_refused() -> None:
-    with pytest.raises(UnsuitableError, match="9 images, and 8 can be written"):
-        fragment(remembering_many(9).kernel, modern=True)
+    many = "\n".join(f"t{k} = delay(me@x * {k}, 20, 20)" for k in range(9))
+    kernel = case_of(f"{many}\ndisplay({' + '.join(f't{k}' for k in range(9))})\n").kernel
+    with pytest.raises(UnsuitableError, match="9 long pasts, and 8 can be written"):
+        fragment(kernel, modern=True)
 
 
 # --- loops --------------------------------------------------------------------------------------------------------

@@ -386,6 +386,10 @@ class StateMemory:
         ticks, `ticks_ago` is one more than for a read in the last finished tick."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
+    def first_layer(self, key: str) -> int:
+        """The first layer of the images of a slot in the texture that it shares with others."""
+        raise LookupError(f"{key} shares no texture")
+
     def planes(self, key: str, ticks_ago: int) -> Floats:
         """The values of a slot `ticks_ago` ticks ago: [planes] or [planes, height, width]."""
         found: Floats = self.ring(key)[self.cell(key, ticks_ago)]

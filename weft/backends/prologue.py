@@ -19,7 +19,7 @@ from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
-from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source
+from weft.codegen.clike.shader import FirstLayer, LaunchExtent, LevelExtent, PastValue, Shader, Source
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -247,6 +247,8 @@ def _reader(source: Source) -> _Number:
         case PictureWord(path, "width" | "height" as extent):
             axis = 1 if extent == "width" else 0
             return lambda machine, _: machine.launch.pictures[path].shape[axis]
+        case FirstLayer(slot):
+            return lambda machine, _: machine.memory.first_layer(slot)
         case Head(slot):
             return lambda machine, finished: int(machine.memory.cell(slot, finished))
         case PastValue(slot, plane, k):

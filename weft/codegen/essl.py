@@ -24,6 +24,7 @@ from weft.codegen.clike.shader import Bound, Shader
 from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl, survey
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Section
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 TARGETS = 4
@@ -55,6 +56,9 @@ class Essl(Glsl):
     )
     reserved: ClassVar[frozenset[str]] = Glsl.reserved | {"remembered"}
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**Glsl.helpers, **HALF_TURNS, **functions_in(_FUNCTIONS)})
+
+    def array(self, slot: StateSlot) -> str:
+        return slot.key
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         parts.helpers.add("remembered")

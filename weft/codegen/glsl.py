@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from weft.codegen.clike.body import emit, emit_forms, layer_to_write, written_names
+from weft.codegen.clike.body import emit, emit_forms, layer_to_write
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Identifiers, Language, ProgramParts, Type, block, document, identifier, packed_pixel, remark,
@@ -34,6 +34,16 @@ IMAGES = 8
 
 WORKGROUP = 64
 TILE = 16
+
+# The most images of a slot that shares a texture. A long delay has its own, since a driver may not have memory for all
+# of them in one piece.
+_MOST_SHARED = 8
+
+
+def array_of(slot: StateSlot) -> str:
+    """The key of the texture array with the images of a slot: its own, or that of all slots of its level that have few.
+    A program can read and write few textures."""
+    return slot.key if (slot.depth + 1) * slot.planes > _MOST_SHARED else f"level {slot.level}"
 
 VERTEX = """\
 #version 330 core
@@ -175,6 +185,9 @@ class Glsl(Language):
     def taken(self) -> frozenset[str]:
         return self.reserved | self.macros
 
+    def array(self, slot: StateSlot) -> str:
+        return array_of(slot)
+
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
 
@@ -217,9 +230,10 @@ class Glsl(Language):
         top = [f"#version {430 if self.modern else 330} core"]
         if not to_images:
             return self.drawn(parts, top)
-        if (count := len(_updated(parts))) > IMAGES:
-            raise UnsuitableError(f"it remembers {count} images, and {IMAGES} can be written at once")
-        return self.drawn(parts, top, _written_images(parts), _image_stores(parts), to_images=True)
+        images = _written_images(parts)
+        if len(images) > IMAGES:
+            raise UnsuitableError(f"it remembers {len(images)} long pasts, and {IMAGES} can be written at once")
+        return self.drawn(parts, top, images, _image_stores(parts), to_images=True)
 
     def drawn(
         self, parts: ProgramParts, top: Sequence[str], images: Sequence[str] = (), ends: Sequence[str] = (),
@@ -230,10 +244,7 @@ class Glsl(Language):
         colours = [("pixel", _pixel(parts))] if parts.packed else planes(parts.outputs)
         targets = [f"vec4 {name}" for name, _ in colours]
         written = [f"{name} = {value};" for name, value in colours] + [*ends]
-        names = [] if images else [
-            written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
-            for place, _ in parts.stores
-        ]
+        names = [] if images else [parts.targets[place.slot][place.plane] for place, _ in parts.stores]
         targets += [f"float {name}" for name in names]
         written += [f"{name} = {value};" for name, (_, value) in zip(names, parts.stores, strict=False)]
         if parts.stops:
@@ -252,7 +263,8 @@ class Glsl(Language):
     def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
         heads = _written_images(parts)
         if len(heads) + 1 + parts.stops > IMAGES:
-            raise UnsuitableError(f"it writes {len(heads)} images and a picture, and {IMAGES} can be written at once")
+            words = f"it writes {len(heads)} long pasts and a picture, and {IMAGES} can be written at once"
+            raise UnsuitableError(words)
         flat = "layout(rgba8) uniform writeonly image2D"
         ends = _image_stores(parts)
         if parts.outputs:
@@ -312,8 +324,10 @@ class Glsl(Language):
             ("sampler2DArray", parts.images), (self.row_sampler, parts.histories), ("sampler2D", parts.pictures),
             (self.row_sampler, parts.external_reads),
         )  # fmt: skip
+        given = {bound.name: (kind, bound.key) for kind, found in kinds for bound in found.values()}
         samplers = [
-            f"uniform {kind} {bound.name};  // {remark(bound.key)}" for kind, found in kinds for bound in found.values()
+            f"uniform {kind} {name};" + ("" if key in parts.shared else f"  // {remark(key)}")
+            for name, (kind, key) in given.items()
         ] + self.more_samplers(parts)
         if len(samplers) > TEXTURES:
             words = "images that it remembers, pictures and strands of other subgraphs"
@@ -335,15 +349,10 @@ def _place(over: frozenset[Rate], columns: str) -> str:
     return "at.x" if Rate.COLUMN in over else "at.y" if over else "0"
 
 
-def _updated(parts: ProgramParts) -> list[Bound]:
-    """The images of slots that the program gives new values."""
-    stored = {place.slot for place, _ in parts.stores}
-    return [image for key, image in parts.images.items() if key in stored]
-
-
 def _written_images(parts: ProgramParts) -> list[str]:
     """The declarations of the images that stores go to."""
-    names = [image_to_write(image.name) for image in _updated(parts)]
+    stored = {place.slot for place, _ in parts.stores}
+    names = dict.fromkeys(image_to_write(image.name) for key, image in parts.images.items() if key in stored)
     return [f"layout(r32f) uniform writeonly image2DArray {name};" for name in names]
 
 

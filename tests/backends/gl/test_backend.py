@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -20,7 +21,7 @@ from tests.support.choices import ANYWHERE
 from tests.support.forks import ran
 from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.shown import expected_of
-from tests.support.together import all_but
+from tests.support.together import all_but, examples
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
@@ -32,6 +33,7 @@ from weft.backends.launch import StateMemory, in_size
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
+from weft.ir.expr import StateSlot
 from weft.names import StrandRef
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.stages import Request, build
@@ -307,6 +309,81 @@ def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics)
             np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), first.planes(slot.key, ticks_ago))
 
 
+def a_slot(key: str, depth: int = 1) -> StateSlot:
+    return StateSlot(key, "prev", depth, 1, True)
+
+
+def test_what_is_remembered_stays_where_it_is_while_there_is_room(graphics: Graphics) -> None:
+    from weft.backends.gl.memory import GlMemory
+
+    def memory_of(*keys: str, before: GlMemory | None = None) -> GlMemory:
+        with graphics.drawing():
+            made = GlMemory(graphics, map(a_slot, keys), SIZE)
+        made.allocate([before] if before is not None else [])
+        if before is not None:
+            made.adopt(before)
+        with graphics.drawing():
+            made.complete()
+        return made
+
+    def places(memory: GlMemory) -> dict[str, tuple[int, int]]:
+        with graphics.drawing():
+            return {key: (int(memory.layers(key).number), memory.first_layer(key)) for key in memory.slots}
+
+    first = memory_of("a", "b")
+    second = memory_of("a", "b", "c", before=first)
+    assert places(first).items() <= places(second).items()
+    assert len({number for number, _ in places(second).values()}) == 1
+    many = memory_of("a", "b", "c", *map(str, range(30)), before=second)
+    assert not places(second).items() & places(many).items()
+    assert len({*places(many).values()}) == 33
+    assert len({number for number, _ in places(many).values()}) == 1
+
+
+STEPS = st.lists(
+    st.tuples(st.sets(st.sampled_from("abcdefghij")), st.sampled_from([SIZE, (7, 5)]), st.booleans(), st.booleans()),
+    min_size=2, max_size=8,
+)  # fmt: skip
+
+
+@given(STEPS, st.integers(0, 3))
+@settings(max_examples=examples(60))
+def test_images_move_as_in_the_memory_of_the_processor(
+    graphics: Graphics, steps: list[tuple[set[str], tuple[int, int], bool, bool]], seed: int
+) -> None:
+    """Programs that remember other strands follow one another; some play on beside their copy, or come back."""
+    from weft.backends.gl.memory import GlMemory
+
+    chance = np.random.default_rng(seed)
+    past: list[tuple[GlMemory, StateMemory]] = []
+    for names, shape, copy, is_back in steps:
+        if is_back and len(past) > 1:
+            now, before = past[-2], past[-1]
+        else:
+            numbers = ((name, "abcdefghij".index(name)) for name in sorted(names))
+            slots = [a_slot(name, depth=at % 4 + 1) for name, at in numbers]
+            with graphics.drawing():
+                now = GlMemory(graphics, slots, shape), StateMemory(slots, shape)
+            before = past[-1] if past else None
+            now[0].allocate([before[0]] if before else [])
+        if before is not None:
+            assert now[0].adopt(before[0], copy) == now[1].adopt(before[1], copy)
+        past.append(now)
+        own, there = now
+        for _ in range(2):
+            for key in own.slots:
+                image = chance.random(there.ring(key).shape[1:], np.float32)
+                there.ring(key)[there.cell(key)] = image
+                with graphics.drawing():
+                    own.layers(key).fill(int(own.cell(key)), image)
+            own.advance()
+            there.advance()
+        for key, slot in own.slots.items():
+            for ticks_ago in range(1, slot.depth + 2):
+                expected = there.planes(key, ticks_ago)
+                np.testing.assert_allclose(own.planes(key, ticks_ago), expected, atol=1e-5, strict=True)
+
+
 @pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf, 3e38, 0.0])
 def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics, lost: float) -> None:
     from weft.backends.gl.memory import Surveyor
@@ -315,7 +392,8 @@ def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics
     images = np.zeros((4, 90, 150), np.float32)
     images[2, 89, 149] = lost
     with graphics.drawing() as place:
-        layers = TextureArray(graphics, images.shape[1:], len(images))
+        array = TextureArray(graphics, images.shape[1:], 3 + len(images))
+        _, layers = array.take([3, len(images)])
         layers.fill(0, images)
         surveys = [graphics.own(Surveyor).begin(place, layers, *each) for each in ((0, 2), (2, 1), (1, 3), (3, 1))]
         np.testing.assert_array_equal(layers.read(place), images)

@@ -59,6 +59,9 @@ class GlProgram:
         self._words = PrologueBlock(shader)
         self._block = Buffer(graphics)
         self._rows = {bound.name: BufferTexture(graphics) for bound in (*shader.histories, *shader.external_reads)}
+        self._images = {bound.name: bound.key for bound in shader.images}
+        """The names of the images of slots, each with the key of a slot of it."""
+        self._updated = shader.updated_images
 
     def prepare(self, memory: GlMemory, launch: Launch) -> Begun:
         """Runs the prologue of a launch, and reads the strands of other subgraphs."""
@@ -85,8 +88,8 @@ class GlProgram:
                 rows[bound.name].fill(answer)
         for name, row in rows.items():
             bind(units[name], GL.GL_TEXTURE_BUFFER, row.number)
-        for bound in shader.images:
-            bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers(bound.key).number)
+        for name, key in self._images.items():
+            bind(units[name], GL.GL_TEXTURE_2D_ARRAY, memory.layers(key).number)
         for bound in shader.pictures:
             bind(units[bound.name], GL.GL_TEXTURE_2D, pictures[bound.key].number)
 
@@ -148,11 +151,11 @@ class DrawPass(GlProgram):
             return
         self.bind(begun, memory, pictures)
         if shader.to_images or shader.tile is not None:
-            for unit, bound in enumerate(shader.updated_images):
-                GL.glBindImageTexture(unit, memory.layers(bound.key).number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
+            for unit, key in enumerate(self._updated.values()):
+                GL.glBindImageTexture(unit, memory.layers(key).number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
         if shader.tile is not None:
             flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
-            for unit, texture in enumerate(flat, len(shader.updated_images)):
+            for unit, texture in enumerate(flat, len(self._updated)):
                 GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
             dispatch_tiles(canvas.shape, shader.tile)
             return
@@ -244,8 +247,8 @@ def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
     targets: list[_Target] = [(texture.number, None) for texture in canvas.colours]
     if not shader.to_images:
         for key, plane in shader.stores:
-            layer = int(memory.cell(key)) * memory.slots[key].planes + plane
-            targets.append((memory.layers(key).number, layer))
+            layers, cell = memory.layers(key), int(memory.cell(key))
+            targets.append((layers.number, layers.first + cell * memory.slots[key].planes + plane))
     if canvas.limit is not None:
         targets.append((canvas.limit.number, None))
     return targets

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
-from weft.backends.gl.textures import Buffer, Texture, TextureArray, bind, check_layers
+from weft.backends.gl.textures import Buffer, Layers, Texture, TextureArray, bind, check_layers
 from weft.backends.launch import Floats, StateMemory, continues, in_size, make_finite, shape_of_level
-from weft.codegen.glsl import SURVEYED, resampling, surveying
+from weft.codegen.glsl import SURVEYED, array_of, resampling, surveying
 from weft.ir.expr import StateSlot
 
 
@@ -25,13 +25,18 @@ class Resizer:
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
-    def copy(self, place: ContextState, source: TextureArray, layer: int, to: TextureArray, to_layer: int) -> None:
-        """Fills a layer with the image of another."""
+    def copy(self, aside: Any, source: Layers, layer: int, to: Layers, to_layer: int) -> None:
+        """Fills a layer with the image of another, by way of a framebuffer of this number."""
+        if to.shape == source.shape and GL.glCopyImageSubData:
+            kind, (height, width) = GL.GL_TEXTURE_2D_ARRAY, to.shape
+            of, at = source.first + layer, to.first + to_layer
+            GL.glCopyImageSubData(source.number, kind, 0, 0, 0, of, to.number, kind, 0, 0, 0, at, width, height, 1)
+            return
         GL.glUseProgram(self._program)
-        GL.glUniform1i(self._layer, layer)
+        GL.glUniform1i(self._layer, source.first + layer)
         GL.glUniform2f(self._size, to.shape[1], to.shape[0])
         bind(0, GL.GL_TEXTURE_2D_ARRAY, source.number)
-        _draw_aside(place, to.shape, to.number, to_layer)
+        _draw_aside(aside, to.shape, to.number, to.first + to_layer)
 
 
 class Surveyor:
@@ -44,14 +49,14 @@ class Surveyor:
         self._first = GL.glGetUniformLocation(self._program, "first")
         self._count = GL.glGetUniformLocation(self._program, "count")
 
-    def begin(self, place: ContextState, layers: TextureArray, first: int, count: int) -> Survey:
+    def begin(self, place: ContextState, layers: Layers, first: int, count: int) -> Survey:
         """Has the card look at some layers. Does not wait."""
         survey = Survey(self._graphics)
         GL.glUseProgram(self._program)
-        GL.glUniform1i(self._first, first)
+        GL.glUniform1i(self._first, layers.first + first)
         GL.glUniform1i(self._count, count)
         bind(0, GL.GL_TEXTURE_2D_ARRAY, layers.number)
-        _draw_aside(place, survey.texture.shape, survey.texture.number, None)
+        _draw_aside(place.aside, survey.texture.shape, survey.texture.number, None)
         survey.texture.begin_read()
         return survey
 
@@ -69,9 +74,9 @@ class Survey:
         return not found.any()
 
 
-def _draw_aside(place: ContextState, shape: tuple[int, int], texture: Any, layer: int | None) -> None:
-    """Draws over a texture, or a layer of it, with the current program."""
-    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.aside)
+def _draw_aside(aside: Any, shape: tuple[int, int], texture: Any, layer: int | None) -> None:
+    """Draws over a texture, or a layer of it, with the current program, by way of a framebuffer of this number."""
+    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, aside)
     if layer is None:
         GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, texture, 0)
     else:
@@ -94,61 +99,111 @@ def _size(form: tuple[tuple[int, ...], np.dtype[Any]]) -> int:
 class GlMemory(StateMemory):
     """State with images in layers of textures, and single numbers in the memory of the CPU.
 
-    The layers of a slot are in the order of its cells, and in each cell in the order of its planes.
+    The layers of a slot are in the order of its cells, and in each cell in the order of its planes. Slots share a
+    texture where their programs expect it (`array_of`). A program that continues another one uses the same textures, as
+    long as there is room in them for what is new: then what is remembered stays where it is.
     """
 
     def __init__(self, graphics: Graphics, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
         """Zeroed memory. In a context of the graphics. Raises WeftError if the card cannot take it."""
         super().__init__(slots, shape)
         self.graphics = graphics
-        self._layers: dict[str, TextureArray] = {}
+        self._layers: dict[str, Layers] = {}
+        self._arrays: dict[str, TextureArray] = {}
+        """The textures, by their keys."""
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
         """The last copy that was read back, and when."""
         self._surveys: dict[str, Survey] = {}
         self._by_way_of: dict[str, Buffer] = {}
         """Room for the images that will be uploaded."""
         self._images = [slot.key for slot in self.slots.values() if slot.image]
+        self._sharing: dict[str, list[str]] = {}
+        """The slots of each texture."""
         for key in self._images:
-            check_layers(graphics, *self._stack(key))
+            self._sharing.setdefault(array_of(self.slots[key]), []).append(key)
+        for keys in self._sharing.values():
+            check_layers(graphics, self._stack(keys[0])[0], sum(map(self._count, keys)))
         if self._images and not graphics.about.software:
             graphics.own(Surveyor)  # now, not between two frames
 
-    def layers(self, key: str) -> TextureArray:
+    def layers(self, key: str) -> Layers:
         """The images of a slot, which are made when they are first needed. In a context of the graphics."""
         found = self._layers.get(key)
         if found is None:
-            found = self._layers[key] = TextureArray(self.graphics, *self._stack(key))
+            self._make([key])
+            found = self._layers[key]
         return found
+
+    def first_layer(self, key: str) -> int:
+        return self.layers(key).first
 
     def complete(self) -> None:
         """Makes all images that are missing. In a context of the graphics, whose bound textures this changes."""
         if len(self._layers) < len(self._images):
-            for key in self._images:
-                self.layers(key)
+            for keys in self._sharing.values():
+                if missing := [key for key in keys if key not in self._layers]:
+                    self._make(missing)
 
     def _stack(self, key: str) -> tuple[tuple[int, int], int]:
         """The shape (height, width) and the number of the images of a slot."""
         slot = self.slots[key]
         return shape_of_level(self.shape, slot.level), (slot.depth + 1) * slot.planes
 
+    def _count(self, key: str) -> int:
+        return self._stack(key)[1]
+
+    def _make(self, missing: Sequence[str]) -> None:
+        """Makes the images of some slots that share a texture: in the one that others have already, or else in a new
+        one with all of them."""
+        name = array_of(self.slots[missing[0]])
+        array = self._arrays.get(name)
+        taken = array.take(map(self._count, missing)) if array is not None else None
+        if taken is not None:
+            self._layers.update(zip(missing, taken, strict=True))
+            return
+        keys = self._sharing[name]
+        count = sum(map(self._count, keys))
+        spare = 0 if name in self.slots else max(4, count // 2)
+        array = TextureArray(self.graphics, self._stack(keys[0])[0], count, spare)
+        moved = array.take(map(self._count, keys)) or []
+        before = [self._layers.get(key) for key in keys]
+        self._arrays[name] = array
+        self._layers.update(zip(keys, moved, strict=True))
+        if any(before):
+            resizer, aside = self.graphics.own(Resizer), GL.glGenFramebuffers(1)
+            for source, to in zip(before, moved, strict=True):
+                if source is not None:
+                    for layer in range(to.count):
+                        resizer.copy(aside, source, layer, to, layer)
+            GL.glDeleteFramebuffers(1, [aside])
+
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
         old = tuple(old)
+        for name, keys in self._sharing.items():
+            shape, _ = self._stack(keys[0])
+            for each in old:
+                if isinstance(each, GlMemory) and each.graphics is self.graphics and name not in self._arrays:
+                    array = each._arrays.get(name)
+                    if array is not None and array.shape == shape:
+                        self._arrays[name] = array
         super().allocate(old)
         shared = self._shared(old)
-        wanted = [key for key in self._images if key not in self._layers and key not in shared]
+        wanted = [
+            [key for key in keys if key not in self._layers and key not in shared] for keys in self._sharing.values()
+        ]
         arriving = {key: self._form(key) for key in self._images if self._is_uploaded(key, old)}
         is_much = sum(map(_size, arriving.values())) > _MOST_ROOM
 
         def make(_: ContextState) -> None:
-            for key in wanted:
-                self.layers(key)
+            for keys in filter(None, wanted):
+                self._make(keys)
             for key, form in () if is_much else arriving.items():
                 # A driver finds memory for a buffer when it is first written to.
                 self._by_way_of[key] = room = Buffer(self.graphics)
                 room.fill(GL.GL_PIXEL_UNPACK_BUFFER, np.zeros(*form))
                 GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
-        if wanted or (arriving and not is_much):
+        if any(wanted) or (arriving and not is_much):
             self.graphics.prepared(make)
 
     def _is_uploaded(self, key: str, old: Iterable[StateMemory]) -> bool:
@@ -167,7 +222,10 @@ class GlMemory(StateMemory):
     def _can_share(self, key: str, old: StateMemory) -> bool:
         if not self.slots[key].image:
             return super()._can_share(key, old)
-        return isinstance(old, GlMemory) and old.graphics is self.graphics and old._stack(key) == self._stack(key)
+        if not isinstance(old, GlMemory) or old._stack(key) != self._stack(key):
+            return False
+        array = self._arrays.get(array_of(self.slots[key]))
+        return array is not None and array is old._arrays.get(array_of(old.slots[key]))
 
     def here(self) -> StateMemory:
         known = self.ticks, self.takeovers
@@ -202,7 +260,8 @@ class GlMemory(StateMemory):
         with self.graphics.drawing() as place:
             last = self._surveys.get(key)
             first = int(self.cell(key, 1)) * count
-            self._surveys[key] = self.graphics.own(Surveyor).begin(place, self.layers(key), first, count)
+            layers = self.layers(key)
+            self._surveys[key] = self.graphics.own(Surveyor).begin(place, layers, first, count)
             return last is None or last.is_finite()
 
     def _make_finite(self, key: str) -> bool:
@@ -244,7 +303,7 @@ class GlMemory(StateMemory):
             for ticks_ago in range(1, 1 + self._common(key, old)):
                 to, of = (int(m.cell(key, ticks_ago)) * planes for m in (self, old))
                 for plane in range(planes):
-                    resizer.copy(place, its, of + plane, mine, to + plane)
+                    resizer.copy(place.aside, its, of + plane, mine, to + plane)
 
     def _upload(self, key: str, old: StateMemory) -> None:
         """Takes over an image slot from a memory that is not on the card."""

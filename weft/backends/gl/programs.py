@@ -82,7 +82,7 @@ class ShaderProgram:
         self.rehearsed: set[tuple[int, int]] = set()
         """The shapes (height, width) of the small pictures that it has drawn."""
         sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
-        self.units = {bound.name: at for at, bound in enumerate(sampled)}
+        self.units = {name: at for at, name in enumerate(dict.fromkeys(bound.name for bound in sampled))}
         GL.glUseProgram(self.number)
         for name, unit in (*self.units.items(), *((name, at) for at, name in enumerate(shader.written_images))):
             GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,25 +130,85 @@ class SoundTexture:
             )  # fmt: skip
 
 
-class TextureArray:
-    """Images of one float channel, in layers: the ring of a slot."""
+# The most bytes for layers that slots may take later.
+_LATER = 64_000_000
 
-    def __init__(self, graphics: Graphics, shape: Shape, count: int) -> None:
-        """Zeroed layers. In a context of the graphics. Raises WeftError if there are too many."""
-        self.graphics = graphics
+
+class TextureArray:
+    """Images of one shape and one float channel, of which slots take layers."""
+
+    def __init__(self, graphics: Graphics, shape: Shape, count: int, spare: int = 0) -> None:
+        """Room for `count` layers, and for up to `spare` more. In a context of the graphics. Raises WeftError if there
+        are too many."""
         self.shape = shape
-        self.count = count
         check_layers(graphics, shape, count)
+        spare = min(spare, graphics.about.layers - count, _LATER // (4 * shape[0] * shape[1]))
+        self._lock = threading.Lock()
+        self._free = [(0, count + spare)]
+        """The first layer of each range without an owner, and the one after its last."""
+        self._given_back: deque[tuple[int, int]] = deque()
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
         GL.glTexImage3D(
-            GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_R32F, shape[1], shape[0], count, 0, GL.GL_RED, GL.GL_FLOAT, None
+            GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_R32F, shape[1], shape[0], count + spare, 0, GL.GL_RED, GL.GL_FLOAT, None
         )
         _settle(GL.GL_TEXTURE_2D_ARRAY)
+
+    def take(self, counts: Iterable[int]) -> list[Layers] | None:
+        """Zeroed layers, as many in a row as each count says, which are given back when nothing refers to them; None if
+        there is no room. In a context of the graphics. May be called from any thread."""
+        with self._lock:
+            while self._given_back:
+                self._free.append(self._given_back.popleft())
+            free, found = _joined(self._free), list[tuple[int, int]]()
+            for count in counts:
+                at = next((at for at, (first, end) in enumerate(free) if end - first >= count), None)
+                if at is None:
+                    return None
+                first, end = free[at]
+                free[at] = first + count, end
+                found.append((first, count))
+            self._free = free
+        made = [Layers(self, *each) for each in found]
+        for each in made:
+            weakref.finalize(each, self._given_back.append, (each.first, each.first + each.count)).atexit = False
+            each.clear()
+        return made
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of numbers in order, without those that are empty; what touches becomes one."""
+    made: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if made and made[-1][1] == first:
+            made[-1] = made[-1][0], end
+        elif first < end:
+            made.append((first, end))
+    return made
+
+
+class Layers:
+    """Some layers in a row: the ring of a slot."""
+
+    def __init__(self, array: TextureArray, first: int, count: int) -> None:
+        self.array = array
+        self.first = first
+        self.count = count
+
+    @property
+    def number(self) -> Any:
+        return self.array.number
+
+    @property
+    def shape(self) -> Shape:
+        return self.array.shape
+
+    def clear(self) -> None:
+        """Makes all of them 0."""
         cleared = GL.glGenFramebuffers(1)
         GL.glBindFramebuffer(GL.GL_DRAW_FRAMEBUFFER, cleared)
-        for layer in range(count):
-            self._attach(GL.GL_DRAW_FRAMEBUFFER, layer)
+        for at in range(self.count):
+            self._attach(GL.GL_DRAW_FRAMEBUFFER, at)
             GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
             GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
         GL.glDeleteFramebuffers(1, [cleared])
@@ -161,9 +223,10 @@ class TextureArray:
             at = first * given.nbytes // count
             by_way_of.write(GL.GL_PIXEL_UNPACK_BUFFER, at, given)
             source = ctypes.c_void_p(at)
+        height, width = self.shape
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
         GL.glTexSubImage3D(
-            GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, first, self.shape[1], self.shape[0], count, GL.GL_RED, GL.GL_FLOAT, source
+            GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, self.first + first, width, height, count, GL.GL_RED, GL.GL_FLOAT, source
         )
         GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
@@ -177,15 +240,12 @@ class TextureArray:
         """Reads layers into an array without gaps [count, height, width]; waits until they have been drawn."""
         # With some drivers, a read through a framebuffer takes a hundred times as long in another context than that in
         # which the texture was made.
-        if len(found) == self.count:
-            GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
-            GL.glGetTexImage(GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_RED, GL.GL_FLOAT, found)
-            return
         if GL.glGetTextureSubImage:
             height, width = self.shape
             GL.glGetTextureSubImage(
-                self.number, 0, 0, 0, first, width, height, len(found), GL.GL_RED, GL.GL_FLOAT, found.nbytes, found
-            )
+                self.number, 0, 0, 0, self.first + first, width, height, len(found), GL.GL_RED, GL.GL_FLOAT,
+                found.nbytes, found,
+            )  # fmt: skip
             return
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
         for at, image in enumerate(found):
@@ -193,8 +253,8 @@ class TextureArray:
             GL.glReadBuffer(GL.GL_COLOR_ATTACHMENT0)
             GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
 
-    def _attach(self, kind: Any, layer: int) -> None:
-        GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, layer)
+    def _attach(self, kind: Any, at: int) -> None:
+        GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, self.first + at)
 
 
 class BufferTexture:

@@ -17,7 +17,7 @@ from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, PastValue, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, FirstLayer, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -90,20 +90,32 @@ def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
     return w.parts.images.setdefault(slot.key, Bound(w.rings[slot.key], slot.key))
 
 
-def name_rings(names: Identifiers, kernel: Kernel, ring: str) -> dict[str, str]:
+def name_rings(names: Identifiers, kernel: Kernel, language: Language, parts: ProgramParts) -> dict[str, str]:
     """Names for the images of slots, by their keys. The targets that write to them get names made of these, so these
-    names are taken before any other. `ring` is their suffix."""
-    made = {}
-    for slot in kernel.slots:
-        if slot.image:
-            name = names.unique(f"{slot_name(slot.key)}_{ring}", partial(written_names, planes=slot.planes))
-            for written in written_names(name, slot.planes):
-                names.take(written)
-            made[slot.key] = name
+    names are taken before any other. What slots share has one name."""
+    images = [slot for slot in kernel.slots if slot.image]
+    parts.shared = frozenset(slot.key for slot in images if language.array(slot) != slot.key)
+    targets: dict[str, list[str]] = {}
+    made: dict[str, str] = {}
+    arrays: dict[str, str] = {}
+    for slot in images:
+        name = names.unique(f"{slot_name(slot.key)}_{language.ring}", partial(_written_names, planes=slot.planes))
+        targets[slot.key] = _written_names(name, slot.planes)
+        for written in targets[slot.key]:
+            names.take(written)
+        made[slot.key] = name
+    parts.targets = targets
+    for slot in images:
+        if slot.key in parts.shared:
+            key = language.array(slot)
+            if key not in arrays:
+                arrays[key] = names.unique(language.ring, lambda name: [image_to_write(name)])
+                names.take(image_to_write(arrays[key]))
+            made[slot.key] = arrays[key]
     return made
 
 
-def written_names(ring: str, planes: int) -> list[str]:
+def _written_names(ring: str, planes: int) -> list[str]:
     """The names that writing to the images of this name may take: of a target for each plane, or of the images."""
     target = re.sub(r"_past((?:_\d+)?)$", r"_next\1", ring)
     if target == ring:
@@ -137,15 +149,27 @@ def layer_to_write(parts: ProgramParts, place: SlotPlane) -> str:
     """The number of the layer of images that the new value of a slot goes to, as text."""
     slot = parts.kernel.slot(place.slot)
     if not slot.outlives:
-        return str(place.plane)
+        return _from_first(parts, slot, str(place.plane))
     head = _head(parts, slot)
-    return head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
+    return _from_first(parts, slot, head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}")
+
+
+def _from_first(parts: ProgramParts, slot: StateSlot, layer: str) -> str:
+    """A layer of a slot as one of the texture that it is in."""
+    if slot.key not in parts.shared:
+        return layer
+    first = parts.frame.read(FirstLayer(slot.key), f"{slot_name(slot.key)}_first", "int", slot.key)
+    return first if layer == "0" else f"{first} + {layer}"
 
 
 def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
     """The number of the plane of a ring that is read, as text."""
     if not slot.outlives:
-        return str(node.attr.plane)
+        return _from_first(w.parts, slot, str(node.attr.plane))
+    return _from_first(w.parts, slot, _plane_of_ring(w, slot, node))
+
+
+def _plane_of_ring(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
     k, plane, head = node.args[0], node.attr.plane, _head(w.parts, slot)
     if k.op == "const":
         cells = slot.depth + 1
@@ -227,7 +251,7 @@ class ShaderWriter:
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
         self.names = Identifiers({*language.taken, *language.function_names, *own})
-        self.rings = name_rings(self.names, parts.kernel, language.ring)
+        self.rings = name_rings(self.names, parts.kernel, language, parts)
         self.depth = 0
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""

@@ -131,6 +131,10 @@ class ProgramParts:
     coords: list[str] = field(default_factory=list)
     """The base coordinates that are read."""
     helpers: set[str] = field(default_factory=set)
+    targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names for the targets of the new values of image slots, one for each plane, by the keys of the slots."""
+    shared: frozenset[str] = frozenset()
+    """The keys of the image slots that share their memory with others."""
     stops: bool = False
     """Whether a loop may reach its limit. Then the body sets `stopped`."""
 
@@ -275,6 +279,10 @@ class Language(ABC):
     def function_names(self) -> frozenset[str]:
         """The functions whose texts become part of a program that calls them."""
         return frozenset((*self.prelude, *self.helpers))
+
+    def array(self, slot: StateSlot) -> str:
+        """The key of the memory that has the images of a slot: its own, or one that slots share."""
+        return slot.key
 
     @abstractmethod
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:

@@ -44,7 +44,14 @@ class PastValue(NamedTuple):
     k: int
 
 
-Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | PastValue | PictureWord
+@dataclass(frozen=True, slots=True)
+class FirstLayer:
+    """The first layer of the images of a slot in the texture that it shares with others."""
+
+    slot: str
+
+
+Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | PastValue | PictureWord | FirstLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,9 @@ class Bound:
     """An input bound to a name of the program: the ring of a slot by the slot's key, a picture by its path, or an
     external read by its key.
 
-    The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell. That of any other
-    slot has as many numbers.
+    The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell. Where slots share
+    a texture, theirs have the same name, and `FirstLayer` says where each ring begins. The ring of any other slot has
+    as many numbers.
     """
 
     name: str
@@ -155,15 +163,16 @@ class Shader:
         return self.workgroup is not None or self.tile is not None
 
     @property
-    def updated_images(self) -> list[Bound]:
-        """The images of slots that it gives new values; it may read others, which an earlier stage has computed."""
+    def updated_images(self) -> dict[str, str]:
+        """The names of the images of slots that it gives new values, each with the key of a slot of it; it may read
+        others, which an earlier stage has computed."""
         stored = {place.slot for place in self.stores}
-        return [image for image in self.images if image.key in stored]
+        return {image.name: image.key for image in self.images if image.key in stored}
 
     @property
     def written_images(self) -> list[str]:
         """The names of the images that it writes, in order."""
-        names = [image_to_write(image.name) for image in self.updated_images] if self.to_images or self.tile else []
+        names = list(map(image_to_write, self.updated_images)) if self.to_images or self.tile else []
         if self.tile:
             names += ["pixel"] * bool(self.outputs) + ["met_limit"] * self.stops
         return names
