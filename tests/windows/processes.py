@@ -38,8 +38,10 @@ class _Process(ctypes.Structure):
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process has started, and that run."""
-    return [each.id for each in _processes() if each.parent == parent]
+    """The processes of Python that a process has started, and that run. The system may have it start others, such as
+    that of a desktop."""
+    name = Path(sys.executable).name
+    return [each.id for each in _processes() if each.parent == parent and each.file == name]
 
 
 def _processes() -> Iterator[_Process]:
