@@ -24,6 +24,7 @@ from weft import __version__
 from weft.codes.rows import InternalError
 from weft.disk import make_private
 from weft.platform import system
+from weft.platform.link_secret import LinkSecret
 
 PROTOCOL: Final = 1
 """The version of what is said. It grows when a field gets another meaning, not when one is added."""
@@ -63,48 +64,28 @@ class UnreachableError(InternalError):
     """Performances cannot be reached, or one is gone. The message is the reason."""
 
 
-class NoSocketsError(UnreachableError):
-    """This system has no sockets by which programs could meet."""
-
-
 # --- where they are -------------------------------------------------------------------------------------------------
-
-
-def folder_of_sockets() -> Path:
-    """The folder in which performances listen; it need not exist. Raises NoSocketsError."""
-    folder = system.runtime_home()
-    if folder is None:
-        raise NoSocketsError("on Windows, other programs cannot reach a performance; save the file instead")
-    return folder
 
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """The socket of a performance, and its path, which no other has."""
+    """The socket of a performance, its path, which no other has, and what is said there first."""
 
     socket: socket.socket
     path: Path
+    secret: LinkSecret
 
     @classmethod
     def open(cls) -> ListeningSocket:
         """Raises UnreachableError."""
-        folder = folder_of_sockets()
+        folder = system.runtime_home()
         path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.socket"
-        made = socket.socket(socket.AF_UNIX)
-        aside = path.with_suffix(".new")
         try:
             make_private(folder)
-            made.bind(str(aside))
-            os.chmod(aside, 0o600)  # nobody can connect before `listen`
-            made.listen()
-            # Under its name it listens from the first moment on, so that it is not taken for one that is left over.
-            aside.rename(path)
+            made, secret = system.listening(path)
         except OSError as failure:
-            made.close()
-            with suppress(OSError):
-                aside.unlink()
             raise UnreachableError(failure.strerror or str(failure)) from failure
-        return cls(made, path)
+        return cls(made, path, secret)
 
     def close(self) -> None:
         """Ends it. May be called twice."""
@@ -143,13 +124,13 @@ class FoundPerformance:
 
 def running() -> list[FoundPerformance]:
     """The performances of this user, in the order of their processes. The sockets of those that are gone are removed.
-    Raises UnreachableError if there can be none."""
+    Raises UnreachableError if they are not to be trusted."""
     return sorted(_looked_at(sockets()), key=lambda found: found.process)
 
 
 def sockets() -> list[Path]:
     """The sockets of performances, some of which may be gone. Raises UnreachableError."""
-    folder = folder_of_sockets()
+    folder = system.runtime_home()
     try:
         found = folder.lstat()
         names = os.listdir(folder)
@@ -164,11 +145,8 @@ def remove_left_over() -> None:
     """Removes the sockets of performances that were killed."""
     with suppress(UnreachableError):
         for path in sockets():
-            with suppress(OSError), socket.socket(socket.AF_UNIX) as attempt:
-                attempt.setblocking(False)
-                try:
-                    attempt.connect(str(path))
-                except ConnectionRefusedError:
+            if system.is_left_over(path):
+                with suppress(OSError):
                     path.unlink()
 
 
@@ -214,6 +192,12 @@ def hello_of(line: bytes, path: Path) -> FoundPerformance:
     raise OSError(0, "it does not speak as a performance does")
 
 
+def connection(path: Path) -> socket.socket:
+    """A connection to a performance, which says hello next. Raises OSError: ConnectionRefusedError if the process of
+    the socket is gone."""
+    return system.connected(path, _HELLO)
+
+
 class PerformanceLink:
     """A connection to a performance, for one thread."""
 
@@ -226,10 +210,8 @@ class PerformanceLink:
     @classmethod
     def open(cls, path: Path) -> PerformanceLink:
         """Raises OSError: ConnectionRefusedError if the process of the socket is gone."""
-        made = socket.socket(socket.AF_UNIX)
+        made = connection(path)
         try:
-            made.settimeout(_HELLO)
-            made.connect(str(path))
             return cls(made, path)
         except BaseException:
             made.close()

@@ -29,7 +29,7 @@ from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.outlets import outlet_of
-from weft.performances import NoSocketsError, UnreachableError
+from weft.performances import UnreachableError
 from weft.permissions import Permissions, real_path
 from weft.platform import system
 from weft.runtime.compiling.compiler import Compiler
@@ -438,11 +438,9 @@ class _RunOptions:
             return INTERRUPTED if session.stopping == "interrupted" else 0
 
     def _open_to_editors(self, session: Session) -> None:
-        """Lets editors of the same user reach the performance, where a system can. Who tries elsewhere is told then."""
+        """Lets editors of the same user reach the performance."""
         try:
             session.remote.open()
-        except NoSocketsError:
-            pass
         except UnreachableError as failure:
             say(f"editors cannot reach this performance: {failure}")
 

@@ -14,7 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from weft.performances import LONGEST, PROTOCOL, FoundPerformance, UnreachableError, hello_of, line_of, sockets
+from weft.performances import (
+    LONGEST, PROTOCOL, FoundPerformance, UnreachableError, connection, hello_of, line_of, sockets
+)
 from weft.permissions import real_path
 
 # Seconds between two looks for performances, and until one that did not answer is tried again.
@@ -126,7 +128,7 @@ class Performances:
 
     async def look(self) -> None:
         """Looks for performances, for as long as the server runs."""
-        with suppress(UnreachableError):  # there are none on this system, or the folder is not to be trusted
+        with suppress(UnreachableError):  # the folder is not to be trusted
             while True:
                 await self._look()
                 await asyncio.sleep(_LOOK)
@@ -145,8 +147,8 @@ class Performances:
         """Follows a performance until it ends, if it can be spoken to."""
         writer = None
         try:
-            opening = asyncio.open_unix_connection(str(path), limit=2 * LONGEST)
-            reader, writer = await asyncio.wait_for(opening, _HELLO)
+            made = await asyncio.to_thread(connection, path)
+            reader, writer = await asyncio.open_connection(sock=made, limit=2 * LONGEST)
             found = hello_of(await asyncio.wait_for(reader.readline(), _HELLO), path)
         except ConnectionRefusedError:
             with suppress(OSError):

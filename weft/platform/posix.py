@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from weft.platform.any_system import AnySystem
+from weft.platform.link_secret import NO_SECRET, LinkSecret
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
 # Ctrl-C is only for the parent. But in a session of its own, a child would get as much of the processor as its parent,
@@ -74,14 +75,53 @@ class Posix(AnySystem):
         """The folder of this user's files that can be made again."""
         return Path.home() / ".cache"
 
-    def runtime_home(self) -> Path | None:
-        """The folder of this user for the sockets of what runs, in which nobody else may look; None where sockets have
-        no paths."""
+    def runtime_home(self) -> Path:
+        """The folder of this user for the places at which what runs is met, in which nobody else may look."""
         given = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
         with suppress(OSError):
             if given.is_absolute() and self.is_own(given.stat()):
                 return given / "weft"
         return Path(tempfile.gettempdir()) / f"weft-{os.geteuid()}"
+
+    def listening(self, path: Path) -> tuple[socket.socket, LinkSecret]:
+        """A socket that listens at a path, which nobody has, and what is said there first. The path exists from the
+        moment on at which it listens; the file is to be removed after the socket is closed. Raises OSError."""
+        made = socket.socket(socket.AF_UNIX)
+        aside = path.with_suffix(".new")
+        try:
+            made.bind(str(aside))
+            os.chmod(aside, 0o600)  # nobody can connect before `listen`
+            made.listen()
+            # Under its name it listens from the first moment on, so that it is not taken for one that is left over.
+            aside.rename(path)
+        except OSError:
+            made.close()
+            with suppress(OSError):
+                aside.unlink()
+            raise
+        return made, NO_SECRET
+
+    def connected(self, path: Path, seconds: float) -> socket.socket:
+        """A connection to what listens at a path, after what is said first. Waits for at most some seconds. Raises
+        OSError: ConnectionRefusedError if its process is gone."""
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.settimeout(seconds)
+            made.connect(str(path))
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def is_left_over(self, path: Path) -> bool:
+        """Whether the process that listened at a path is gone. Returns at once."""
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as attempt:
+            attempt.setblocking(False)
+            try:
+                attempt.connect(str(path))
+            except ConnectionRefusedError:
+                return True
+        return False
 
     def quoted(self, word: str) -> str:
         """A word as it is typed in a command line."""

@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from weft.platform import windows_endings
+from weft.platform import windows_endings, windows_meeting
 from weft.platform.any_system import AnySystem
+from weft.platform.link_secret import LinkSecret
 from weft.platform.process_state import UNKNOWN_STATE, ProcessState
 
 assert sys.platform == "win32"  # types are checked for one system at a time
@@ -157,9 +158,19 @@ class Win32(AnySystem):
     def cache_home(self) -> Path:
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
 
-    def runtime_home(self) -> Path | None:
-        """Python has no sockets with a path here."""
-        return None
+    def runtime_home(self) -> Path:
+        return self.cache_home() / "weft" / "performances"
+
+    def listening(self, path: Path) -> tuple[socket.socket, LinkSecret]:
+        return windows_meeting.listening(path)
+
+    def connected(self, path: Path, seconds: float) -> socket.socket:
+        if self.is_left_over(path):
+            raise ConnectionRefusedError
+        return windows_meeting.connected(path, self.open_reading(path), seconds)
+
+    def is_left_over(self, path: Path) -> bool:
+        return windows_meeting.is_left_over(path)
 
     def prepare_observer(self, observer: Any) -> None:
         known: Any = observer._emitter_class

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from statistics import median
 from typing import Any, Final, Protocol
 
@@ -41,6 +42,8 @@ _VALUES, _COSTS = 0.1, 1.0
 _STALLED = 5.0
 # The most editors, and the most lines that wait for one of them.
 _MOST_CLIENTS, _MOST_WAITING = 32, 256
+# Seconds after which a stranger has to be known, and the most strangers.
+_STRANGER, _MOST_STRANGERS = 1.0, 8
 # The largest share of a processor that the thread uses, and the bytes that it reads at once.
 _SHARE, _PIECE = 0.25, 1 << 16
 # The most seconds that the thread waits before it checks whether it should end.
@@ -77,6 +80,8 @@ class _Client:
     """An editor."""
 
     socket: socket.socket
+    stranger_since: float | None = None
+    """Since when it is waited for what only those say who may connect; None when it is known."""
     received: bytearray = field(default_factory=bytearray)
     waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
     """Lines that were not sent, by their kinds."""
@@ -238,6 +243,7 @@ class RemoteControl:
                         self._is_woken = False
                     else:
                         self._accept(selector)
+                self._make_room(selector)
                 self._tell(selector)
             for client in self._clients:
                 client.socket.close()
@@ -255,12 +261,39 @@ class RemoteControl:
                 made.close()
                 return
             made.setblocking(False)
-            client = _Client(made)
+            client = _Client(made, time.monotonic())
             self._clients.append(client)
             selector.register(made, selectors.EVENT_READ, client)
-            file = _absolute(self._saves.file) or None
-            hello = {"protocol": PROTOCOL, "weft": __version__, "process": os.getpid(), "file": file}
-            client.put("hello", line_of({"event": "hello", **hello}))
+            if not self._listening.secret.knock:
+                self._greet(client)
+
+    def _greet(self, client: _Client) -> None:
+        """Begins to speak with an editor."""
+        client.stranger_since = None
+        file = _absolute(self._saves.file) or None
+        hello = {"protocol": PROTOCOL, "weft": __version__, "process": os.getpid(), "file": file}
+        client.put("hello", line_of({"event": "hello", **hello}))
+
+    def _let_in(self, client: _Client) -> None:
+        """Greets a stranger that has said what it has to. Raises DroppedEditorError, without words, if it has said
+        something else."""
+        assert self._listening is not None, "it is open"
+        secret = self._listening.secret
+        line, end, rest = client.received.partition(b"\n")
+        if len(line) > len(secret.knock) or (end and not compare_digest(line, secret.knock)):
+            raise DroppedEditorError
+        if end:
+            client.received = rest
+            client.put("answer", secret.answer + b"\n")
+            self._greet(client)
+
+    def _make_room(self, selector: selectors.BaseSelector) -> None:
+        """Lets strangers go that have not said who they are for long, and the oldest if there are many."""
+        strangers = [each for each in self._clients if each.stranger_since is not None]
+        late = time.monotonic() - _STRANGER
+        for at, client in enumerate(strangers):
+            if at + _MOST_STRANGERS < len(strangers) or (client.stranger_since or 0.0) < late:
+                self._drop(client, selector, "")
 
     def _attend(self, client: _Client, selector: selectors.BaseSelector, pace: ThreadPace) -> None:
         """Reads what an editor sends, and does it."""
@@ -270,7 +303,9 @@ class RemoteControl:
                 self._drop(client, selector, "")
                 return
             client.received += piece
-            if b"\n" in piece:
+            if client.stranger_since is not None:
+                self._let_in(client)
+            if client.stranger_since is None and b"\n" in client.received:
                 *lines, rest = client.received.split(b"\n")
                 client.received = rest
                 for line in filter(None, map(bytes.strip, map(bytes, lines))):
