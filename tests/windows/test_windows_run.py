@@ -42,9 +42,9 @@ def performance(patch: Path) -> Iterator[Performance]:
         yield performance
 
 
-def is_shown(red: int, green: int, blue: int) -> bool:
-    """Whether much of the window has one colour; messages lie over the rest."""
-    picture = shown("größe.weft · weft")
+def is_shown(red: int, green: int, blue: int, title: str = "größe.weft · weft") -> bool:
+    """Whether much of a window has one colour; messages lie over the rest."""
+    picture = shown(title)
     if picture is None or not picture.size:
         return False
     return bool((np.abs(picture.astype(int) - (red, green, blue)) <= 2).all(axis=-1).mean() > 0.25)
@@ -88,6 +88,32 @@ def test_a_recording_is_a_film_with_all_that_was_played(patch: Path) -> None:
         recorded = performance.latest("recording")
     assert recorded["state"] == "stopped"
     assert times_of(film)[1] == pytest.approx(recorded["frames"] / 60, abs=0.1)
+
+
+def test_a_second_window_opens_and_follows_saves(patch: Path) -> None:
+    patch.write_text(RED + 'display(0, 1, 0, to: "side")\n', encoding="utf-8")
+    with Performance(patch, "--size", "320x180", "--no-audio") as performance:
+        eventually(lambda: is_shown(0, 255, 0, "side · größe.weft · weft"), "the picture of the second window")
+        performance.save(RED + 'display(0, 0, 1, to: "side")\n')
+        eventually(lambda: is_shown(0, 0, 255, "side · größe.weft · weft"), "a save in the second window")
+        assert is_shown(255, 0, 0)
+
+
+def test_a_path_may_be_longer_than_260_letters(patch: Path) -> None:
+    folder = patch.parent.joinpath(*(f"ein langer Ordner 絵の名前 {number} {'x' * 40}" for number in range(5)))
+    # The longer form of a path makes what the shorter one may not.
+    Path(f"\\\\?\\{folder}").mkdir(parents=True)
+    deep = folder / patch.name
+    assert len(str(deep)) > 300
+    deep.write_text(RED, encoding="utf-8")
+    film = deep.with_name("film.mp4")
+    with Performance(deep, "--headless", "--size", "64x36", "--record", str(film), "--no-audio") as performance:
+        performance.wait_for("frames", 2)
+        performance.save(GREEN)
+        performance.wait_for("swap")
+        performance.process.kill()
+        performance.process.wait()
+    assert times_of(film.with_name("film.part.mp4"))[1] > 0
 
 
 def test_ctrl_break_ends_a_performance_in_order(patch: Path) -> None:

@@ -22,6 +22,8 @@ _MOST = 1024
 _PIECE = 1 << 14
 """Letters of one call of the console: too many at once fail on older systems."""
 _KEY = 1
+_NO_COLOUR = "\x1b[0m"
+"""A sequence that moves nothing."""
 
 
 class _KeyRecord(ctypes.Structure):
@@ -30,6 +32,15 @@ class _KeyRecord(ctypes.Structure):
     _fields_ = (
         ("kind", wintypes.WORD), ("down", wintypes.BOOL), ("repeats", wintypes.WORD), ("key", wintypes.WORD),
         ("scan", wintypes.WORD), ("letter", wintypes.WCHAR), ("held", wintypes.DWORD),
+    )  # fmt: skip
+
+
+class _ScreenState(ctypes.Structure):
+    """CONSOLE_SCREEN_BUFFER_INFO."""
+
+    _fields_ = (
+        ("size", wintypes._COORD), ("cursor", wintypes._COORD), ("attributes", wintypes.WORD),
+        ("window", wintypes.SMALL_RECT), ("most", wintypes._COORD),
     )  # fmt: skip
 
 
@@ -43,7 +54,10 @@ class WindowsTerminal:
             self._in = os.open("CONIN$", os.O_RDWR | os.O_BINARY | os.O_NOINHERIT)
             self.note_state()
             _set_mode(self._out, self._modes[0] | _SEQUENCES_OUT)
+            is_understood = _is_sequence_understood(self._out)
             _set_mode(self._out, self._modes[0])
+            if not is_understood:
+                raise OSError(0, "it shows sequences of ANSI as letters")
         except OSError:
             self.close()
             raise
@@ -152,6 +166,23 @@ def _whole(piece: bytes) -> tuple[str, int]:
         except UnicodeDecodeError:
             continue
     return piece.decode("utf-8", "replace"), len(piece)
+
+
+def _is_sequence_understood(number: int) -> bool:
+    """Whether a console follows a sequence, which some that say so show as letters. These are removed again."""
+    kernel, handle = ctypes.windll.kernel32, _handle(number)
+    found, done = _ScreenState(), wintypes.DWORD()
+    if not kernel.GetConsoleScreenBufferInfo(handle, ctypes.byref(found)):
+        return False
+    column, row = found.cursor.X, found.cursor.Y
+    kernel.WriteConsoleW(handle, _NO_COLOUR, len(_NO_COLOUR), ctypes.byref(done), None)
+    kernel.GetConsoleScreenBufferInfo(handle, ctypes.byref(found))
+    if (column, row) == (found.cursor.X, found.cursor.Y):
+        return True
+    place = wintypes._COORD(column, row)
+    kernel.FillConsoleOutputCharacterW(handle, wintypes.WCHAR(" "), len(_NO_COLOUR), place, ctypes.byref(done))
+    kernel.SetConsoleCursorPosition(handle, place)
+    return False
 
 
 def _handle(number: int) -> wintypes.HANDLE:
