@@ -40,6 +40,7 @@ def world(folder: Path, port: int) -> Path:
     shutil.copy(FONT, outside / "secret.ttf")
     gray_film(outside / "secret.mp4", 3, 10)
     (outside / "secret.weft").write_text("secret = 0.25\n")
+    (outside / "secret.json").write_text('{"Matrix": [[0.25]]}\n')
     os.mkfifo(outside / "fifo")
     for path in outside.iterdir():
         (patches / f"link{path.suffix or '.fifo'}").symlink_to(path)
@@ -52,6 +53,8 @@ def world(folder: Path, port: int) -> Path:
     os.mkfifo(patches / "fifo")
     os.mkfifo(patches / "waiting.png")
     os.mkfifo(patches / "waiting.weft")
+    os.mkfifo(patches / "waiting.json")
+    (patches / "no-decoder.json").write_text('{"Matrix": [["0.25"]]}\n')
     for name, text in _PLAYLISTS.items():
         for ending in (".mp4", ".mkv", ".wav", ".mp3"):
             (patches / f"{name}{ending}").write_text(text.format(outside=outside / "secret.mp4", port=port))
@@ -121,6 +124,8 @@ def hostile(patches: Path, port: int) -> dict[str, str]:
     for number, path in enumerate((
         f"{outside}/secret.weft", "../outside/secret.weft", "link.weft", "folder/secret.weft", "waiting.weft",
         "/etc/passwd", "/dev/zero", "/dev/stdin", "/proc/self/environ",
+        f"{outside}/secret.json", "../outside/secret.json", "link.json", "folder/secret.json", "waiting.json",
+        "no-decoder.json",
     )):  # fmt: skip
         texts[f"include-{number}"] = f'#include "{path}"\ndisplay(me@x)\n'
     for number, target in enumerate((
