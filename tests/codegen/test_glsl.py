@@ -12,7 +12,7 @@ from weft.codegen import glsl
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, choice, literal
 from weft.codegen.clike.language import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
-from weft.codegen.clike.shader import FirstLayer, LaunchExtent, Shader, UnsuitableError
+from weft.codegen.clike.shader import FirstLayer, LaunchExtent, Shader, UnsuitableError, plain
 from weft.codegen.native.target import single
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -198,7 +198,9 @@ def test_names_of_the_language_are_left_alone() -> None:
 def test_a_comment_stays_a_comment() -> None:
     shader = shader_of("a = sin(me@x) + sin(me@y) // ½ \\\ndisplay(a * a)\n")
     assert "// 1: a = sin(me@x) + sin(me@y) // ½ /" in shader.text
-    assert b"// ? /" in shader.ascii
+    assert "½" not in plain(shader.text)
+    assert b"//" not in shader.code
+    assert shader.code.count(b"\n") == shader.text.count("\n"), "a driver's line is that of the listing"
     assert remark("a\nb\\") == "a b/"
     assert len(remark("x" * 300)) == 100
 

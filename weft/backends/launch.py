@@ -494,7 +494,11 @@ class StateMemory:
         if not copy and self._form(key) == (its.shape, its.dtype):
             self._rings[key] = its
             self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
-        elif its.ndim == 2:
+            return
+        if self._rings.get(key) is its:
+            # It was taken over in the opposite direction earlier.
+            del self._rings[key]
+        if its.ndim == 2:
             self._copy_rest(key, old)
         else:
             mine = self.ring(key)
@@ -505,9 +509,6 @@ class StateMemory:
         return 1 + min(self.slots[key].depth, old.slots[key].depth)
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
-        if self.ring(key) is old.ring(key):
-            # It was taken over in the opposite direction earlier.
-            del self._rings[key]
         count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
         since = old.ticks - ticks

@@ -5,13 +5,13 @@ Rows of textures are rows of the picture, from top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from weft.codegen.clike.body import emit, emit_forms, layer_to_write
+from weft.codegen.clike.body import emit, emit_pieces, layer_to_write
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Identifiers, Language, ProgramParts, Type, block, document, identifier, packed_pixel, remark,
@@ -404,7 +404,11 @@ def drawn_or_tiled(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Fo
     languages = [Glsl(needs_modern(kernel))]
     if packed or kernel.tick == "never":
         languages.append(Glsl(modern=True, tile=TILE))
-    drawn, *others = emit_forms(kernel, languages, packed, numbered)
+    *before, last = (_forms(*each) for each in emit_pieces(kernel, languages, packed, numbered))
+    return last._replace(before=tuple(before))
+
+
+def _forms(drawn: Callable[[], Shader], *others: Callable[[], Shader]) -> Forms:
     tiles = None
     for tiled in others:
         with suppress(UnsuitableError):

@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.codegen.test_glsl_pictures import MEMORIES
 from tests.support.choices import ANYWHERE
 from tests.support.forks import ran
 from tests.support.gl import Graphics, graphics, that_computes
@@ -28,6 +29,7 @@ from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.card import ProgramWriter
 from weft.backends.cpu import CpuCode
 from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.drawing import GlCompiled
 from weft.backends.gl.egl import Context, GraphicsError
 from weft.backends.launch import StateMemory, in_size
 from weft.backends.registry import load_registry
@@ -307,6 +309,46 @@ def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics)
     for ticks_ago in range(1, slot.depth + 2):
         for found in (there, back):
             np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), first.planes(slot.key, ticks_ago))
+
+
+# Each remembers, and reads what the one before it is now, and what it was elsewhere.
+ROW = "r0<v> = hash(me@px, me@py, me@absframe)\n" + "".join(
+    f"r{at}<v> = prev(r{at}@v) * 0.5 + r{at - 1}@v * {at % 3 / 3} + prev(r{at - 1}@v)(me@x ~ 1 - me@x) * 0.2\n"
+    for at in range(1, 21)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tiled", [False, True], ids=["drawn", "tiled"])
+@pytest.mark.usefixtures("that_computes")
+def test_a_large_picture_is_cut_into_programs_and_a_change_reaches_few(tiled: bool) -> None:
+    texts = [f"// {at}\n" * at + ROW.replace("* 0.5 + r18", change) + "display(r20@v, r10@v, r1@v)\n"
+             for at, change in enumerate(("* 0.5 + r18", "/ 2 - r18"))]  # fmt: skip
+    backend = GlVisual(tiled=tiled)
+    programs = []
+    for text in texts:
+        (unit,) = (compiled := built(text)).units
+        runner = loader_of("vm").prepare(compiled, SIZE).runner
+        drawn = backend.compile_subgraph(unit, Env(*SIZE, dt=1 / 60), runner)
+        assert isinstance(drawn, GlCompiled)
+        programs.append([each._program.number for each in (*drawn.grid.before, drawn.grid)])
+        for tick in range(5):
+            env = Env(*SIZE, tick=tick, abstime=tick / 60, dt=1 / 60)
+            shown = as_array(backend.execute_subgraph(drawn, env, runner))
+            (result,) = runner.run(env)
+            assert same(shown, result.array)
+    assert len(programs[0]) > 4
+    changed = sum(one != other for one, other in zip(*programs, strict=True))
+    assert 0 < changed <= 2, "the one with the value, and perhaps one for which it was stored"
+
+
+@pytest.mark.parametrize("text", all_but(6, [*MEMORIES.values(), *TILED.values()]))
+@pytest.mark.usefixtures("that_computes")
+def test_what_is_cut_shows_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.codegen.clike.pieces._WHOLE", 0)
+    monkeypatch.setattr("weft.codegen.clike.pieces._STORES", 1)
+    compiled = built(text)
+    found, expected = (frames(loader_of(asked).prepare(compiled, SIZE), range(5)) for asked in ("gl", "vm"))
+    assert all(map(same, found, expected))
 
 
 def a_slot(key: str, depth: int = 1) -> StateSlot:

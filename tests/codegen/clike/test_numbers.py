@@ -34,7 +34,8 @@ def unit_of(text: str) -> Unit:
 
 
 def without_remarks(forms: Forms) -> tuple[str, ...]:
-    return tuple(re.sub(r" *//.*", "", form.text) for form in forms if form is not None)
+    parts = (shader for form in (*forms.before, forms) for shader in (form.drawn, form.tiled))
+    return tuple(re.sub(r" *//.*", "", shader.text) for shader in parts if shader is not None)
 
 
 def tuned(kernel: Kernel, chance: random.Random) -> Kernel:

@@ -46,11 +46,14 @@ class Begun(NamedTuple):
 class GlProgram:
     """A kernel's program with its inputs: the launch prologue, histories, and external reads."""
 
-    def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader) -> None:
-        """In a context of the graphics. Raises WeftError if the driver refuses the shader."""
+    def __init__(
+        self, programs: LinkedPrograms, kernel: Kernel, shader: Shader, prologue: LaunchPrologue | None = None
+    ) -> None:
+        """In a context of the graphics. Raises WeftError if the driver refuses the shader. A `prologue` of the kernel
+        is shared."""
         self.graphics = graphics = programs.graphics
         self.shader = shader
-        self.prologue = LaunchPrologue(kernel)
+        self.prologue = prologue or LaunchPrologue(kernel)
         self.strands = StrandReads(kernel)
         # A kernel over points gives values of the last finished tick; any other, those of this one.
         self._finished = int(kernel.sweep == "points")
@@ -118,12 +121,21 @@ class Canvas:
 
 
 class DrawPass(GlProgram):
-    """A program over a picture."""
+    """A program over a picture, and those before it that store images which it reads."""
+
+    def __init__(
+        self, programs: LinkedPrograms, kernel: Kernel, shader: Shader, before: Sequence[Shader] = (),
+        prologue: LaunchPrologue | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(programs, kernel, shader, prologue)
+        self.before = [DrawPass(programs, kernel, each, prologue=self.prologue) for each in before]
 
     def draw(
         self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas
     ) -> None:
         """One tick, in the context of the place. Does not advance the memory."""
+        for each in self.before:
+            each.draw(place, begun, memory, sources, Canvas(self.graphics, each.shader, canvas.shape))
         textures = sources.textures(self.shader, begun.machine.launch.pictures)
         self._draw(place, begun, memory, textures, canvas)
 
@@ -132,6 +144,8 @@ class DrawPass(GlProgram):
     ) -> None:
         """Uploads its pictures, and draws something small and invisible, since a driver may finish a program only at
         its first use. A program that other numbers have rehearsed is finished."""
+        for each in self.before:
+            each.rehearse(place, shape, pictures, sources)
         small, kernel = (_alike(shape[0]), _alike(shape[1])), self.prologue.kernel
         textures = sources.textures(self.shader, pictures)
         if small in self._program.rehearsed:
@@ -570,7 +584,7 @@ class GlCompiled(CardCompiled):
         return self.exposed[ref].ask(self.memory, launch, self.sources)
 
     def dump(self) -> str:
-        return self.grid.shader.text
+        return "\n".join(each.shader.text for each in (*self.grid.before, self.grid))
 
 
 # Sound: a chunk is requested, and its samples are fetched when they are needed.
@@ -634,7 +648,9 @@ class ProgramFactory:
 
         def make(place: ContextState) -> GlCompiled:
             grid, *stages = (
-                DrawPass(self._programs, kernel, self._form(forms, place))
+                DrawPass(
+                    self._programs, kernel, self._form(forms, place), [self._form(each, place) for each in forms.before]
+                )
                 for kernel, forms in zip(
                     (unit.kernel, *unit.kernel.stages), (code.grid, *code.stages), strict=True
                 )

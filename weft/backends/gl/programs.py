@@ -71,7 +71,7 @@ class ShaderProgram:
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
-        parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else drawing(shader.ascii)
+        parts = [(GL.GL_COMPUTE_SHADER, shader.code)] if shader.computes else drawing(shader.code)
         kept = _place(graphics.about, parts)
         self.number: Any = _taken_back(kept) if kept is not None else None
         if self.number is None:
@@ -105,22 +105,23 @@ class LinkedPrograms:
     def __init__(self, graphics: Graphics) -> None:
         self.graphics = graphics
         self._lock = threading.Lock()
-        self._linked: RecentlyUsed[str, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
+        self._linked: RecentlyUsed[bytes, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
 
     def of(self, shader: Shader) -> ShaderProgram:
         """The program of a shader, which is linked if it is new; waits if another thread links it. In a context of the
         graphics. Raises WeftError if the driver refuses it."""
         with self._lock:
-            known = self._linked.find(shader.text)
+            code = shader.code
+            known = self._linked.find(code)
             made = known or Future[ShaderProgram]()
-            self._linked.keep(shader.text, made)
+            self._linked.keep(code, made)
         if known is None:
             try:
                 made.set_result(ShaderProgram(self.graphics, shader))
             except BaseException as failure:
                 made.set_exception(failure)
                 with self._lock:
-                    self._linked.forget(shader.text)
+                    self._linked.forget(code)
         return made.result()
 
 

@@ -16,6 +16,7 @@ from weft.codegen.clike.fields import NEAR, NumberedKernel
 from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
+from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.shader import Bound, FirstLayer, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
@@ -46,6 +47,12 @@ def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
     slot = w.parts.kernel.slot(node.attr.slot)
     x, y = (w.real(arg) for arg in node.args[1:])
     return ExpressionText(w.language.sampled(w.parts, image_of(w, slot), slot, _index(w, slot, node), x, y))
+
+
+def write_written(w: ShaderWriter, node: Node) -> ExpressionText:
+    """The value at this element that an earlier program of this tick has stored."""
+    slot = w.parts.kernel.slot(node.attr.slot)
+    return ExpressionText(w.language.own(w.parts, image_of(w, slot), slot, layer_to_write(w.parts, node.attr)))
 
 
 def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
@@ -81,7 +88,7 @@ def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
 
 _READS: Mapping[str, Callable[[ShaderWriter, Node], ExpressionText]] = MappingProxyType({
     "state": write_state, "sample": write_sample, "picture": write_picture, "fetch": write_fetch,
-    "external_read": write_external_read,
+    "external_read": write_external_read, "written": write_written,
 })  # fmt: skip
 
 
@@ -230,7 +237,7 @@ _HINTS: Mapping[str, str] = MappingProxyType({
     "sinpi": "sine", "cospi": "cosine", "sin": "sine", "cos": "cosine", "sqrt": "root", "mul": "product",
     "div": "ratio", "add": "sum", "sub": "difference", "select": "choice", "min": "least", "max": "most",
     "bits_of": "whole", "bits_xor": "mixed", "bits_mul": "mixed", "bits_add": "mixed", "bits_top": "hash",
-    "picture": "colour", "fetch": "sample", "state": "past", "sample": "past",
+    "picture": "colour", "fetch": "sample", "state": "past", "sample": "past", "written": "now",
 })  # fmt: skip
 
 
@@ -586,16 +593,40 @@ def emit_forms(
 ) -> list[Callable[[], Shader]]:
     """A kernel in several forms of one language, which differ only around the statements: these are written once.
     Raises UnsuitableError if there is none in any form; each form raises it for itself."""
+    (forms,) = emit_pieces(kernel, languages, packed, numbered, lambda _, program: [program])
+    return forms
+
+
+def emit_pieces(
+    kernel: Kernel, languages: Sequence[Language], packed: bool, numbered: NumberedKernel | None = None,
+    cut: Callable[[Kernel, Section], list[Section]] = pieces_of,
+) -> list[list[Callable[[], Shader]]]:  # fmt: skip
+    """The same for the programs that a kernel is `cut` into, which run one after another. The last has the outputs."""
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
     numbered = numbered or NumberedKernel.of(kernel)
     numbers = kernel.numbers
     program, prologue = read_program(numbered.kernel)
-    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(languages[0].taken), languages[0].frame_access))
+    *before, last = cut(kernel, program)
+
+    def forms(kernel: Kernel, packed: bool, program: Section) -> list[Callable[[], Shader]]:
+        return _forms(languages, ProgramParts(kernel, packed, _frame(languages)), program, prologue, numbers)
+
+    silent = replace(kernel, outputs=())
+    return [*(forms(silent, False, each) for each in before), forms(kernel, packed, last)]
+
+
+def _frame(languages: Sequence[Language]) -> FrameBlock:
+    return FrameBlock(Identifiers(languages[0].taken), languages[0].frame_access)
+
+
+def _forms(
+    languages: Sequence[Language], parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float]
+) -> list[Callable[[], Shader]]:
     write_program(ShaderWriter(languages[0], parts, program, prologue, numbers))
     forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
 
     def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:
-        return replace(language.program(replace(parts, frame=frame, helpers=helpers)), numbers=numbers)
+        return replace(language.program(replace(parts, frame=frame, helpers=helpers)), numbers=tuple(numbers))
 
     return [functools.partial(form, *each) for each in forms]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
@@ -14,6 +15,8 @@ from weft.ir.expr import SlotPlane
 Kind: TypeAlias = Literal["float", "bool", "u32", "int"]
 """The type of a number in the block of uniforms, 4 bytes each: a single, 0 or 1, unsigned, signed."""
 
+
+_COMMENT = re.compile(r"[ \t]*//.*")
 
 # ASCII spellings for comments.
 _SPELLED = str.maketrans({
@@ -178,9 +181,10 @@ class Shader:
         return names
 
     @property
-    def ascii(self) -> bytes:
-        """The text in the form that every driver accepts."""
-        return plain(self.text).encode("ascii")
+    def code(self) -> bytes:
+        """The text in the form that every driver accepts, without comments: it is the same wherever in a patch its
+        lines are."""
+        return plain(_COMMENT.sub("", self.text)).encode("ascii")
 
     @property
     def colour_targets(self) -> int:
@@ -189,15 +193,18 @@ class Shader:
 
 
 class Forms(NamedTuple):
-    """A program over a picture, and the same as a compute shader over squares of pixels, if the language has both."""
+    """A program over a picture, and the same as a compute shader over squares of pixels, if the language has both. The
+    programs `before` it store images that it reads."""
 
     drawn: Shader
     tiled: Shader | None = None
+    before: tuple[Forms, ...] = ()
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Forms:
         """The forms with other numbers."""
         tiled = None if self.tiled is None else replace(self.tiled, numbers=numbers)
-        return Forms(replace(self.drawn, numbers=numbers), tiled)
+        before = tuple(each.with_numbers(numbers) for each in self.before)
+        return Forms(replace(self.drawn, numbers=numbers), tiled, before)
 
 
 def plain(text: str) -> str:
