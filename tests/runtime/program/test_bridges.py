@@ -41,8 +41,8 @@ n = integrate(1)
 trail<v> = max(prev(trail@v)(me@x ~ me@x * 0.9) * 0.95, me@x * {0} + n * 0.01)
 display(trail@v, me@x{1}, fract(n * 0.1))
 """
-REMEMBERS_MUCH = "".join(f"m{n}<v> = prev(m{n}@v) * 0.5 + me@x * 0.{n}\n" for n in range(11, 31)) + (
-    f"display({' + '.join(f'm{n}@v' for n in range(11, 31))})\n"
+REMEMBERS_MUCH = "".join(f"m{n}<v> = delay(me@x * me@time * 0.{n}, 9, 9)\n" for n in range(11, 31)) + (
+    f"display({' + '.join(f'm{n}@v' for n in range(11, 31))}, me@time, 0)\n"
 )
 
 
