@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import weft
@@ -25,7 +26,7 @@ assert [zigzag.fold(x) for x in (0.0, 0.25, 0.5, -0.25)] == [1.0, 0.5, 0.0, 0.5]
 (spec,) = eval(f"({row})", vars(sources))
 made = {}
 exec(source, made)
-board = made["Checker"]().open((4.0,), False)
+board = made["Checkerboards"]().open((4.0,), False)
 assert board.at(0.0).shape == (4, 4, 4) and (board.at(0.0) != board.at(1.0)).any()
 exec(context, vars(contexts))
 exec(runner, vars(cpu))
@@ -48,6 +49,16 @@ def test_the_code_of_each_addition_fits() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
+
+
+def test_no_class_of_an_addition_has_the_name_of_another() -> None:
+    def classes(texts: Iterable[str]) -> set[str]:
+        return {name for text in texts for name in re.findall(r"^class (\w+)", text, re.MULTILINE)}
+
+    added = classes(code for title in SECTIONS for code in code_of(title))
+    known = classes(path.read_text(encoding="utf-8") for path in Path(weft.__file__).parent.rglob("*.py"))
+    assert len(added) >= 4
+    assert not added & known
 
 
 def test_the_modules_of_additions_pass_make_lint() -> None:

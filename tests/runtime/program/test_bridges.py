@@ -171,12 +171,13 @@ def test_a_performance_tells_what_draws(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(COUNTING.format(0.3, ""))
     with Performance(patch, "--headless", "--no-audio", "--size", "48x32", "--backend", "visual=gl") as performance:
-        performance.wait_for("tier")
+        performance.wait_for("tier", when=lambda event: event["bridged"] == [])
         performance.save(COUNTING.format(0.3, " * 0.5 + me@y"))
-        assert performance.wait_for("swap")["bridged"] == ["visual/display"]
-        performance.wait_for("tier", 2)
+        swap = performance.wait_for("swap")
+        assert swap["bridged"] == ["visual/display"]
+        # The processor may have better code before the card has a program.
+        performance.wait_for("tier", when=lambda event: event["bridged"] == [] and event["t"] > swap["t"])
         moved = [event for event in performance.events if event["event"] in ("swap", "tier")]
-        assert moved[-1]["bridged"] == []
         performance.save(COUNTING.format(0.4, " * 0.5 + me@y"))
         assert performance.wait_for("swap", 2)["bridged"] == []
         assert {"error", "backend"}.isdisjoint(event["event"] for event in performance.events), json.dumps(moved)
