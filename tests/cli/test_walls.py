@@ -11,6 +11,7 @@ import pytest
         ("turn:45", "0, 90, 180 or 270 degrees"),
         ("side=spin:3", '"spin:3" is no setting of a wall'),
         ("pin:0/0/1/1/1/0/0/1", "fold the picture over itself"),
+        ("mask:nowhere.png", "the mask nowhere.png cannot be read"),
         ("brightness:bright", "brightness is a number"),
     ],
 )

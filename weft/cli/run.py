@@ -52,7 +52,7 @@ from weft.runtime.program.program import Setup
 from weft.runtime.screens.awake import kept_awake
 from weft.runtime.screens.screen import Screen, WindowOptions
 from weft.runtime.screens.text_view import CORNERS, Corner, TextStyle
-from weft.runtime.screens.walls import Walls
+from weft.runtime.screens.walls import Walls, read_mask
 from weft.runtime.screens.warp import Warp, WarpError, warp_from_words
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
@@ -165,7 +165,7 @@ class _WarpParam(_WarpType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Warp]:
         name, _, words = str(value).rpartition("=")
         try:
-            return name, warp_from_words(words)
+            return name, warp_from_words(words, read_mask)
         except WarpError as problem:
             self.fail(str(problem), param, ctx)
 
@@ -388,12 +388,12 @@ class _RunOptions:
         if path is None:
             return StreamKeys()
         try:
-            keys = StreamKeys.read(path)
+            keys, is_seen = StreamKeys.read(path), system.others_read(path)
         except OSError as problem:
             raise Missing(f"{path}, with the keys of streams, cannot be read: {problem.strerror}") from None
         except StreamKeysError as problem:
             raise click.UsageError(str(problem)) from None
-        if system.others_read(path):
+        if is_seen:
             say(f"other users can read the keys in {path}; chmod 600 {system.quoted(str(path))} forbids it")
         return keys
 

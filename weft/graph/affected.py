@@ -15,10 +15,12 @@ from weft.syntax.ast import (
     literal_number, walk, walk_statement
 )
 
-# Any name or keyword in a text, and those that may be called there.
+# Any name or keyword in a text; those that may be strands of the patch, as what follows an `@` is not; and those that
+# may be called there.
 _WORD = re.compile(r"[^\W\d]\w*")
+_STRAND = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)")
 # Only where a word begins and ends, for a long one would be searched again from each of its letters.
-_CALLED = re.compile(r"(?<!\w)\d*([^\W\d]\w*)\b(?=(?:\s|//.*)*[(<])")
+_CALLED = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)\b(?=(?:\s|//.*)*[(<])")
 
 Means = tuple[object, ...]
 """What a name means: its statements. The range of a parameter does not count, so its outputs represent it here."""
@@ -214,13 +216,13 @@ def _words(statement: Binding | CallBinding | SpindleDefinition) -> _Words:
     """The words in the text of a statement. Those that may be strands of the patch leave out a spindle's own names; a
     spindle of a library has none of them."""
     text = statement.span.text
-    called, words = frozenset(_CALLED.findall(text)), frozenset(_WORD.findall(text))
+    called, words = frozenset(_CALLED.findall(text)), frozenset(_STRAND.findall(text))
     mentioned = words
     if isinstance(statement, SpindleDefinition):
         mentioned = frozenset() if statement.span.source.library else words - _locals(statement)
         for parameter in () if statement.span.source.library else statement.parameters:
             if parameter.default is not None:  # it has its meaning from outside
-                mentioned |= frozenset(_WORD.findall(parameter.default.span.text))
+                mentioned |= frozenset(_STRAND.findall(parameter.default.span.text))
     return _Words(called, mentioned, "for" in words and _counts(statement))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from weft.errors import CLOSE_NAME, LONGEST_WORD, Diagnostic, Report, Source, Span
 from weft.graph.affected import mentioned_in, name_of
 from weft.graph.components import reachable
-from weft.syntax.ast import Binding, Program
-from weft.syntax.edits import PlaceIndex
+from weft.syntax.ast import Binding, Program, Statement
 
 # The codes of errors about missing names.
 _UNKNOWN = frozenset(
@@ -34,11 +33,13 @@ ABOUT_SHAPES: Final = frozenset(
 
 
 def without_follow_ups(
-    found: Report, syntax: Report, unbound: Collection[Diagnostic], program: Program
-) -> list[Diagnostic]:
+    found: Report, syntax: Report, unbound: Collection[Diagnostic], program: Program,
+    holder: Callable[[Span], Statement | None],
+) -> list[Diagnostic]:  # fmt: skip
     """The findings that do not merely follow from others. A name seems to be missing after a syntax error, after
     another error in the statement that binds it (then it is `unbound`), or if a file or library cannot be read. The
-    number of strands is unknown if they cannot be evaluated."""
+    number of strands is unknown if they cannot be evaluated. `holder` gives the statement in which a place of a finding
+    is."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
     lines = {(d.span.source, d.span.source.position(d.span.start)[0]) for d in unbound if d.span}
     lost = {(source, name) for source, line in lines for name in _BOUND.findall(source.line(line))}
@@ -60,17 +61,18 @@ def without_follow_ups(
             bound[d.span.source] = frozenset(_BOUND.findall(d.span.source.text))
         return name in bound[d.span.source]
 
-    return _without_unknown_shapes([d for d in found if not follows(d)], program)
+    return _without_unknown_shapes([d for d in found if not follows(d)], program, holder)
 
 
-def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[Diagnostic]:
+def _without_unknown_shapes(
+    found: list[Diagnostic], program: Program, holder: Callable[[Span], Statement | None]
+) -> list[Diagnostic]:
     """The findings, except those about the number or names of strands in a statement that mentions, directly or
     indirectly, a strand whose own statement is wrong."""
     doubtful = [d for d in found if d.code in ABOUT_SHAPES and d.span]
     if not doubtful:
         return found
-    statements = PlaceIndex(program.statements)
-    of_errors = (statements.at(d.span) for d in found if d.severity == "error" and d.span)
+    of_errors = (holder(d.span) for d in found if d.severity == "error" and d.span)
     wrong = {each.name.name for each in of_errors if isinstance(each, Binding) and each.outputs is None}
     if not wrong:
         return found
@@ -82,7 +84,7 @@ def _without_unknown_shapes(found: list[Diagnostic], program: Program) -> list[D
     unknown = reachable(wrong, mentioned_by)
 
     def follows(d: Diagnostic) -> bool:
-        if d.span is None or (statement := statements.at(d.span)) is None:
+        if d.span is None or (statement := holder(d.span)) is None:
             return False
         picked = _PICKED.search(d.span.source.text, max(0, d.span.start - LONGEST_WORD), d.span.start)
         texts = [picked[1]] if picked else [d.span.text, *(span.text for span, _ in d.related)]

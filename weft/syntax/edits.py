@@ -51,6 +51,8 @@ class EditedText:
     """The distance of each of its statements from where it was parsed."""
     _holders: PlaceIndex = field(default_factory=lambda: PlaceIndex(()))
     """Its statements, by their places."""
+    _starts: Sequence[int] = ()
+    """Where its statements are now, in their order."""
 
     def parse(self, source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
         """The program of a text, the same as from `parse` except for places. Diagnostics go to the report, with the
@@ -63,7 +65,7 @@ class EditedText:
         report.add(own)
         moved = [start - parsed for start, parsed in zip(found.start, found.parsed, strict=True)]
         self._last, self._moved = source, dict(zip(found.statements, moved, strict=True))
-        self._holders = PlaceIndex(found.statements)
+        self._holders, self._starts = PlaceIndex(found.statements), found.start
         if not own.errors:
             self._source, self._lines, self._placed = source, lines, found
             self._warnings = own.diagnostics
@@ -78,6 +80,15 @@ class EditedText:
             return None
         is_there = isinstance(statement, OutputStatement) and _is_within(statement.span, span)
         return _shifted(span, self._last, 0 if is_there else self._moved[statement])
+
+    def holder(self, span: Span) -> Statement | None:
+        """The statement of the last program in which a place of its text begins; None if there is none."""
+        at = bisect_right(self._starts, span.start) - 1
+        if span.source is not self._last or at < 0:
+            return None
+        statement = self._holders.statements[at]
+        length = statement.span.end - statement.span.start
+        return statement if span.start < self._starts[at] + length else None
 
     def _edited(self, source: Source, lines: list[str], report: Report, names: Collection[str]) -> _Lines | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole.

@@ -15,9 +15,10 @@ from weft.permissions import Permissions
     [
         ("http:80", "outlet-address", "80 is no port for this"),
         ("http://127.0.0.1:8080", "outlet-address", "this is no port"),
-        ("http:0.0.0.0:8080", "not-allowed", "it would connect to the network"),
+        ("http:0.0.0.0:8080", "not-allowed", '"http:0.0.0.0:8080" is not written to: it would connect to the network'),
         ("srt://host", "outlet-address", "a port is missing"),
-        ("rtmp://host/app/key", "not-allowed", "it would connect to the network"),
+        ("udp://1.2.3.4:99", "not-allowed", '"udp://1.2.3.4:99" is not written to'),
+        ("rtmp://host/app/key", "not-allowed", '"rtmp://host:1935" is not written to: it would connect to the network'),
         ("srtt://host:9000", "outlet-address", "srtt: is no kind of outlet"),
         ("v4l2:/dev/zero", "unknown-camera", "is no camera"),
     ],

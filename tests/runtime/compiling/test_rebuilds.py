@@ -362,6 +362,8 @@ display(trail)
         (("display(trail)", "display(trail * 0.5)"), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("x + 1", "x + 2"), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("prev(trail) * 0.9", "prev(trail) * 0"), {"wave", "alone", "low", "high", "mixed", "trail"}),
+        # The output of a name is no mention of a strand that is called like it.
+        (("low = ", "x = me@y\nlow = "), {"wave", "alone", "low", "high", "mixed", "trail"}),
         (("low = ", "me<bpm> = 90\nlow = "), set()),
     ],
 )
@@ -383,6 +385,18 @@ def test_a_strand_becomes_a_bundle_and_is_read_elsewhere() -> None:
     text = "a = me@x * 2\nb = <a[0], me@y>\nc = b@x(me@x ~ 0.3)\ndisplay(c)\n"
     other = text.replace("me@x * 2", "<me@x, me@y>").replace("0.3", "me@y")
     check_texts((text, other, text))
+
+
+def test_what_a_spindle_reads_becomes_a_bundle_or_is_gone() -> None:
+    """Its calls then give other strands, though neither they nor the spindle have changed."""
+    text = "spindle lamp(n) :: v { v = n * level }\nlevel = me@x\na = lamp(2)\ndisplay(a[0])\n"
+    check_texts((text, text.replace("= me@x", "= <me@x, me@y>"), text))
+    known, gone = KeptBuild(), text.replace("level = me@x\n", "")
+    assert isinstance(built(Path("a.weft"), text, known), Build)
+    again, alone = (built(Path("a.weft"), gone, kept) for kept in (known, KeptBuild()))
+    assert isinstance(again, WeftError)
+    assert isinstance(alone, WeftError)
+    assert list(map(told, again.diagnostics)) == list(map(told, alone.diagnostics))
 
 
 NAMES = """
@@ -484,7 +498,7 @@ compute(a * 0.5, me@time)
         {"in_spindle": "\n  w = )"}, {"in_spindle": "\n  w = f(1, 2, 3)"}, {"in_output": " + nothing"},
         {"in_output": " + @"}, {"in_output": ", 1, 2"}, {"in_binding": "f(0.5)@w"}, {"in_binding": "1\nb = 2"},
         {"in_binding": "1\n#slider low<v> = 0, 1, 1", "in_output": ")\n#slider low<v> = 0, 2, 1\ndisplay(c@u"},
-        {"in_binding": "prev()", "in_output": " * sin()"},
+        {"in_binding": "prev()", "in_output": " * sin()"}, {"in_binding": "<1, 2>", "in_output": " * far"},
         {"in_spindle": "\n}\nspindle g(x) :: v {\n  v = f()"}, {"in_binding": '1\n#include "none"'},
     ],
     ids=lambda mistakes: " ".join(mistakes.values()),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.support.windows import on_x11, screen, xdotool
+from weft.media.pictures import save_picture
 from weft.runtime.screens.wall_pins import WallPins, card_of
-from weft.runtime.screens.walls import Walls
+from weft.runtime.screens.walls import Walls, read_mask
 from weft.runtime.screens.warp import (
     PLAIN, SQUARE, EdgeBlend, Warp, WarpError, bent, from_quad, warp_from_json, warp_from_words, warp_to_json
 )
@@ -91,7 +92,8 @@ def test_an_option_says_it_in_words():
         None, 90, True, False, 0.9, 0.02, EdgeBlend(right=0.2, gamma=1.8)
     )
     assert warp_from_words("pin:0/0/1/0/1/1/0/0.5").corners == ((0, 0), (1, 0), (1, 1), (0, 0.5))
-    for wrong in ("turn", "turn:x", "pin:1/2", "spin:3", "flip:z", "brightness:inf", "pin:0/0/1/1/1/0/0/1"):
+    wrong_words = "turn", "mask", "mask:a.png", "turn:x", "pin:1/2", "spin:3", "flip:z", "brightness:inf"
+    for wrong in (*wrong_words, "pin:0/0/1/1/1/0/0/1"):
         with pytest.raises(WarpError):
             warp_from_words(wrong)
 
@@ -136,6 +138,35 @@ def test_a_wall_that_cannot_be_is_told_with_its_window(tmp_path):
     assert walls.of("HDMI-1", "side") == PLAIN
     (line,) = told
     assert "the window \"side\" on HDMI-1 is shown as it is: the corners fold the picture over itself" in line
+
+
+def picture_of_mask(path):
+    """Left black, in the middle gray, on the right transparent white; each a third."""
+    pixels = np.zeros((6, 90, 4), np.uint8)
+    pixels[:, 30:60] = 128
+    pixels[:, 60:, :3] = 255
+    pixels[..., 3] = 255
+    pixels[:, 75:, 3] = 0
+    save_picture(path, pixels)
+
+
+def test_a_picture_masks_a_wall_and_what_cannot_be_read_is_told(tmp_path):
+    patch, told = tmp_path / "show.weft", []
+    picture_of_mask(tmp_path / "stage.png")
+    (tmp_path.parent / "outside.png").write_bytes((tmp_path / "stage.png").read_bytes())
+    names = {"": "stage.png", "gone": "gone.png", "text": "show.weft.walls", "up": "../outside.png"}
+    text = json.dumps({"HDMI-1": {window: {"mask_picture": name} for window, name in names.items()}})
+    (tmp_path / "show.weft.walls").write_text(text)
+    walls = Walls(patch, tell=told.append)
+    warp = walls.of("HDMI-1", "")
+    assert warp.mask_picture is not None
+    assert warp.mask_picture.light[0, [0, 45, 70, 80]].tolist() == [0, 128, 255, 0]
+    assert warp_to_json(warp) == {"mask_picture": "stage.png"}
+    for window, words in (("gone", "gone.png cannot be read"), ("text", "cannot be read: it is not a picture"),
+                          ("up", "../outside.png is not read")):  # fmt: skip
+        assert walls.of("HDMI-1", window) == PLAIN
+        assert words in told.pop()
+    assert told == []
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
@@ -288,6 +319,18 @@ def test_levels_and_masks(window):
     seen = window.read_back()[..., 0].astype(int)
     assert np.abs(seen[:, :79] - round((0.1 + 0.7 * 0.4) * 255)).max() <= 1
     assert (seen[:, 81:] == 0).all()
+
+
+def test_what_is_dark_in_the_picture_of_a_mask_is_dark_on_the_wall(window, tmp_path):
+    picture_of_mask(tmp_path / "stage.png")
+    upper = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 0.5))
+    window.present(of_level(200))
+    window._lie(Warp(mask=(upper,), mask_picture=read_mask(str(tmp_path / "stage.png"))))
+    seen = window.read_back()[..., 0].astype(int)
+    height, width = seen.shape
+    places = [int(share * width) for share in (0.1, 0.5, 0.75, 0.95)]
+    assert np.abs(seen[height // 4, places] - [0, 100, 200, 0]).max() <= 1
+    assert (seen[height // 2 + 1 :] == 0).all()
 
 
 def test_a_bent_picture_goes_through_the_points_of_its_grid(window):

@@ -20,7 +20,6 @@ from weft.graph.affected import Edit, Means, Mentions
 from weft.graph.bindings import alike, collect
 from weft.graph.budget import TOO_LARGE, Budget
 from weft.graph.elaborate import CYCLE
-from weft.graph.follow_ups import ABOUT_SHAPES
 from weft.graph.kept_shapes import KeptShapes
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.numbers import Numbers
@@ -190,8 +189,9 @@ class KeptBuild:
 
         def differing(stale: Set[str], _new: Set[str]) -> list[str]:
             made.append(collected(stale))
-            now = made[-1][0].instances
-            return [name for name in stale if not alike(last.instances.get(name), now.get(name))]
+            now, is_spindle = made[-1][0].instances, edit.mentioned_by.is_spindle
+            # A spindle that mentions what differs may give other strands wherever it is called.
+            return [name for name in stale if is_spindle(name) or not alike(last.instances.get(name), now.get(name))]
 
         stale = edit.spread(edit.reshaped(), differing)
         patch, found = made[-1] if stale is not None else collected(edit.stale)
@@ -228,8 +228,7 @@ class KeptBuild:
         mistakes = [each for each in found if each.severity == "error"]
         # With what is kept, a build counts at least as many steps as one from scratch, and finds at least the same
         # reads. So it may report an error that one from scratch does not.
-        told_alone = _TOLD_ALONE | (ABOUT_SHAPES if len(mistakes) > 1 else frozenset())
-        if self._builds > 1 and any(each.code in told_alone or self._quotes_tuned(each) for each in mistakes):
+        if self._builds > 1 and any(each.code in _TOLD_ALONE or self._quotes_tuned(each) for each in mistakes):
             raise UnplacedError
         return [
             replace(
@@ -241,6 +240,11 @@ class KeptBuild:
     def now(self, span: Span) -> Span:
         """The place in the current text of a place in a kept statement; if that is not known, the place itself."""
         return self._placed(span) or span
+
+    def holder(self, span: Span) -> Statement | None:
+        """The statement that holds a place of the current text; None if there is none."""
+        text = self._texts.get(span.source.name)
+        return None if text is None else text.holder(span)
 
     def _placed(self, span: Span) -> Span | None:
         """The place in the current text of a place in a kept statement; None if the current text has no such place."""
@@ -333,8 +337,7 @@ def _spans(node: object) -> Iterator[Span]:
             waiting += [getattr(node, each.name) for each in fields(node)]
 
 
-# Errors that an incremental build only suspects, or reports at other places. Errors about shapes join them when there
-# are several: the places of statements show which of them follow from others.
+# Errors that an incremental build only suspects, or reports at other places.
 _TOLD_ALONE = frozenset({TOO_LARGE, CYCLE, "too-many-errors"})
 
 # This many steps take a tenth of a second.

@@ -91,12 +91,14 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
                 report.tell("outlet-address", f"{scheme}: is no kind of outlet", span, hint)
             continue
         try:
-            denial = _denial_of_outlet(outlet.place, reach)
+            place = outlet.place
+            denial = _denial_of_outlet(place, reach)
         except OutletError as problem:
             report.tell(problem.code, problem.reason, span, problem.hint)
             continue
         if denial is not None:
-            report.tell("not-allowed", f'"{outlet.text}" is not written to: {denial.reason}', span, denial.hint)
+            shown = place.shown or sink.target
+            report.tell("not-allowed", f'"{shown}" is not written to: {denial.reason}', span, denial.hint)
 
 
 def _denial_of_outlet(place: OutletPlace, reach: Reach) -> Denial | None:

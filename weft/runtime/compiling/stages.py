@@ -119,7 +119,7 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     meaning.add(of_media)
     meaning.add(false_friends(loaded.program))
     meaning = Report(kept.located(meaning.diagnostics))
-    report.add(without_follow_ups(meaning, report, unbound, loaded.program))
+    report.add(without_follow_ups(meaning, report, unbound, loaded.program, kept.holder))
     report.raise_errors()
     files = tuple(dict.fromkeys(file for name in media if (file := file_of(name)) is not None))
     opened = {name: kept.now(each.place) for name, each in named.items()}

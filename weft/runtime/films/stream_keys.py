@@ -6,7 +6,7 @@ says, and a patch cannot name it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -53,17 +53,14 @@ class StreamKeys:
         if len(data) > _MOST:
             raise StreamKeysError(f"{path} is too large for keys of streams")
         keys: dict[_StreamServer, str] = {}
-        for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-            words = line.split()
-            if not words or words[0].startswith("#"):
-                continue
-            try:
-                server = _server(words)
-            except StreamError as problem:
-                raise StreamKeysError(f"{path}, line {number}: {problem.reason}; {problem.hint}") from None
-            if server in keys:
-                raise StreamKeysError(f"{path}, line {number}: this address has a key already")
-            keys[server] = words[1]
+        number = 0
+        try:
+            for number, words in _lines(data.decode(errors="replace")):  # noqa: B007 (a message says it)
+                if (server := _server(words)) in keys:
+                    raise StreamError("this address has a key already", "each address has one")
+                keys[server] = words[1]
+        except StreamError as problem:
+            raise StreamKeysError(f"{path}, line {number}: {problem.reason}; {problem.hint}") from None
         return cls(keys)
 
     def key(self, spec: OutletSpec, place: str) -> str:
@@ -71,6 +68,13 @@ class StreamKeys:
         if not self.keys or spec.name not in SCHEMES:
             return ""
         return self.keys.get(_StreamServer.of(stream_address(spec.name, place)), "")
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The words of the lines that have any and are no remarks, with the number of the line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if (words := line.split()) and not words[0].startswith("#"):
+            yield number, words
 
 
 def _server(words: list[str]) -> _StreamServer:

@@ -9,13 +9,36 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.disk import read_plain, replacing
+from weft.media.pictures import load_bytes, probe_picture
+from weft.media.source import PictureError
 from weft.permissions import DEFAULT_PERMISSIONS
 from weft.platform import system
-from weft.runtime.screens.warp import PLAIN, Warp, WarpError, warp_from_json, warp_to_json
+from weft.runtime.screens.warp import PLAIN, PictureMask, Warp, WarpError, warp_from_json, warp_to_json
 
 # A larger file is not read.
 _MOST_BYTES = 1 << 20
+
+# A larger picture of a mask is made smaller, in pixels of its longer side.
+_LARGEST_MASK = 2048
+
+
+def read_mask(name: str, path: Path | None = None) -> PictureMask:
+    """The mask in a picture, which is called `name`: bright parts are shown, dark and transparent ones are not. Raises
+    WarpError."""
+    path = path or Path(name)
+    try:
+        found = probe_picture(path)
+        scale = min(1.0, _LARGEST_MASK / max(found.width, found.height))
+        pixels = load_bytes(path, (max(1, round(found.width * scale)), max(1, round(found.height * scale))))
+    except PictureError as problem:
+        raise WarpError(f"the mask {name} cannot be read: {problem.reason}") from None
+    except OSError as problem:
+        raise WarpError(f"the mask {name} cannot be read: {problem.strerror}") from None
+    light = pixels[..., :3] @ np.array((0.2126, 0.7152, 0.0722)) * pixels[..., 3] / 255
+    return PictureMask(name, np.rint(light).astype(np.uint8))
 
 
 class Walls:
@@ -43,7 +66,7 @@ class Walls:
         if found is None:
             return PLAIN
         try:
-            return warp_from_json(found)
+            return warp_from_json(found, self._mask)
         except WarpError as problem:
             name = f' "{window}"' if window else ""
             self._complain(f"the window{name} on {monitor} is shown as it is: {problem}")
@@ -62,6 +85,14 @@ class Walls:
         """Waits until what was kept is written."""
         if self._writer is not None:
             self._writer.join()
+
+    def _mask(self, name: str) -> PictureMask:
+        """The picture of a mask, beside the patch or below its folder: anybody may have written the file."""
+        assert self.path is not None
+        path = self.path.parent / name
+        if (denial := DEFAULT_PERMISSIONS.reach(str(self.path)).denial_of_file(str(path))) is not None:
+            raise WarpError(f"the mask {name} is not read: {denial.reason}")
+        return read_mask(name, path)
 
     def _complain(self, words: str) -> None:
         assert self.path is not None

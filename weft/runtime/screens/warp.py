@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.codes.rows import InternalError
-from weft.runtime.screens.screen import Rect, letterbox
+from weft.runtime.screens.screen import Picture, Rect, letterbox
 
 Point: TypeAlias = tuple[float, float]
 Turn: TypeAlias = Literal[0, 90, 180, 270]
@@ -56,10 +56,23 @@ class EdgeBlend:
 
 
 @dataclass(frozen=True, slots=True)
+class PictureMask:
+    """A picture that masks a frame, over which it is stretched: its name, and which share of the light it lets through
+    [height, width], from 0 to 255."""
+
+    name: str
+    light: Picture = field(compare=False, repr=False)
+
+
+ReadMask: TypeAlias = Callable[[str], PictureMask]
+"""What finds the picture of this name. Raises WarpError."""
+
+
+@dataclass(frozen=True, slots=True)
 class Warp:
     """How a picture lies in its frame. Without `corners`, it is as large as fits, with its own aspect. `turn` is
     clockwise, in degrees, and comes after mirroring. What is outside of all polygons of a `mask` is black, if it has
-    any.
+    any, and so is what is black in its `mask_picture`.
 
     A `grid` bends it: rows of points, each where the point that is evenly spaced between the corners goes, in shares of
     the picture as it lies between its corners.
@@ -74,6 +87,12 @@ class Warp:
     blend: EdgeBlend = EdgeBlend()
     mask: tuple[tuple[Point, ...], ...] = ()
     grid: tuple[tuple[Point, ...], ...] = ()
+    mask_picture: PictureMask | None = None
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether a part of it is black."""
+        return bool(self.mask) or self.mask_picture is not None
 
     @property
     def is_plain(self) -> bool:
@@ -279,12 +298,14 @@ def warp_to_json(warp: Warp) -> dict[str, Any]:
             continue
         if isinstance(value, EdgeBlend):
             value = {name: getattr(value, name) for name in (*_EDGES, "gamma")}
+        if isinstance(value, PictureMask):
+            value = value.name
         found[each.name] = value
     return found
 
 
-def warp_from_json(data: Any) -> Warp:
-    """The warp that `warp_to_json` wrote, or a person. Raises WarpError."""
+def warp_from_json(data: Any, read: ReadMask | None = None) -> Warp:
+    """The warp that `warp_to_json` wrote, or a person. `read` finds its picture. Raises WarpError."""
     if not isinstance(data, dict):
         raise WarpError("it is no list of settings")
     known = {each.name for each in fields(Warp)}
@@ -298,6 +319,8 @@ def warp_from_json(data: Any) -> Warp:
         for name in ("mask", "grid"):
             if name in made:
                 made[name] = tuple(_points(line) for line in made[name])
+        if made.get("mask_picture") is not None:
+            made["mask_picture"] = _mask_called(str(made["mask_picture"]), read)
         if "blend" in made:
             made["blend"] = EdgeBlend(**{str(name): float(value) for name, value in made["blend"].items()})
         for name in ("brightness", "black"):
@@ -310,6 +333,12 @@ def warp_from_json(data: Any) -> Warp:
         raise WarpError("its settings are not of the right kinds") from problem
 
 
+def _mask_called(name: str, read: ReadMask | None) -> PictureMask:
+    if read is None:
+        raise WarpError("there is no folder for the picture of a mask")
+    return read(name)
+
+
 def _points(data: Any) -> tuple[Point, ...]:
     return tuple((float(x), float(y)) for x, y in data)
 
@@ -319,8 +348,8 @@ def _points(data: Any) -> tuple[Point, ...]:
 OPTION_EXAMPLE = "beamer=turn:180,brightness:0.9,blend-right:0.2"
 
 
-def warp_from_words(words: str) -> Warp:
-    """The warp that a text like `turn:90,flip:x,blend-right:0.2` gives. Raises WarpError."""
+def warp_from_words(words: str, read: ReadMask | None = None) -> Warp:
+    """The warp that a text like `turn:90,flip:x,blend-right:0.2` gives. `read` finds its picture. Raises WarpError."""
     made, blend = PLAIN, dict[str, float]()
     for entry in filter(None, (part.strip() for part in words.split(","))):
         name, colon, value = (part.strip() for part in entry.partition(":"))
@@ -331,6 +360,8 @@ def warp_from_words(words: str) -> Warp:
             if len(numbers) != 8:
                 raise WarpError("pin takes the four corners, x/y/x/y/x/y/x/y from the upper left one clockwise")
             made = replace(made, corners=tuple(zip(numbers[::2], numbers[1::2], strict=True)))
+        elif name == "mask" and value:
+            made = replace(made, mask_picture=_mask_called(value, read))
         elif name == "turn":
             made = replace(made, turn=_number(name, value))  # type: ignore[arg-type]  # checked below
         elif name in ("brightness", "black"):

@@ -136,12 +136,12 @@ class WarpPainter:
         GL.glUniform2f(self._at["frame"], *frame)
         GL.glUniform4f(self._at["blend"], blend.left, blend.right, blend.top, blend.bottom)
         GL.glUniform3f(self._at["levels"], warp.black, warp.brightness, 1 / blend.gamma)
-        GL.glUniform1i(self._at["has_mask"], bool(warp.mask))
+        GL.glUniform1i(self._at["has_mask"], warp.is_masked)
         for unit, name in enumerate(("picture", "mask", "grid")):
             GL.glUniform1i(self._at[name], unit)
         GL.glActiveTexture(GL.GL_TEXTURE1)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self._mask)
-        if warp.mask and self._masked != (warp.mask, frame):
+        if warp.is_masked and self._masked != ((warp.mask, warp.mask_picture), frame):
             self._send_mask(warp, frame)
         GL.glActiveTexture(GL.GL_TEXTURE2)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self._grid)
@@ -170,17 +170,30 @@ class WarpPainter:
         GL.glPixelStorei(GL.GL_UNPACK_ALIGNMENT, 1)
         GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, GL.GL_R8, *frame, 0, GL.GL_RED, GL.GL_UNSIGNED_BYTE, pixels)
         GL.glPixelStorei(GL.GL_UNPACK_ALIGNMENT, 4)
-        self._masked = warp.mask, frame
+        self._masked = (warp.mask, warp.mask_picture), frame
 
 
 def mask_pixels(warp: Warp, frame: tuple[int, int]) -> Picture:
-    """Which pixels of a frame (width, height) a mask shows [height, width]: 255 inside of its polygons, 0 outside."""
+    """Which pixels of a frame (width, height) a mask shows [height, width]: 255 inside of its polygons, 0 outside; less
+    where its picture is darker than white."""
     width, height = frame[0] * _FINE, frame[1] * _FINE
-    shown = np.zeros((height, width), bool)
+    shown = np.full((height, width), not warp.mask)
     for polygon in warp.mask:
         shown |= _inside([(x * width, y * height) for x, y in polygon], width, height)
     parts = shown.reshape(frame[1], _FINE, frame[0], _FINE)
-    made: Picture = np.rint(parts.mean(axis=(1, 3)) * 255).astype(np.uint8)
+    light = parts.mean(axis=(1, 3)) * (255 if warp.mask_picture is None else _stretched(warp.mask_picture.light, frame))
+    made: Picture = np.rint(light).astype(np.uint8)
+    return made
+
+
+def _stretched(light: Picture, frame: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A picture in the size of a frame (width, height) [height, width], with straight lines between its pixels."""
+    made = light.astype(np.float64)
+    for count in (frame[1], frame[0]):
+        at = np.clip((np.arange(count) + 0.5) / count * len(made) - 0.5, 0, len(made) - 1)
+        first = np.minimum(at.astype(int), max(0, len(made) - 2))
+        part = (at - first)[:, np.newaxis]
+        made = (made[first] * (1 - part) + made[np.minimum(first + 1, len(made) - 1)] * part).T
     return made
 
 

@@ -367,7 +367,7 @@ class Window(Screen):
             return
         self._warp = warp
         # While pictures are pinned, all of them is seen, so that their grids can be laid over each other.
-        self._surface.lie(replace(warp, blend=EdgeBlend(), mask=()) if self._pins.is_open else warp)
+        self._surface.lie(replace(warp, blend=EdgeBlend(), mask=(), mask_picture=None) if self._pins.is_open else warp)
 
     def _keep_wall(self, warp: Warp) -> None:
         self._walls.keep(self._on_monitor, self._name, warp)
