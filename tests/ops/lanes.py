@@ -28,6 +28,7 @@ class NumpyLanes:
         return self._fused
 
     digits = 24
+    waits = False
 
     def real(self, value: float, /) -> Array:
         return np.asarray(value, np.float32)

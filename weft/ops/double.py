@@ -15,13 +15,19 @@ _TURN = 2.0**32
 
 def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """sin πx, within 5e-16; NaN if x is not finite. The reduction of x is exact however large x is."""
-    return sine_within(lanes, within_turn(lanes, x))
+    return sine_of_turn(lanes, _turns_within(lanes, x))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """cos πx, within 5e-16; NaN if x is not finite."""
-    rest = lanes.abs(within_turn(lanes, x))
-    return sine_within(lanes, lanes.sub(lanes.real(0.5), rest))
+    rest = lanes.abs(_turns_within(lanes, x))
+    return sine_of_turn(lanes, lanes.sub(lanes.real(0.25), rest))
+
+
+def _turns_within(lanes: Lanes[V], x: V) -> V:
+    """x half turns as turns, without whole ones: −½…½."""
+    turns = lanes.mul(x, lanes.real(0.5))
+    return lanes.sub(turns, lanes.nearest(turns))
 
 
 def within_turn(lanes: Lanes[V], x: V) -> V:
@@ -30,10 +36,14 @@ def within_turn(lanes: Lanes[V], x: V) -> V:
     return lanes.fma(turns, lanes.real(-2), x)
 
 
-def sine_within(lanes: Lanes[V], x: V) -> V:
-    """sin πx for x from −1 to 1. Its zeros there are factors of their own."""
-    total = polynomial(lanes, lanes.mul(x, x), SINE_OF_TURN)
-    return lanes.mul(lanes.mul(x, lanes.fma(lanes.neg(x), x, lanes.real(1))), total)
+# With x in half turns, `SINE_OF_TURN` has the digits of these.
+_COEFFICIENTS = tuple(math.ldexp(coefficient, 3 + 2 * k) for k, coefficient in enumerate(SINE_OF_TURN))
+
+
+def sine_of_turn(lanes: Lanes[V], x: V) -> V:
+    """sin 2πx for x from −½ to ½. Its zeros there are factors of their own."""
+    total = polynomial(lanes, lanes.mul(x, x), _COEFFICIENTS)
+    return lanes.mul(lanes.mul(x, lanes.fma(lanes.neg(x), x, lanes.real(0.25))), total)
 
 
 def power(lanes: Lanes[V], a: V, b: V) -> V:

@@ -47,6 +47,10 @@ class Lanes(Protocol[V]):
         """Whether `fma` rounds once. If not, it is a product and a sum."""
 
     @property
+    def waits(self) -> bool:
+        """Whether a sum waits long for the one before it, since a product and a sum are two steps and lanes are few."""
+
+    @property
     def digits(self) -> int:
         """The number of binary digits of reals: 24 or 53."""
 
@@ -142,8 +146,20 @@ class Lanes(Protocol[V]):
 
 def polynomial(lanes: Lanes[V], x: V, coefficients: tuple[float, ...]) -> V:
     """c₀ + c₁·x + c₂·x² + …"""
+    if lanes.waits:
+        return _pairwise(lanes, x, coefficients)
     *others, last = coefficients
     total = lanes.real(last)
     for coefficient in reversed(others):
         total = lanes.fma(total, x, lanes.real(coefficient))
     return total
+
+
+def _pairwise(lanes: Lanes[V], x: V, coefficients: tuple[float, ...]) -> V:
+    """The same as a tree, whose branches do not wait for each other: (c₀ + c₁·x) + (c₂ + c₃·x)·x² + …"""
+    terms = [lanes.real(coefficient) for coefficient in coefficients]
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [*(lanes.fma(odd, x, even) for even, odd in pairs), *terms[len(terms) // 2 * 2 :]]
+        x = lanes.mul(x, x)
+    return terms[0]

@@ -80,6 +80,8 @@ def _conversion(op: str, kind: ValueType) -> _Unary:
 class LlvmLanes:
     """Appends to `text`, which subclasses switch between parts of the program. `floats` is the precision of floats."""
 
+    waits = False
+
     is_scalar = False
     """Whether values are numbers instead of vectors of one lane, which take LLVM twice as long."""
 

@@ -77,6 +77,8 @@ class _WasmStatement:
 
 _Item: TypeAlias = "WasmValue | _WasmStatement"
 
+_Computation: TypeAlias = "tuple[str, tuple[WasmValue, ...], str, WasmType]"
+
 _READS = frozenset({"local.get", "call"})
 
 
@@ -97,6 +99,9 @@ class FunctionBuilder:
         self._items: list[_Item] = []
         self._root = self._items
         self._constants: dict[tuple[str, object], WasmValue] = {}
+        self._known: dict[_Computation, WasmValue] = {}
+        """What was computed in the block that is being written, except of memory and variables."""
+        self._known_at_entry: dict[_Computation, WasmValue] = {}
         self._free: dict[WasmType, list[str]] = {}
         self._is_long = False
         self.called: set[str] = set()
@@ -107,8 +112,14 @@ class FunctionBuilder:
     def put(self, op: str, *args: WasmValue, immediate: Immediate = None, kind: WasmType | None = None) -> WasmValue:
         """A value; `kind` is its type if the instruction does not say it."""
         made = WasmValue(kind or OPCODES[op].gives or args[0].type, op, args, immediate)
-        self._items.append(made)
-        return made
+        if _reads(op):
+            self._items.append(made)
+            return made
+        # What was computed in this block before is the same.
+        known = self._known.setdefault((op, args, repr(immediate), made.type), made)
+        if known is made:
+            self._items.append(made)
+        return known
 
     def param(self, name: str) -> WasmValue:
         """A parameter."""
@@ -144,11 +155,12 @@ class FunctionBuilder:
     @contextmanager
     def at_entry(self) -> Iterator[None]:
         """What is written in this context is computed before all else."""
-        outside, self._items = self._items, self._entry
+        outside = self._items, self._known
+        self._items, self._known = self._entry, self._known_at_entry
         try:
             yield
         finally:
-            self._items = outside
+            self._items, self._known = outside
 
     # Variables.
 
@@ -187,11 +199,12 @@ class FunctionBuilder:
         """A block, a loop or an `if`, around what is written in this context. Gives its label."""
         made = _WasmStatement(op, args, self._named(label) if label else None)
         self._items.append(made)
-        outside, self._items = self._items, made.body
+        outside = self._items, self._known
+        self._items, self._known = made.body, {}
         try:
             yield str(made.immediate)
         finally:
-            self._items = outside
+            self._items, self._known = outside
 
     def _named(self, name: str) -> str:
         """A name for a local or a label that no other one has."""

@@ -29,6 +29,10 @@ _FOLDS: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
+_SMALL = 2.0**-1000
+"""Powers of two from this one on have a reciprocal."""
+
+
 class WasmLanes(Lanes[WasmValue]):
     """What both have in common."""
 
@@ -48,6 +52,10 @@ class WasmLanes(Lanes[WasmValue]):
     @property
     def fused(self) -> bool:
         return False
+
+    @property
+    def waits(self) -> bool:
+        return True
 
     @property
     def digits(self) -> int:
@@ -77,7 +85,10 @@ class WasmLanes(Lanes[WasmValue]):
         return self._folded("mul", a, b)
 
     def div(self, a: V, b: V, /) -> V:
-        return self._real("div", a, b)
+        # A quotient by a power of two is a product to the last digit, and takes a fifth of the time.
+        divisor = self.known(b)
+        is_power = divisor is not None and math.frexp(divisor)[0] in (-0.5, 0.5) and _SMALL <= abs(divisor) <= 1 / _SMALL
+        return self.mul(a, self.real(1 / divisor)) if divisor and is_power else self._real("div", a, b)
 
     def neg(self, x: V, /) -> V:
         return self._real("neg", x)
@@ -136,7 +147,10 @@ class WasmLanes(Lanes[WasmValue]):
         return self.b.get(found)
 
     def fma(self, a: V, b: V, c: V, /) -> V:
-        return self.sub(c, a) if self.known(b) == -1 else self.add(self.mul(a, b), c)
+        if self.known(b) == -1:
+            return self.sub(c, a)
+        # A product has the same digits whatever its sign.
+        return self.sub(c, self.mul(a.args[0], b)) if a.op == f"{self.reals}.neg" else self.add(self.mul(a, b), c)
 
     def lesser(self, a: V, b: V, /) -> V:
         return self.select(self.lt(a, b), a, b)

@@ -61,13 +61,13 @@ class _FunctionLanes(WasmLanes):
     def exponential_of_rest(self, rest: WasmValue) -> WasmValue:
         return polynomial(self, rest, _EXPONENTIAL)
 
-    def half_turns(self, x: WasmValue) -> WasmValue:
-        """An angle in half turns, without whole turns: −1…1."""
+    def turns(self, x: WasmValue) -> WasmValue:
+        """An angle in turns, without whole ones: −½…½."""
         turns = self.nearest(self.mul(x, self.real(1 / math.tau)))
         rest = x
         for part in _TURN_PARTS:
             rest = self.sub(rest, self.mul(turns, self.real(part)))
-        return self.mul(rest, self.real(1 / math.pi))
+        return self.mul(rest, self.real(1 / math.tau))
 
     def logarithm_parts(self, x: WasmValue) -> tuple[WasmValue, WasmValue]:
         """n and ln m, where x = m · 2ⁿ with m from √½ to √2, for a positive and finite x."""
@@ -93,11 +93,11 @@ class _FunctionLanes(WasmLanes):
 
 
 def _sine(f: _FunctionLanes, x: WasmValue) -> WasmValue:
-    return double.sine_within(f, f.half_turns(x))
+    return double.sine_of_turn(f, f.turns(x))
 
 
 def _cosine(f: _FunctionLanes, x: WasmValue) -> WasmValue:
-    return double.sine_within(f, f.sub(f.real(0.5), f.abs(f.half_turns(x))))
+    return double.sine_of_turn(f, f.sub(f.real(0.25), f.abs(f.turns(x))))
 
 
 def _exponential(f: _FunctionLanes, x: WasmValue) -> WasmValue:
