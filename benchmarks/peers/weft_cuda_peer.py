@@ -47,9 +47,9 @@ class WeftCudaPeer:
 
         def draw(time: float) -> None:
             picture = backend.execute_subgraph(compiled, Env(width, height, abstime=time), runner)
-            backend.sync()
             assert isinstance(picture, PictureHandle)
             shown[:] = [picture]
+            backend.sync()
 
         def picture() -> Picture:
             return np.asarray(shown[0].read())

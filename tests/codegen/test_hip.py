@@ -18,7 +18,7 @@ _BEFORE = """\
 #define __global__ __attribute__((global))
 struct Place { unsigned x, y, z; };
 extern const __device__ Place blockIdx, blockDim, threadIdx;
-__device__ unsigned __float_as_uint(float);
+__device__ unsigned __float_as_uint(float), __umulhi(unsigned, unsigned);
 __device__ float __uint_as_float(unsigned);
 __device__ float rintf(float), fmaf(float, float, float), __sinf(float), __cosf(float), sqrtf(float), floorf(float);
 __device__ float fabsf(float), fminf(float, float), fmaxf(float, float);

@@ -36,6 +36,7 @@ struct Place { unsigned x; };
 static thread_local Place blockIdx, blockDim, threadIdx;
 static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits, &x, 4); return bits; }
 static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
+static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long)a * b >> 32; }
 #define __fdividef(x, y) ((x) / (y))
 #define rintf __builtin_rintf
 #define fmaf __builtin_fmaf

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -179,6 +180,9 @@ class SampleBlock:
 _OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt"}
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Env:
     """Everything that is the same for all subgraphs in one tick: the size of the picture, the time, and the values from
@@ -193,16 +197,29 @@ class Env:
 
     width: int
     height: int
-    tick: int = 0
-    abstime: float = 0.0
-    dt: float = 0.0
-    inputs: Mapping[str, float] = field(default_factory=dict)
-    pictures: Mapping[str, Picture] = field(default_factory=dict)
-    block: SampleBlock | None = None
-    threads: int = 1
-    level: int = 0
-    loop_stopped: Callable[[str], None] = lambda kernel: None
-    warn: Callable[[Diagnostic], None] = lambda problem: None
+    tick: int
+    abstime: float
+    dt: float
+    inputs: Mapping[str, float]
+    pictures: Mapping[str, Picture]
+    block: SampleBlock | None
+    threads: int
+    level: int
+    loop_stopped: Callable[[str], None]
+    warn: Callable[[Diagnostic], None]
+
+    def __init__(
+        self, width: int, height: int, tick: int = 0, abstime: float = 0.0, dt: float = 0.0,
+        inputs: Mapping[str, float] = _NOTHING, pictures: Mapping[str, Picture] = _NOTHING,
+        block: SampleBlock | None = None, threads: int = 1, level: int = 0,
+        loop_stopped: Callable[[str], None] = lambda kernel: None,
+        warn: Callable[[Diagnostic], None] = lambda problem: None,
+    ) -> None:  # fmt: skip
+        # Each frame has one, and field by field it takes as long as the rest of a launch on a fast card.
+        vars(self).update(
+            width=width, height=height, tick=tick, abstime=abstime, dt=dt, inputs=inputs, pictures=pictures,
+            block=block, threads=threads, level=level, loop_stopped=loop_stopped, warn=warn,
+        )  # fmt: skip
 
     @property
     def size(self) -> tuple[int, int]:

@@ -452,8 +452,13 @@ class CardBackend(Backend):
 
     def _run(self, own: CardCompiled, env: Env, coordinator: Coordinator, draws: bool) -> Values:
         shape = self.shape(env)
-        if draws and (drawn := self.guarded(lambda: own.by_record(env, shape))) is not None:
-            return drawn
+        if draws:
+            try:
+                drawn = own.by_record(env, shape)
+            except self.failure as failure:
+                raise DeviceLostError(self.context, str(failure)) from failure
+            if drawn is not None:
+                return drawn
         launch = tick(own.unit.kernel, env, coordinator, shape, nowhere(env))
         if not draws:
             return self.guarded(lambda: own.planes(launch))

@@ -19,7 +19,7 @@ from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
-from weft.codegen.clike.shader import FirstLayer, LaunchExtent, LevelExtent, PastValue, Shader, Source
+from weft.codegen.clike.shader import FirstLayer, LaunchExtent, LevelExtent, PastValue, Shader, SidePart, Source
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -106,6 +106,12 @@ class PrologueMachine:
         coords = {name: float(launch.coords[name]) for name in self._coords}
         return Machine(launch, memory, found, coords, loop_stopped=self.stopped, numbers=self._kernel.numbers)
 
+    @property
+    def extents(self) -> dict[str, int]:
+        """The addresses of the words of a launch's width and height, and of that which says that a loop has stopped."""
+        places = {"width_place": self._width, "height_place": self._height, "stopped_place": self._stopped}
+        return {name: self.block.address + 8 * at for name, at in places.items()}
+
     def begin_shape(self, shape: tuple[int, int]) -> None:
         """Prepares a launch over a shape."""
         words = self.block.words
@@ -174,7 +180,7 @@ class PrologueBlock:
         """The places of uniforms, whether they are real, and their names."""
         self.heads: list[tuple[int, str]] = []
         """The places of the cells that a tick writes, with their slots."""
-        self._extents: list[tuple[int, LaunchExtent]] = []
+        self._extents: list[tuple[int, bool, LaunchExtent | SidePart]] = []
         self._others: list[tuple[int, bool, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
             match uniform.source:
@@ -188,8 +194,8 @@ class PrologueBlock:
                             self.uniforms.append((at, uniform.kind == "float", str(key)))
                         case Head(slot):
                             self.heads.append((at, slot))
-                        case LaunchExtent():
-                            self._extents.append((at, source))
+                        case LaunchExtent() | SidePart():
+                            self._extents.append((at, uniform.kind == "float", source))
                     self._others.append((at, uniform.kind == "float", _reader(source)))
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
@@ -214,9 +220,9 @@ class PrologueBlock:
     def is_simple(self, shape: tuple[int, int]) -> bool:
         """Whether there is nothing but locals, uniforms, heads and the extents of a picture of this shape (height,
         width), which it writes."""
-        for at, extent in self._extents:
-            self._wholes[at] = shape[1 if extent == LaunchExtent.COLUMNS else 0]
-        extents = {extent for _, extent in self._extents}
+        for at, is_real, extent in self._extents:
+            self.put(at, is_real, _of_shape(extent, shape))
+        extents = {extent for _, _, extent in self._extents}
         known = len(self.uniforms) + len(self.heads) + len(self._extents)
         return len(self._others) == known and LaunchExtent.POINTS not in extents
 
@@ -231,8 +237,17 @@ def line(given: Any, count: int) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))
 
 
+def _of_shape(extent: LaunchExtent | SidePart, shape: tuple[int, int]) -> float:
+    """A number that follows from the shape of a launch."""
+    if isinstance(extent, SidePart):
+        return extent.of(int(_of_shape(extent.extent, shape)))
+    return shape[1 if extent == LaunchExtent.COLUMNS else 0]
+
+
 def _reader(source: Source) -> _Number:
     match source:
+        case SidePart():
+            return lambda machine, finished: _of_shape(source, (machine.memory if finished else machine.launch).shape)
         case Scalar(given, key):
             return lambda machine, _: float(machine.value_of(given, key))
         case LaunchExtent.ROWS:

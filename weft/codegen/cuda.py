@@ -15,8 +15,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
-from weft.codegen.clike.language import CPP_WORDS, CodeLine, Type
+from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import FUSED, functions_in
+from weft.codegen.clike.shader import LaunchExtent, SidePart
 
 _TOP = """\
 typedef unsigned int uint;
@@ -85,6 +86,17 @@ uint bits_of(float x) {
     return is_finite(x) ? uint(x - floor(x / 4294967296.0) * 4294967296.0) : 0u;
 }"""
 
+_PLACES = """\
+// The row of a pixel: the quotient of its number and the columns, by a product.
+uint row_of(uint id, uint columns, uint factor, uint shift) {
+    return columns > 1u ? __umulhi(id, factor) >> shift : id;
+}
+
+// n + 0.5, for n below 2^23: the bits of 2^23 + n.
+float centre_of(uint n) {
+    return __uint_as_float(0x4b000000u | n) - 8388607.5;
+}"""
+
 _RESERVED = CPP_WORDS | frozenset(
     """
     uint pair colour pixel threadIdx blockIdx blockDim gridDim warpSize dim3 std linux unix sin cos tan asin acos atan
@@ -112,12 +124,11 @@ class Cuda(KernelLanguage):
     types: ClassVar[Mapping[Type, str]] = MappingProxyType(
         {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
     )
-    # The fast ones are, within a turn around 0.
-    exact_waves: ClassVar[bool] = False
+    quotient: ClassVar[str | None] = "__fdividef"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED, **functions_in(_BITS)})
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {**functions_in(_FUNCTIONS), **ENDS, **functions_in(_TO_BYTE)}
+        {**functions_in(_FUNCTIONS), **ENDS, **functions_in(_TO_BYTE), **functions_in(_PLACES)}
     )
     # Quotients are not always rounded to nearest: exact ones take several times as long.
     whole_ratio: ClassVar[str | None] = "whole_ratio"
@@ -155,8 +166,17 @@ class Cuda(KernelLanguage):
     def start(self) -> list[CodeLine]:
         return [CodeLine("uint id = blockIdx.x * blockDim.x + threadIdx.x;")]
 
-    def centre(self, number: str, count: str) -> str:
-        return f"__fdividef(float({number}) + 0.5f, float({count}))"
+    def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
+        # Divisions of whole numbers take as long as all else in a small kernel, and conversions long, too.
+        parts.helpers |= {"row_of", "centre_of"}
+        sides = LaunchExtent.COLUMNS, LaunchExtent.ROWS
+        wide, high = (parts.frame.read(SidePart(side, "share"), f"per_{side.value}", "float") for side in sides)
+        factor, shift = (
+            parts.frame.read(SidePart(LaunchExtent.COLUMNS, part), f"columns_{part}", "u32")
+            for part in ("factor", "shift")
+        )
+        row = f"row_of(id, {columns}, {factor}, {shift})"
+        return [("x", f"centre_of(id - {row} * {columns}) * {wide}"), ("y", f"centre_of({row}) * {high}")]
 
     def stopped(self) -> str:
         return "*met_limit = 1u;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
-from weakref import WeakSet
+from weakref import ref
 
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, SoundCode
@@ -26,7 +26,7 @@ class ComputeBackend(CardBackend):
     def __init__(self, index: int = 0) -> None:
         self._index = index
         self._opened: tuple[ComputeDevice, PictureBuffers] | None = None
-        self._compiled: WeakSet[ComputeCompiled] = WeakSet()
+        self._compiled: tuple[ref[ComputeCompiled], ...] = ()
 
     @abstractmethod
     def opened(self, index: int) -> ComputeDevice:
@@ -54,7 +54,7 @@ class ComputeBackend(CardBackend):
         made = self.guarded(
             lambda: ComputeCompiled(unit, self.code(unit), *self.device(), self.shape(env), self.dialect)
         )
-        self._compiled.add(made)
+        self._compiled = (*(each for each in self._compiled if each() is not None), ref(made))
         return made
 
     def own(self, compiled: Compiled) -> ComputeCompiled:
@@ -69,8 +69,10 @@ class ComputeBackend(CardBackend):
         return self.guarded(self.own(compiled).memory.finished)
 
     def sync(self, scope: Scope = "device") -> None:
-        for memory in [compiled.memory for compiled in self._compiled if compiled.memory.running is not None]:
-            self.guarded(memory.wait)
+        for each in self._compiled:
+            compiled = each()
+            if compiled is not None and compiled.memory.running is not None:
+                self.guarded(compiled.memory.wait)
 
     def barrier(self) -> None:
         self.sync()

@@ -31,6 +31,12 @@ class CompileError(InternalError):
         self.line = line
 
 
+def failure(what: str, reason: Exception) -> Exception:
+    """See `failing`: what an exception becomes."""
+    is_own = isinstance(reason, (WeftError, ComputeError, CompileError))
+    return reason if is_own else ComputeError(f"{what} ({reason})")
+
+
 class _Failing:
     """See `failing`. A generator would take longer, and a frame has several."""
 
@@ -42,9 +48,9 @@ class _Failing:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
-        if isinstance(failure, Exception) and not isinstance(failure, (WeftError, ComputeError, CompileError)):
-            raise ComputeError(f"{self._what} ({failure})") from failure
+    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
+        if isinstance(reason, Exception) and (told := failure(self._what, reason)) is not reason:
+            raise told from reason
 
 
 def failing(what: str) -> _Failing:
@@ -67,7 +73,7 @@ class LaunchAddresses(ABC):
     words: Mapping[str, int]
 
     @abstractmethod
-    def begin(self, *buffers: Any) -> int:
+    def begin(self, buffers: Sequence[Any]) -> int:
         """Gives the next launch its buffers. Returns the event that will mark its end."""
 
     @abstractmethod

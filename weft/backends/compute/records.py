@@ -4,7 +4,7 @@ machine code computes the numbers, packs them and launches the kernel. Python fi
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_int64, c_uint32
+from ctypes import c_double, c_int64, c_uint32
 from typing import Any, TypeAlias
 
 from weft.backends.base import Env
@@ -19,10 +19,12 @@ from weft.codegen.kernel import Kernel
 Inputs: TypeAlias = "tuple[float, ...]"
 """What a frame is computed from: the time, and the uniforms of its kernel."""
 
-# The words of a record, which the function reads, and the error of the driver, which it writes.
+# The words of a record, which the function reads, and the last one, which it writes: the error of the driver in the
+# lower half, and in the upper one whether a loop of the prologue has reached its limit.
 _WORDS = (
     "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "choose", "choice",
-    "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark", "event", "error",
+    "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark", "event", "width_place", "width",
+    "height_place", "height", "stopped_place", "error",
 )  # fmt: skip
 _AT = {name: at for at, name in enumerate(_WORDS)}
 
@@ -64,8 +66,8 @@ _WHOLE = """\
 """
 
 _POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "choose", "launch", "kernel",
-             "stream", "arguments", "mark", "event")  # fmt: skip
-_NUMBERS = ("reals", "wholes", "choice")
+             "stream", "arguments", "mark", "event", "width_place", "height_place", "stopped_place")  # fmt: skip
+_NUMBERS = ("reals", "wholes", "choice", "width", "height")
 _HALVES = ("blocks", "threads")
 
 _TEXT = f"""\
@@ -74,6 +76,9 @@ entry:
 {"".join(_loaded(name, "ptr") for name in _POINTERS)}\
 {"".join(_loaded(name, "i64") for name in _NUMBERS)}\
 {"".join(_loaded(name, "i32") for name in _HALVES)}\
+  store i64 %width, ptr %width_place
+  store i64 %height, ptr %height_place
+  store i64 0, ptr %stopped_place
   call void %prologue(ptr %block)
   br label %real
 {_loop("real", "real_places", "entry", "whole", _REAL)}\
@@ -87,8 +92,11 @@ ptr %arguments, ptr null)
   %is_fine = icmp eq i32 %both, 0
   %error = select i1 %is_fine, i32 %third, i32 %both
   %at_error = getelementptr i64, ptr %record, i64 {_AT["error"]}
-  %wide = sext i32 %error to i64
-  store i64 %wide, ptr %at_error
+  %stopped = load i64, ptr %stopped_place
+  %upper = shl i64 %stopped, 32
+  %lower = zext i32 %error to i64
+  %status = or i64 %upper, %lower
+  store i64 %status, ptr %at_error
   ret void
 }}
 """
@@ -106,9 +114,9 @@ class FrameRecord:
         self, shader: Shader, machine: PrologueMachine, shape: tuple[int, int], addresses: LaunchAddresses,
         block: PrologueBlock, names: tuple[str, ...], call: Address,
     ) -> None:  # fmt: skip
-        self._machine = machine
-        self._shape = shape
         self._addresses = addresses
+        self._numbers = (c_double * len(machine.block.numbers)).from_buffer(machine.block.numbers.data)
+        self._fillers = machine.fillers
         self._block = block
         self._names = names
         self._call = call
@@ -120,13 +128,14 @@ class FrameRecord:
         reals = _pairs([(to, at_scalar[number]) for to, number in block.locals])
         wholes = _pairs([(to, whole[number]) for to, number in block.whole_locals])
         self._record = (c_int64 * len(_WORDS))()
-        self._held = reals, wholes
+        self._held = reals, wholes, machine
         self._rings = [each.key for each in shader.buffers if each.use == BufferUse.RING]
         self._nothing = Launch(shape, {})
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
             "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
-            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes), **addresses.words,
+            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes), "width": shape[1],
+            "height": shape[0], **machine.extents, **addresses.words,
         }  # fmt: skip
         for name, value in given.items():
             self._record[_AT[name]] = value
@@ -154,29 +163,30 @@ class FrameRecord:
 
     def inputs(self, env: Env) -> Inputs:
         """What a frame is computed from."""
-        return (env.abstime, *map(env.uniform, self._names))
+        return (env.abstime, *map(env.uniform, self._names)) if self._names else (env.abstime,)
 
     def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
         """Launches a frame: the run, and whether a loop of the prologue reached its limit."""
-        machine, record, addresses = self._machine, self._record, self._addresses
-        numbers = machine.block.numbers
+        record, numbers = self._record, self._numbers
         for at in self._times:
             numbers[at] = inputs[0]
         for at, which in self._uniforms:
             numbers[at] = inputs[which]
         for at, is_real, which in self._own:
             self._block.put(at, is_real, inputs[which])
-        for fill in machine.fillers:
+        for fill in self._fillers:
             fill(memory, self._nothing)
         for at, slot in self._block.heads:
             self._block.put(at, False, int(memory.cell(slot)))
-        machine.begin_shape(self._shape)
-        record[_EVENT] = event = addresses.begin(out, *[memory.buffers[key] for key in self._rings])
+        buffers = (out, *[memory.buffers[key] for key in self._rings]) if self._rings else (out,)
+        record[_EVENT] = event = self._addresses.begin(buffers)
         self._call(self._address)
-        return addresses.end(event, record[_ERROR]), machine.stopped
+        status = record[_ERROR]
+        return self._addresses.end(event, status & _LOWER), status > _LOWER
 
 
 _EVENT, _ERROR = _AT["event"], _AT["error"]
+_LOWER = 0xFFFF_FFFF
 
 
 def _pairs(pairs: list[tuple[int, int]]) -> Any:

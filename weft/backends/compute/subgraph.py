@@ -16,7 +16,9 @@ from weft.backends.card import (
     CardCompiled, CardPicture, CardPictures, Dialect, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 )
 from weft.backends.compute.arrays import ComputeMemory, memory_on
-from weft.backends.compute.interface import Arrival, CompileError, ComputeDevice, Run, SharedDevice, as_bytes, failing
+from weft.backends.compute.interface import (
+    Arrival, CompileError, ComputeDevice, Run, SharedDevice, as_bytes, failing, failure
+)
 from weft.backends.compute.records import FrameRecord, Inputs, prepared
 from weft.backends.executors import Stillness
 from weft.backends.launch import Array, Floats, Launch, StateMemory
@@ -46,18 +48,21 @@ class Work:
         """`limit` brings the number that says whether a loop reached its limit; `stopped` is whether one of the
         prologue did."""
         self.run = run
-        self._is_done = False
+        self.is_done = False
+        """Whether it has been waited for."""
         self._kept: object = kept
         self._limit = limit
         self._stopped = stopped
 
     def wait(self) -> None:
         """Waits until it is done. Raises ComputeError."""
-        if self._is_done:
+        if self.is_done:
             return
-        with failing("a launch fails"):
+        try:
             self.run.wait()
-        self._is_done = True
+        except Exception as reason:
+            raise failure("a launch fails", reason) from reason
+        self.is_done = True
         self._kept = None
 
     def stopped(self) -> bool:
@@ -247,16 +252,22 @@ class ComputeCompiled(CardCompiled):
         inputs = record.inputs(env)
         if self._may_stand_still and inputs == self._recorded and isinstance(self.drawn, ComputePicture):
             return self.drawn
-        self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
+        if len(self._ticks) > self._device.ahead:
+            self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
         buffer = self._buffers[0]
-        with failing("a launch fails"):
+        try:
             run, stopped = record.launch(inputs, buffer, self.memory)
+        except Exception as reason:
+            raise failure("a launch fails", reason) from reason
+        # From here on, the device is at work.
         work = Work(run, (buffer, *self.memory.buffers.values()), None, stopped)
         self._buffers.rotate(1)
         self._follow([work])
         self.stillness.forget()
         self._recorded = inputs
         self.drawn = shown = ComputePicture(self._device, buffer, work, shape)
+        if len(self._ticks) > self._device.ahead and self._ticks[0][-1].is_done:
+            self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
         return shown
 
     def _new_record(self) -> FrameRecord | None:

@@ -189,7 +189,7 @@ class _CardAddresses(LaunchAddresses):
             "arguments": record.arguments,
         }  # fmt: skip
 
-    def begin(self, *buffers: CardMemory) -> int:
+    def begin(self, buffers: Sequence[CardMemory]) -> int:
         self._record.fill(buffers)
         return self._marks.take()
 

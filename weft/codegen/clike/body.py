@@ -476,6 +476,8 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
+        if node.op == "div" and _is_number(node.args[1]) and self.language.quotient:
+            return applied(self.language.quotient, args)
         if node.attr == NEAR and self.language.exact_waves:
             turn = literal(self.language.real(pi))
             return applied(self.language.word(_NEAR_WAVES[node.op]), [applied("*", [turn, *args])])

@@ -127,10 +127,13 @@ class BufferLanguage(Language):
         else:
             columns, rows = extent(parts, LaunchExtent.COLUMNS), extent(parts, LaunchExtent.ROWS)
             count = f"{columns} * {rows}"
-            numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
-            places = [(name, self.centre(at, size)) for name, at, size in numbers if name in parts.coords]
+            places = [(name, place) for name, place in self.pixel(parts, columns, rows) if name in parts.coords]
         lines = [self.declared("u32", "count", count), self.guarded("id >= count", "return;")]
         return [*lines, *(self.declared("float", f"me_{name}", place) for name, place in places)]
+
+    def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
+        """The coordinates of the centre of pixel `id`, by their names."""
+        return [("x", self.centre(f"id % {columns}", columns)), ("y", self.centre(f"id / {columns}", rows))]
 
     def centre(self, number: str, count: str) -> str:
         """The coordinate of the centre of a pixel, among this many."""

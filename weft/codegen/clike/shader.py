@@ -32,6 +32,22 @@ class LaunchExtent(Enum):
     POINTS = "points"
 
 
+class SidePart(NamedTuple):
+    """What a program needs to divide by a side of its launch without a division: its `share`, 1 / side; and the whole
+    numbers of a quotient, a `factor` and a `shift`: the upper half of a product of 64 bits, shifted to the right, is
+    how often a side of 2 or more goes into a number below 2³¹."""
+
+    extent: LaunchExtent
+    part: Literal["share", "factor", "shift"]
+
+    def of(self, side: int) -> float:
+        """The number for a side, which is at least 1."""
+        if self.part == "share":
+            return 1 / side
+        shift = max(0, (side - 1).bit_length() - 1)
+        return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
+
+
 class LevelExtent(NamedTuple):
     """A side of the images of a level, in a launch over other pixels."""
 
@@ -54,7 +70,7 @@ class FirstLayer:
     slot: str
 
 
-Source: TypeAlias = Scalar | LaunchExtent | LevelExtent | Head | PastValue | PictureWord | FirstLayer
+Source: TypeAlias = Scalar | LaunchExtent | SidePart | LevelExtent | Head | PastValue | PictureWord | FirstLayer
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,7 +334,11 @@ def read_picture(path: str) -> Picture:
 class _PatchEnv(Env):
     """The environment of a launch over a picture of any size: the kernel reads the size that the patch says."""
 
-    patch_size: tuple[int, int] = (1, 1)
+    patch_size: tuple[int, int]
+
+    def __init__(self, *given: Any, patch_size: tuple[int, int], **named: Any) -> None:
+        super().__init__(*given, **named)
+        vars(self).update(patch_size=patch_size)
 
     def uniform(self, name: str) -> float:
         own = dict(zip(("width", "height"), self.patch_size, strict=True))
