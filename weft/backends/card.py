@@ -386,15 +386,22 @@ class CardBackend(Backend):
 
     def _prologue_code(self, kernel: Kernel) -> NativeCode | None:
         """The machine code of a prologue: that of the last one which differed in numbers only, if there was one."""
-        made = self._prologues.get_or_make(structure_hash(kernel), lambda: prologue_code(kernel))
-        return None if made is None else replace(made, layout=replace(made.layout, given=kernel.numbers))
+        return _with_numbers(self._prologues.get_or_make(structure_hash(kernel), lambda: prologue_code(kernel)), kernel)
 
     def tier(self, compiled: Compiled) -> int | None:
         return self.own(compiled).prologue.tier
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(code, NativeCode):
+            self._prologues.keep(structure_hash(compiled.unit.kernel), code)
             self.own(compiled).prologue.upgrade(code)
+
+    def at_known_tier(self, made: CardCompiled) -> CardCompiled:
+        """A new subgraph, whose prologue is machine code if there is some for a kernel that differs in numbers only."""
+        kernel = made.unit.kernel
+        if (code := _with_numbers(self._prologues.find(structure_hash(kernel)), kernel)) is not None:
+            made.prologue.upgrade(code)
+        return made
 
     def code(self, unit: Unit) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError."""
@@ -464,6 +471,11 @@ class CardBackend(Backend):
             return self.guarded(lambda: own.planes(launch))
         shown = self.guarded(lambda: own.picture(launch))
         return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
+
+
+def _with_numbers(code: NativeCode | None, kernel: Kernel) -> NativeCode | None:
+    """The code of a prologue with the numbers of this kernel."""
+    return None if code is None else replace(code, layout=replace(code.layout, given=kernel.numbers))
 
 
 class CardHandle(Handle):

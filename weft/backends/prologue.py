@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping
 from ctypes import c_float, c_uint32
@@ -137,8 +138,11 @@ class LaunchPrologue:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self._interpreter = Interpreter.of_prologue(kernel)
         self._machine: PrologueMachine | None = None
+
+    @functools.cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter.of_prologue(self.kernel)
 
     @property
     def machine(self) -> PrologueMachine | None:

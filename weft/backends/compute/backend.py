@@ -55,7 +55,7 @@ class ComputeBackend(CardBackend):
             lambda: ComputeCompiled(unit, self.code(unit), *self.device(), self.shape(env), self.dialect)
         )
         self._compiled = (*(each for each in self._compiled if each() is not None), ref(made))
-        return made
+        return self.at_known_tier(made)
 
     def own(self, compiled: Compiled) -> ComputeCompiled:
         if not isinstance(compiled, ComputeCompiled):

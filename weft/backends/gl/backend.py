@@ -60,7 +60,8 @@ class GlBackend(CardBackend):
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         self.check(unit)
-        return self.guarded(lambda: self._factory().compiled(unit, self.code(unit), self.shape(env), env.pictures))
+        shape, code = self.shape(env), self.code(unit)
+        return self.at_known_tier(self.guarded(lambda: self._factory().compiled(unit, code, shape, env.pictures)))
 
     def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
         self.guarded(lambda: super(GlBackend, self).allocate(compiled, old))
