@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -365,6 +365,12 @@ class StateMemory:
                 ring = self.ring(key)
                 if self._arrives(key, old):
                     ring.fill(0)  # so that the system finds memory for it now
+        for each in old:
+            each.expect_read([key for key in self._continued(each) if not each._is_here(each.slots[key])])
+
+    def expect_read(self, keys: Collection[str]) -> None:
+        """Makes ready what a read of these slots needs, since another memory will continue them. It may be slow, and
+        the memory may be in use."""
 
     def _shared(self, old: Iterable[StateMemory]) -> set[str]:
         """The slots whose rings an `adopt` of one of these memories takes over as they are."""

@@ -295,20 +295,22 @@ def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics)
     from weft.backends.gl.memory import GlMemory
 
     (slot,) = loader_of("vm").prepare(built(REMEMBERING), SIZE).runner.parts[0].unit.kernel.slots
-    first, back = (StateMemory((slot,), SIZE) for _ in range(2))
-    first.ring(slot.key)[...] = np.random.default_rng(3).random(first.ring(slot.key).shape)
-    first.advance(3)
+    first, second, back = (StateMemory((slot,), SIZE) for _ in range(3))
+    for seed, each in enumerate((first, second)):
+        each.ring(slot.key)[...] = np.random.default_rng(seed).random(each.ring(slot.key).shape)
+        each.advance(3)
     with graphics.drawing():
         there = GlMemory(graphics, (slot,), SIZE)
     there.allocate([first])
     there.adopt(first)
     back.allocate([there])
+    there.adopt(second)  # what is read is what it remembers then, not when it was made ready
     ring = back.ring(slot.key)
     back.adopt(there.read(back))
     assert back.ring(slot.key) is ring
     for ticks_ago in range(1, slot.depth + 2):
         for found in (there, back):
-            np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), first.planes(slot.key, ticks_ago))
+            np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), second.planes(slot.key, ticks_ago))
 
 
 # Each remembers, and reads what the one before it is now, and what it was elsewhere.
@@ -516,6 +518,20 @@ def test_a_number_that_is_turned_links_no_program_and_shows_what_a_new_build_sho
     assert len(programs) == count
     expected = frames(loader_of("gl").prepare(alone, SIZE), range(4))
     for mine, its in zip(frames(loaded, range(4)), expected, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_a_number_that_is_turned_keeps_the_machine_code_of_the_prologue() -> None:
+    text = "a = sin(me@time * {0}) + cos(me@time) * {0}\nb = fract(a * 3) - sqrt(abs(a * {0}))\ndisplay(me@x * b)\n"
+    first, other = (built(text.format(number)) for number in ("0.3", "0.4"))
+    loader = loader_of("gl")
+    before = loader.prepare(first, SIZE)
+    assert before.tier() == 1
+    codes, _ = loader.improve(before.improvable)
+    before.upgrade(codes)
+    loaded, alone = loader.prepare(other, SIZE, before), loader_of("gl").prepare(other, SIZE)
+    assert (loaded.tier(), alone.tier()) == (2, 1)
+    for mine, its in zip(frames(loaded, range(4)), frames(alone, range(4)), strict=True):
         np.testing.assert_array_equal(mine, its)
 
 

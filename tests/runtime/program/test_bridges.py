@@ -16,6 +16,7 @@ from tests.support.performance import Performance
 from weft.backends import hardware
 from weft.backends.base import Env, as_array
 from weft.backends.card import ShaderCode
+from weft.backends.gl.textures import Buffer, Layers
 from weft.codegen.kernel import Unit
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import CompileWorker
@@ -112,6 +113,23 @@ def test_what_is_remembered_goes_to_the_card_and_back() -> None:
         stage.save(COUNTING.format(0.3, " * me@y"))
     assert bridged.draws == "native", "another program has to be made"
     assert_alike(bridged.frames(4), alone.frames(4))
+
+
+def test_what_will_be_uploaded_has_its_room_before_the_frame_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    stage.save(COUNTING.format(0.3, ""))
+    units = stage.compiler.translate_bridged(stage.playing.bridged, 1)
+    (move,) = moves(stage.loader, stage.playing, units)
+    rooms: list[Buffer | None] = []
+    fill = Layers.fill
+
+    def noting(layers: Layers, first: int, images: NDArray[np.float32], by_way_of: Buffer | None = None) -> None:
+        rooms.append(by_way_of)
+        fill(layers, first, images, by_way_of)
+
+    monkeypatch.setattr(Layers, "fill", noting)
+    assert settle(stage.loader, move)
+    assert rooms and None not in rooms, "a driver takes a while to find memory"
 
 
 def test_a_number_is_turned_on_the_card_once_the_driver_is_ready() -> None:

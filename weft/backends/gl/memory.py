@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,8 @@ class GlMemory(StateMemory):
         self._surveys: dict[str, Survey] = {}
         self._by_way_of: dict[str, Buffer] = {}
         """Room for the images that will be uploaded."""
+        self._back_by: dict[str, Buffer] = {}
+        """Room for the images that will be read."""
         self._images = [slot.key for slot in self.slots.values() if slot.image]
         self._sharing: dict[str, list[str]] = {}
         """The slots of each texture."""
@@ -211,11 +214,44 @@ class GlMemory(StateMemory):
         others = (each for each in old if not (isinstance(each, GlMemory) and each.graphics is self.graphics))
         return any(continues(self.slots[key], each.slots.get(key)) for each in others)
 
+    def expect_read(self, keys: Collection[str]) -> None:
+        wanted = [key for key in keys if key in self._layers and key not in self._back_by]
+        is_much = sum(_size(self._form(key)) for key in wanted) > _MOST_ROOM
+        if not wanted or is_much or not GL.glGetTextureSubImage:
+            return
+
+        def make(_: ContextState) -> None:
+            for key in wanted:
+                room, nothing = Buffer(self.graphics), np.empty(*self._form(key))
+                room.make_room(GL.GL_PIXEL_PACK_BUFFER, nothing.nbytes, GL.GL_STREAM_READ)
+                # A driver finds memory for a buffer when it is first used: this reads what nobody needs.
+                self._layers[key].begin_read(room)
+                room.copy_to(GL.GL_PIXEL_PACK_BUFFER, nothing)
+                GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+                self._back_by[key] = room
+
+        self.graphics.prepared(make)
+
+    def read(self, into: StateMemory | None = None) -> StateMemory:
+        with self._entered():
+            for key, room in self._back_by.items():
+                self.layers(key).begin_read(room)
+            return super().read(into)
+
+    def _entered(self) -> AbstractContextManager[object]:
+        """The context for drawing, entered once for all images. Numbers can be read and written without it."""
+        return self.graphics.drawing() if self._images else nullcontext()
+
     def _read_ring(self, key: str, into: Floats) -> None:
         if not self.slots[key].image:
             super()._read_ring(key, into)
             return
         with self.graphics.drawing() as place:
+            room = self._back_by.get(key)
+            if room is not None:
+                room.copy_to(GL.GL_PIXEL_PACK_BUFFER, into)
+                GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+                return
             layers = self.layers(key)
             layers.read_into(into.reshape(layers.count, *layers.shape), place)
 
@@ -278,6 +314,10 @@ class GlMemory(StateMemory):
                     found = True
         self._read_back = None
         return found
+
+    def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
+        with self._entered():
+            return super().adopt(old, copy)
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
         if not self.slots[key].image:

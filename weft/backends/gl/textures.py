@@ -236,16 +236,26 @@ class Layers:
         self.read_into(found, place, first)
         return found
 
+    def begin_read(self, into: Buffer) -> None:
+        """Has the card copy all layers to a buffer when they have been drawn, if it has `glGetTextureSubImage`."""
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, into.number)
+        self._send(0, self.count, ctypes.c_void_p(0))
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+
+    def _send(self, first: int, count: int, to: Any) -> None:
+        """Copies layers to an array, or to a place of the bound buffer."""
+        height, width = self.shape
+        GL.glGetTextureSubImage(
+            self.number, 0, 0, 0, self.first + first, width, height, count, GL.GL_RED, GL.GL_FLOAT,
+            4 * count * height * width, to,
+        )  # fmt: skip
+
     def read_into(self, found: npt.NDArray[np.float32], place: ContextState, first: int = 0) -> None:
         """Reads layers into an array without gaps [count, height, width]; waits until they have been drawn."""
         # With some drivers, a read through a framebuffer takes a hundred times as long in another context than that in
         # which the texture was made.
         if GL.glGetTextureSubImage:
-            height, width = self.shape
-            GL.glGetTextureSubImage(
-                self.number, 0, 0, 0, self.first + first, width, height, len(found), GL.GL_RED, GL.GL_FLOAT,
-                found.nbytes, found,
-            )  # fmt: skip
+            self._send(first, len(found), found)
             return
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
         for at, image in enumerate(found):

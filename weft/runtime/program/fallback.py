@@ -122,6 +122,7 @@ def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) 
             break
         try:
             compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, loaded.runner)
+            candidate.backend.allocate(compiled, [part.compiled])
         except DeviceLostError as failure:
             loader.assignment.lose(candidate.backend, failure.reason)
         except Exception as failure:
