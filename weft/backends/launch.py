@@ -363,10 +363,10 @@ class StateMemory:
         for key, slot in self.slots.items():
             if self._is_here(slot) and key not in shared | self.borrowed:
                 ring = self.ring(key)
-                if self._arrives(key, old):
+                if any(key in self._arriving(each) for each in old):
                     ring.fill(0)  # so that the system finds memory for it now
         for each in old:
-            each.expect_read([key for key in self._continued(each) if not each._is_here(each.slots[key])])
+            each.expect_read(self._arriving(each))
 
     def expect_read(self, keys: Collection[str]) -> None:
         """Makes ready what a read of these slots needs, since another memory will continue them. It may be slow, and
@@ -376,12 +376,12 @@ class StateMemory:
         """The slots whose rings an `adopt` of one of these memories takes over as they are."""
         return {key for each in old for key in self._continued(each) if self._can_share(key, each)}
 
-    def _arrives(self, key: str, old: Iterable[StateMemory]) -> bool:
-        """Whether a slot continues one of these memories that has it on a device."""
-        return any(
-            continues(self.slots[key], its) and not each._is_here(its)
-            for each in old if (its := each.slots.get(key)) is not None
-        )  # fmt: skip
+    def _arriving(self, old: StateMemory) -> list[str]:
+        """The slots, in the memory of the computer, that continue those of a memory which has them on a device."""
+        return [
+            key for key, slot in self.slots.items()
+            if self._is_here(slot) and continues(slot, its := old.slots.get(key)) and its and not old._is_here(its)
+        ]  # fmt: skip
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
         """Whether the ring of `old` can continue as the ring of this memory."""
