@@ -48,6 +48,7 @@ LOOP = LoopShape(0, 2)
 CASES = {
     "PUSH": case([("PUSH", -0.1)], -0.1),
     "PUSH_BITS": case([("PUSH_BITS", 0xFFFF_FF00), ("CALL", "bits_top")], 0xFFFFFF),
+    "LOAD_NUMBER": case([("LOAD_NUMBER", 1)], 0.25, numbers=(3.0, 0.25)),
     "LOAD_COORD": case([("LOAD_COORD", "x"), ("LOAD_COORD", "y")], [[1 / 6, 0.5, 5 / 6]], [[0.25], [0.75]]),
     "LOAD_UNIFORM": case([("LOAD_UNIFORM", "t")], 7.5, uniforms=("t",), inputs={"uniforms": {"t": 7.5}}),
     "LOAD_LOCAL": case(
@@ -123,7 +124,7 @@ CASES = {
 def test_every_opcode_has_its_case():
     assert set(CASES) == set(OPCODES)
     for op, each in CASES.items():
-        assert any(instruction.op == op for instruction in assemble(each.kernel).walk())
+        assert any(instruction.op == op for instruction in assemble(each.kernel, op == "LOAD_NUMBER").walk())
 
 
 @pytest.mark.parametrize("machine", MACHINES)

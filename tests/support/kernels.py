@@ -195,6 +195,7 @@ def _pushed(make: Callable[[_Reader, Any], Node]) -> Callable[[_Reader, Any], No
 
 _OTHERS: dict[str, Callable[[_Reader, Any], None]] = {
     "LOAD_COORD": _pushed(lambda reader, name: reader._builder.given("coord", name, reader._coords[name])),
+    "LOAD_NUMBER": _pushed(lambda reader, place: reader._builder.leaf("scalar", Scalar("number", place, "float"))),
     "LOAD_UNIFORM": _pushed(lambda reader, name: reader._builder.leaf("scalar", Scalar("uniform", name, "float"))),
     "LOAD_INDEX": _pushed(lambda reader, level: reader._builder.index(level)),
     "LOAD_CARRIED": _pushed(lambda reader, value: reader._builder.carried(*value)),

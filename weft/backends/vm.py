@@ -102,12 +102,16 @@ class Interpreter:
 
     @classmethod
     def of_prologue(cls, kernel: Kernel) -> Interpreter:
-        """An interpreter of the launch prologue alone: numbers, which it computes faster than numpy."""
-        return cls(replace(kernel, sections=tuple(each for each in kernel.sections if each.rate <= Rate.FRAME)))
+        """An interpreter of the launch prologue alone: numbers, which it computes faster than numpy. It serves kernels
+        that differ in numbers only, too."""
+        sections = tuple(each for each in kernel.sections if each.rate <= Rate.FRAME)
+        return cls(replace(kernel, sections=sections), opened=True)
 
-    def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None, opened: bool = False
+    ) -> None:
         self.kernel = kernel
-        self._bytecode = assemble(kernel)
+        self._bytecode = assemble(kernel, opened)
         self._trace = trace
         codes = self._bytecode.codes
         self._steps = {rate: _resolve(kernel, code) for rate, code in codes.items()}
@@ -119,12 +123,14 @@ class Interpreter:
         """The sections without loops."""
         self._constants: tuple[object, list[float]] = (None, [])
 
-    def begin(self, memory: StateMemory, launch: Launch) -> Machine:
+    def begin(self, memory: StateMemory, launch: Launch, numbers: Sequence[float] | None = None) -> Machine:
         """A machine that has run the prologue of a launch: the constant and the frame section. The results of the
-        constant section are kept for later launches."""
-        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {}, numbers=self.kernel.numbers)
+        constant section are kept for later launches. The interpreter of a prologue takes the `numbers` of another
+        kernel."""
+        given = self.kernel.numbers if numbers is None else numbers
+        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {}, numbers=given)
         self._set_coords(machine, Rate.CONSTANT)
-        key = tuple(machine.coords.items())
+        key = given, tuple(machine.coords.items())
         if self._constants[0] != key:
             self.run(Rate.CONSTANT, machine)
             self._constants = (key, list(machine.locals))
@@ -218,6 +224,8 @@ def _step(kernel: Kernel, loops: _Loops, at: int, op: str, operand: Any) -> Step
     match op:
         case "PUSH" | "PUSH_BITS":
             return lambda machine: machine.stack.append(operand)
+        case "LOAD_NUMBER":
+            return lambda machine: machine.stack.append(machine.numbers[operand])
         case "LOAD_COORD":
             return lambda machine: machine.stack.append(machine.coords[operand])
         case "LOAD_UNIFORM":

@@ -61,6 +61,7 @@ def opcode_of(row: OpSpec) -> Instruction:
 _GENERAL: Mapping[str, tuple[type | None, int | None, int | None]] = {
     "PUSH": (float, 0, 1),  # a number
     "PUSH_BITS": (int, 0, None),  # an unsigned 32-bit number
+    "LOAD_NUMBER": (int, 0, 1),  # a number of the kernel, in code that serves kernels with other numbers too
     "LOAD_COORD": (str, 0, 1),  # a base coordinate of the element: x y abstime channel
     "LOAD_UNIFORM": (str, 0, 1),  # a number that is the same in a whole launch
     "LOAD_LOCAL": (int, 0, None),  # a local of this section or a rarer one
@@ -165,12 +166,10 @@ class Bytecode:
             yield from section.code
 
 
-def assemble(kernel: Kernel) -> Bytecode:
-    """The bytecode of a kernel."""
-    allocations = list(kernel.locals)
-    sections = [
-        SectionCode(each.rate, _SectionAssembler(each, allocations, kernel.numbers).code()) for each in kernel.sections
-    ]
+def assemble(kernel: Kernel, opened: bool = False) -> Bytecode:
+    """The bytecode of a kernel. If it is `opened`, it serves kernels with other numbers, too."""
+    allocations, numbers = list(kernel.locals), None if opened else kernel.numbers
+    sections = [SectionCode(each.rate, _SectionAssembler(each, allocations, numbers).code()) for each in kernel.sections]
     return Bytecode(kernel, tuple(sections), tuple(allocations))
 
 
@@ -194,10 +193,10 @@ class _SectionAssembler:
     """Assembles one section. Tasks are kept in a list and done from its end, not by recursion: values depend on each
     other too deeply for Python's stack."""
 
-    def __init__(self, section: Section, allocations: list[Allocation], given: Sequence[float]) -> None:
+    def __init__(self, section: Section, allocations: list[Allocation], given: Sequence[float] | None) -> None:
         self._section = section
         self._given = given
-        """The numbers of the kernel."""
+        """The numbers of the kernel; None if the code loads them."""
         self._allocations = allocations
         self._numbers: dict[Node, int] = {}
         """The locals that hold values, from when their code is planned."""
@@ -280,7 +279,7 @@ class _SectionAssembler:
             return Instruction(_STRUCTURAL[node.op], node.attr)
         match node.attr:
             case Scalar("number", int(place)):
-                return Instruction("PUSH", self._given[place])
+                return Instruction("LOAD_NUMBER", place) if self._given is None else Instruction("PUSH", self._given[place])
             case Scalar(source, key) | Line(source, key):
                 return Instruction(_GIVEN[source], key)
             case StrandRef(instance, output):

@@ -17,7 +17,7 @@ from tests.support.mutations import programs
 from weft.backends.launch import StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode, handlers_object, host, plainest, runs_here
-from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
+from weft.backends.vm import Interpreter, ReferenceExecutable, ReferenceExecutor
 from weft.codegen.native import tiles
 from weft.codegen.native.handlers import FUSIONS, RECORD, TILE, UNIFORM, handler_names
 from weft.codegen.native.plan import Form, plan
@@ -125,6 +125,17 @@ def test_a_list_with_other_numbers_is_the_one_that_these_would_have(path):
             if chance.random() < 0.2:
                 made = unit.kernel
         assert served
+
+
+def test_kernels_that_differ_in_numbers_share_the_interpreter_of_their_prologue(monkeypatch):
+    """It is made when a kernel is loaded, since a frame would have to wait for it."""
+    (unit,) = units_of("a = sin(me@time * 0.3) + 0.2\ndisplay(<me@x * a, a * 0.7, a>)")
+    other = replace(unit.kernel, numbers=tuple(0.9 * number for number in unit.kernel.numbers))
+    executor = NativeExecutor()
+    loaded = [executor.load(each, {True: executor.translate(each, True)}) for each in (unit.kernel, other)]
+    monkeypatch.setattr(Interpreter, "of_prologue", None)
+    for executable, each in zip(loaded, (unit.kernel, other), strict=True):
+        assert np.abs(drawn(executable, each, (4, 9)) - drawn(ReferenceExecutable(each), each, (4, 9))).max() <= 1
 
 
 def units_of(text, path="p.weft"):

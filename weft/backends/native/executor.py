@@ -216,6 +216,8 @@ class NativeExecutor:
         self._lists = OpenKernels(decides_chunks)
         self._codes: OpenKernels | None = None
         self._begun: RecentlyUsed[tuple[str, bool], BegunCode] = RecentlyUsed(_BEGUN)
+        self._prologues: RecentlyUsed[str, Interpreter] = RecentlyUsed(_TUNED)
+        """The interpreters of launch prologues, by the structures of their kernels."""
         """The code that LLVM may still be compiling, by the same keys as the code that is kept."""
         self._plans: RecentlyUsed[str, NativePlan] = RecentlyUsed(_TUNED)
         """By the structures of the kernels."""
@@ -368,6 +370,10 @@ class NativeExecutor:
             self.refuse(kernel, str(failure))
         return Listing(text, self.processor, TIERS[tier].level)
 
+    def prologue(self, kernel: Kernel) -> Interpreter:
+        """Computes the launch prologue of a kernel, and of others with other numbers, for code that does not."""
+        return self._prologues.get_or_make(structure_hash(kernel), lambda: Interpreter.of_prologue(kernel))
+
     def plain(self, kernel: Kernel) -> Executable:
         """A kernel on the vector machine."""
         return self._plainer.load(kernel)
@@ -433,6 +439,8 @@ class NativeExecutable(Executable):
         for packed, code in codes.items():
             if isinstance(code, (NativeCode, TileProgram)):
                 self._programs[packed, False] = linked(code, executor.processor)
+        if any(FRAME not in program for program in self._programs.values()):
+            _ = self._interpreter  # made now, so that no frame waits for it
 
     @property
     def tier(self) -> int | None:
@@ -467,7 +475,7 @@ class NativeExecutable(Executable):
     @functools.cached_property
     def _interpreter(self) -> Interpreter:
         """Computes the launch prologue, if the code does not."""
-        return Interpreter.of_prologue(self.kernel)
+        return self._executor.prologue(self.kernel)
 
     @functools.cached_property
     def _plain(self) -> Executable:
@@ -499,7 +507,7 @@ class NativeExecutable(Executable):
                 machine = None
                 if not buffers.has_frame:
                     with np.errstate(all="ignore"):
-                        machine = self._interpreter.begin(memory, launch)
+                        machine = self._interpreter.begin(memory, launch, self.kernel.numbers)
                 buffers.prepare(memory, launch, machine, out)
             except (KeyError, ValueError):
                 # This raises a clearer error.
