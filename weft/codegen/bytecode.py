@@ -169,7 +169,9 @@ class Bytecode:
 def assemble(kernel: Kernel, opened: bool = False) -> Bytecode:
     """The bytecode of a kernel. If it is `opened`, it serves kernels with other numbers, too."""
     allocations, numbers = list(kernel.locals), None if opened else kernel.numbers
-    sections = [SectionCode(each.rate, _SectionAssembler(each, allocations, numbers).code()) for each in kernel.sections]
+    sections = [
+        SectionCode(each.rate, _SectionAssembler(each, allocations, numbers).code()) for each in kernel.sections
+    ]
     return Bytecode(kernel, tuple(sections), tuple(allocations))
 
 
@@ -279,7 +281,8 @@ class _SectionAssembler:
             return Instruction(_STRUCTURAL[node.op], node.attr)
         match node.attr:
             case Scalar("number", int(place)):
-                return Instruction("LOAD_NUMBER", place) if self._given is None else Instruction("PUSH", self._given[place])
+                given = self._given
+                return Instruction("LOAD_NUMBER", place) if given is None else Instruction("PUSH", given[place])
             case Scalar(source, key) | Line(source, key):
                 return Instruction(_GIVEN[source], key)
             case StrandRef(instance, output):
