@@ -551,9 +551,9 @@ class GlCompiled(CardCompiled):
         return self.exposed[ref].numbers(self.memory, launch, self.sources)
 
     def draw(self, launch: Launch) -> GlPicture | None:
-        before, begun = self.stages.prepare(self.memory, launch), self.grid.prepare(self.memory, launch)
         canvas = self.canvases[0]
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing() as place:  # entered once: the reads of other subgraphs would each enter it
+            before, begun = self.stages.prepare(self.memory, launch), self.grid.prepare(self.memory, launch)
             while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
                 fence = self._fences.popleft()
                 GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
