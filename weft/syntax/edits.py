@@ -30,6 +30,20 @@ class _Lines:
         return len(self.statements)
 
 
+@dataclass(frozen=True)
+class _GoodText:
+    """A text without errors: its lines, its statements and the warnings about it."""
+
+    source: Source
+    lines: Sequence[str]
+    placed: _Lines
+    warnings: Sequence[Diagnostic]
+
+
+# An edit starts from one of so many texts: what was typed last may be taken back, or be somewhere else.
+_MOST_GOOD = 3
+
+
 @dataclass
 class EditedText:
     """The texts of one file, one after another.
@@ -39,12 +53,8 @@ class EditedText:
     compile: they are shown, and written to. If one of these moves, it becomes another object with the same arguments.
     """
 
-    _source: Source = field(default_factory=lambda: Source("", ""))
-    """The last text without errors."""
-    _lines: list[str] = field(default_factory=list)
-    _placed: _Lines | None = None
-    _warnings: Sequence[Diagnostic] = ()
-    """The warnings about this text."""
+    _good: tuple[_GoodText, ...] = ()
+    """The last texts without errors, the latest first."""
     _last: Source = field(default_factory=lambda: Source("", ""))
     """The last text, with or without errors."""
     _moved: Mapping[Statement, int] = field(default_factory=dict)
@@ -67,8 +77,8 @@ class EditedText:
         self._last, self._moved = source, dict(zip(found.statements, moved, strict=True))
         self._holders, self._starts = PlaceIndex(found.statements), found.start
         if not own.errors:
-            self._source, self._lines, self._placed = source, lines, found
-            self._warnings = own.diagnostics
+            good = _GoodText(source, lines, found, own.diagnostics)
+            self._good = good, *[each for each in self._good if each.source.text != source.text][: _MOST_GOOD - 1]
         return Program(tuple(found.statements))
 
     def placed(self, span: Span) -> Span | None:
@@ -93,12 +103,15 @@ class EditedText:
     def _edited(self, source: Source, lines: list[str], report: Report, names: Collection[str]) -> _Lines | None:
         """The statements of a text, with those that the edit leaves alone; None if it has to be parsed as a whole.
         Warnings go to the report."""
-        placed, text = self._placed, self._source.text
-        if placed is None or "/*" in text or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
+        if not self._good or "/*" in source.text or len(source.text) > MAX_CHARACTERS:
             return None  # a comment over several lines may begin or end at any place
-        same, same_after = _common(self._lines, lines)
-        first, last = _around(placed, same, len(self._lines) - same_after)
-        by = len(lines) - len(self._lines)
+        common = [(*_common(each.lines, lines), each) for each in self._good]
+        same, same_after, base = max(common, key=lambda each: each[0] + each[1])
+        placed, text = base.placed, base.source.text
+        if "/*" in text:
+            return None
+        first, last = _around(placed, same, len(base.lines) - same_after)
+        by = len(lines) - len(base.lines)
         top = placed.last[first - 1] + 1 if first else 0
         bottom = placed.last[last - 1] + 1 + by if last < len(placed) else len(lines)
         start = _offset(lines, top)
@@ -107,14 +120,14 @@ class EditedText:
         middle = _placed(program.statements, start, top)
         if last < len(placed) and not _ends_as(middle, placed, last - 1, by):
             return None
-        if report.errors and not self._stay_within(report, source, (start, end)):
+        if report.errors and not _stay_within(report, source, (start, end), base):
             return None
         known = {_words(statement): statement for statement in placed.statements[first:last]}
         for at, statement in enumerate(middle.statements):
             if (earlier := known.pop(_words(statement), None)) is not None:
                 middle.statements[at], middle.parsed[at] = earlier, earlier.span.start
         after, shift = placed.statements[last:], len(source.text) - len(text)
-        for warning in self._warnings:
+        for warning in base.warnings:
             if (span := warning.span) is not None and not start <= span.start < end - shift:
                 report.add([replace(warning, span=_shifted(span, source, 0 if span.start < start else shift))])
         if by or shift:
@@ -130,15 +143,6 @@ class EditedText:
             [*placed.start[:first], *middle.start, *(offset + shift for offset in placed.start[last:])],
             [*placed.parsed[:first], *middle.parsed, *parsed],
         )
-
-    def _stay_within(self, report: Report, source: Source, part: tuple[int, int]) -> bool:
-        """Whether the errors in a part of a text are those that the whole text would have: there are not too many, and
-        no block reaches beyond the part."""
-        tokens = scan(source, Report(), part)
-        if tokens is None or len(report.diagnostics) + len(self._warnings) >= MAX_ERRORS:
-            return False
-        depths = list(accumulate(_BLOCK_DEPTH.get(kind, 0) for kind in tokens.kinds))
-        return min(depths) == 0 == depths[-1]
 
 
 _BLOCK_DEPTH = {"{": 1, "}": -1}
@@ -188,6 +192,16 @@ def _is_within(outer: Span, span: Span) -> bool:
 def _shifted(span: Span, source: Source, by: int) -> Span:
     """A place in a text that was edited before it."""
     return Span(source, span.start + by, span.end + by)
+
+
+def _stay_within(report: Report, source: Source, part: tuple[int, int], base: _GoodText) -> bool:
+    """Whether the errors in a part of a text are those that the whole text would have: there are not too many, and
+    no block reaches beyond the part."""
+    tokens = scan(source, Report(), part)
+    if tokens is None or len(report.diagnostics) + len(base.warnings) >= MAX_ERRORS:
+        return False
+    depths = list(accumulate(_BLOCK_DEPTH.get(kind, 0) for kind in tokens.kinds))
+    return min(depths) == 0 == depths[-1]
 
 
 def _offset(lines: Sequence[str], line: int) -> int:
