@@ -181,7 +181,7 @@ def signature_at(reading: ReadText, offset: int) -> types.SignatureHelp | None:
 def call_around(reading: ReadText, offset: int) -> tuple[str, int, str | None] | None:
     """The name of the call whose arguments a place is among, the number of arguments before it (what is piped in is
     one), and the label of the argument there. None outside of calls."""
-    tokens = reading.tokens
+    tokens = reading.tokens_around(offset)
     if tokens is None:
         return None
     opened: list[tuple[str, int, int, int]] = []

@@ -105,7 +105,7 @@ class Proposer:
             return match[2], self._members(reading, offset, line, match[1], facts)
         match = _WORD.search(line)
         begun = match[0] if match else ""
-        return begun, self._names(reading, offset, is_first=not line.removesuffix(begun).strip())
+        return begun, self._names(reading, offset, begun[:1].lower(), is_first=not line.removesuffix(begun).strip())
 
     # --- files ---
 
@@ -155,7 +155,10 @@ class Proposer:
 
     # --- names ---
 
-    def _names(self, reading: ReadText, offset: int, is_first: bool) -> Iterator[types.CompletionItem]:
+    def _names(
+        self, reading: ReadText, offset: int, wanted: str, is_first: bool
+    ) -> Iterator[types.CompletionItem]:
+        """What begins with a `wanted` letter, in lower case; everything if that is empty."""
         names, around = reading.names, reading.around(offset)
         seen = set[str]()
 
@@ -163,7 +166,8 @@ class Proposer:
             for name in known:
                 if name not in seen and not name.startswith("_"):
                     seen.add(name)
-                    yield _item(Symbol(kind, name, owner))
+                    if name.lower().startswith(wanted):
+                        yield _item(Symbol(kind, name, owner))
 
         yield from self._labels(reading, offset, around)
         yield from own("variable", _variables(reading, offset))
@@ -175,7 +179,7 @@ class Proposer:
         for item in _language():
             if item.label not in seen and (is_first or item.kind != types.CompletionItemKind.Event):
                 yield item
-        yield from self._from_libraries(reading, seen)
+        yield from self._from_libraries(reading, seen, wanted)
 
     def _labels(self, reading: ReadText, offset: int, around: Surroundings) -> Iterator[types.CompletionItem]:
         """The labels of the arguments of a call."""
@@ -199,7 +203,9 @@ class Proposer:
             item.insert_text = f"{label}: "
             yield item
 
-    def _from_libraries(self, reading: ReadText, seen: set[str]) -> Iterator[types.CompletionItem]:
+    def _from_libraries(
+        self, reading: ReadText, seen: set[str], wanted: str
+    ) -> Iterator[types.CompletionItem]:
         """The spindles of libraries that the text does not use yet; taking one adds the line that does."""
         used = {each.library for each in reading.own.statements if isinstance(each, Use)}
         at = place_for_use(reading.source)
@@ -207,7 +213,7 @@ class Proposer:
         ending = "\r\n" if "\r\n" in reading.source.text else "\n"
         for library in libraries():
             for name in spindles_of(library) if library not in used else ():
-                if name not in seen and name not in BUILTINS and name not in WORDS:
+                if name.lower().startswith(wanted) and name not in seen and name not in BUILTINS and name not in WORDS:
                     item = _item(Symbol("spindle", name, library))
                     item.detail = f"#use {library}"
                     item.sort_text = f"9{name}"

@@ -49,8 +49,7 @@ class ReadText:
         that."""
         if self.earlier is None:
             return offset
-        old, new = self.earlier.text, self.source.text
-        same = len(os.path.commonprefix((old, new)))  # noqa: RUF071 -- of characters
+        old, new, same = self.earlier.text, self.source.text, self._same
         if offset <= same:
             return offset
         if old.endswith(new[offset:]):
@@ -58,9 +57,25 @@ class ReadText:
         return same
 
     @cached_property
+    def _same(self) -> int:
+        """The length of the beginning that it has in common with the text of which the statements are."""
+        texts = self.source.text, (self.earlier or self.source).text
+        return len(os.path.commonprefix(texts))  # noqa: RUF071 -- of characters
+
+    @cached_property
     def tokens(self) -> Tokens | None:
         """None if it is not a text."""
         return scan(self.source, Report())
+
+    def tokens_around(self, offset: int) -> Tokens | None:
+        """The tokens from the statement before a place, if that is known, to the end of its line; None if it is not a
+        text."""
+        if "tokens" in vars(self):
+            return self.tokens
+        text, before = self.source.text, offset if self.earlier is None else min(offset, self._same)
+        starts = [each.span.start for each in self.own.statements if each.span.start <= before]
+        end = text.find("\n", offset)
+        return scan(self.source, Report(), (max(starts, default=0), len(text) if end < 0 else end))
 
     @cached_property
     def occurrences(self) -> list[Occurrence]:
