@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from weft.contexts import context_table
 from weft.errors import Source
+from weft.permissions import DEFAULT_PERMISSIONS
 from weft.runtime.compiling.stages import Request, build
+from weft.runtime.inspect.cost_process import CostQuestion
 from weft.runtime.inspect.statement_costs import OTHERWISE, StatementCost, costs_of_statements
+from weft.runtime.live.costly_statements import CostlyStatements
 
 TEXT = """\
 spindle bent(p<x, y>) :: q {
@@ -51,3 +54,23 @@ def test_what_is_read_at_other_places_may_be_an_image() -> None:
 def test_a_text_without_work_at_each_pixel_has_no_costs() -> None:
     source = Source("a.weft", "display(0.5)\n")
     assert costs_of_statements(build(Request(source, context_table())).units, source) == []
+
+
+def test_the_figures_name_the_most_expensive_statements(eventually) -> None:
+    question = CostQuestion("a.weft", TEXT.encode(), DEFAULT_PERMISSIONS)
+    costly = CostlyStatements()
+    try:
+        eventually(lambda: costly.of(question), seconds=60)
+        lines = costly.of(question)
+    finally:
+        costly.close()
+    shares = {name: each.share for name, each in costs(TEXT).items()}
+    assert len(lines) == sum(share >= 0.01 for share in [*shares.values()][:3]) > 1
+    assert lines[0] == f"clouds, line 7: {shares['clouds']:.0%} · fewer octaves of fbm, such as octaves: 3"
+    assert all(line.startswith(name) for line, name in zip(lines, shares, strict=False))
+
+
+def test_a_text_that_is_none_names_no_statement() -> None:
+    costly, question = CostlyStatements(), CostQuestion("a.weft", b"display(", DEFAULT_PERMISSIONS)
+    costly._find(question)
+    assert costly.of(question) == ()

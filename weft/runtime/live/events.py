@@ -217,7 +217,8 @@ class Notices:
         self._note = ""
         self._note_end = 0.0
         self._errors_wanted = True
-        self._figures_wanted = False
+        self.figures_wanted = False
+        """Whether the figures are shown."""
 
     def set_problems(self, problems: tuple[Diagnostic, ...]) -> None:
         """Shows errors until the next call, and warnings for some seconds."""
@@ -253,7 +254,7 @@ class Notices:
 
     def toggle_figures(self) -> None:
         """Shows or hides the figures."""
-        self._figures_wanted = not self._figures_wanted
+        self.figures_wanted = not self.figures_wanted
 
     def overlay(self) -> Overlay:
         """The overlay at this moment."""
@@ -261,7 +262,7 @@ class Notices:
         errors = self._problems if self._errors_wanted and now < self._problems_end else ()
         note = self._note if now < self._note_end else "paused" if self.paused else ""
         left_out = self._left_out if errors else 0
-        return Overlay(errors, note, self.figures if self._figures_wanted else (), left_out, self.recording)
+        return Overlay(errors, note, self.figures if self.figures_wanted else (), left_out, self.recording)
 
 
 class Screenshots:

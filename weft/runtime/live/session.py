@@ -32,6 +32,8 @@ from weft.runtime.hands.inputs import Inputs
 from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.parameters import ValuesFile
 from weft.runtime.hands.tempo import TextTempo
+from weft.runtime.inspect.cost_process import CostQuestion
+from weft.runtime.live.costly_statements import CostlyStatements
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots, facts_of
 from weft.runtime.live.outlet_pictures import Outlets, Sender
 from weft.runtime.live.pixel_questions import PixelQuestions
@@ -125,6 +127,7 @@ class Session:
         self._text = TextFollower(self.inputs.parameters)
         self._memory = MemoryReports(self.reporter)
         self._pointed = PixelQuestions(self.compiler.setup.permissions)
+        self._costly = CostlyStatements()
         self._screen = Screen()
         self._picture: Values | None = None
         """The picture of the first window."""
@@ -201,6 +204,7 @@ class Session:
         """Ends the processes and threads of the session. May be called twice."""
         self.remote.close()
         self._pointed.close()
+        self._costly.close()
         self._saves.close()
         self._worker.close()
         self.sound.close()
@@ -682,7 +686,7 @@ class Session:
         if figures is not None:
             choices = self.loader.assignment.choices
             facts = facts_of(self.size, self.programs.running, choices, self._entered)
-            self.reporter.frames(figures, self.sound.figures, facts)
+            self.reporter.frames(figures, self.sound.figures, (*facts, *self._expensive()))
             if (running := self.programs.running) is not None:
                 self.reporter.pace(figures, self.settings.get("fps", 60), running, self._entered)
                 self.reporter.sources({shown(name): live.problem() for name, live in running.live.items()})
@@ -692,6 +696,14 @@ class Session:
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
         self.reporter.parameters(self.inputs.parameters.values)
+
+    def _expensive(self) -> tuple[str, ...]:
+        """Lines about the most expensive statements of what plays, while figures are shown."""
+        entered, loaded = self._entered, self.programs.running
+        if entered is None or loaded is None or not self.reporter.notices.figures_wanted:
+            return ()
+        name = entered.saved.name or loaded.compiled.file
+        return self._costly.of(CostQuestion(name, entered.saved.data, self.compiler.setup.permissions))
 
     # --- sound ----------------------------------------------------------------------------------------------------
 
