@@ -40,7 +40,7 @@ class _GoodText:
     warnings: Sequence[Diagnostic]
 
 
-# An edit starts from one of so many texts: what was typed last may be taken back, or be somewhere else.
+# An edit starts from one of this many texts: what was typed last may be taken back, or be somewhere else.
 _MOST_GOOD = 3
 
 
