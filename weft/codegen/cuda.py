@@ -124,7 +124,7 @@ class Cuda(KernelLanguage):
     types: ClassVar[Mapping[Type, str]] = MappingProxyType(
         {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
     )
-    quotient: ClassVar[str | None] = "__fdividef"
+    by_reciprocal: ClassVar[bool] = True
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED, **functions_in(_BITS)})
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(

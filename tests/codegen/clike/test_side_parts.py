@@ -7,8 +7,6 @@ import random
 import pytest
 
 from weft.codegen.clike.shader import LaunchExtent, SidePart
-from weft.codegen.cuda import Cuda
-from weft.codegen.opencl import OpenCl
 
 
 def parts(side: int) -> tuple[int, int]:
@@ -29,8 +27,3 @@ def test_a_product_finds_the_row_of_every_pixel(side: int) -> None:
 
 def test_a_side_of_one_pixel_has_numbers_that_fit() -> None:
     assert all(0 <= number < 2**32 for number in parts(1))
-
-
-def test_cards_divide_by_inputs_their_own_way() -> None:
-    assert Cuda.quotient is not None
-    assert OpenCl.quotient is None

@@ -131,6 +131,7 @@ class FrameRecord:
         self._held = reals, wholes, machine
         self._rings = [each.key for each in shader.buffers if each.use == BufferUse.RING]
         self._nothing = Launch(shape, {})
+        self._has_more = bool(self._uniforms or self._own or self._fillers or block.heads)
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
             "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
@@ -165,19 +166,24 @@ class FrameRecord:
         """What a frame is computed from."""
         return (env.abstime, *map(env.uniform, self._names)) if self._names else (env.abstime,)
 
-    def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
-        """Launches a frame: the run, and whether a loop of the prologue reached its limit."""
-        record, numbers = self._record, self._numbers
-        for at in self._times:
-            numbers[at] = inputs[0]
+    def _give(self, inputs: Inputs, memory: ComputeMemory) -> None:
+        """Fills in what follows from other inputs than the time, and from what is remembered."""
         for at, which in self._uniforms:
-            numbers[at] = inputs[which]
+            self._numbers[at] = inputs[which]
         for at, is_real, which in self._own:
             self._block.put(at, is_real, inputs[which])
         for fill in self._fillers:
             fill(memory, self._nothing)
         for at, slot in self._block.heads:
             self._block.put(at, False, int(memory.cell(slot)))
+
+    def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
+        """Launches a frame: the run, and whether a loop of the prologue reached its limit."""
+        record, numbers = self._record, self._numbers
+        for at in self._times:
+            numbers[at] = inputs[0]
+        if self._has_more:
+            self._give(inputs, memory)
         buffers = (out, *[memory.buffers[key] for key in self._rings]) if self._rings else (out,)
         record[_EVENT] = event = self._addresses.begin(buffers)
         self._call(self._address)

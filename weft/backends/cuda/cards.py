@@ -106,7 +106,8 @@ class _LaunchRecord:
         self.function = program.kernel
         self.lock = threading.Lock()
         self._numbers: npt.NDArray[np.uint32] | None = None
-        self._given: Any = ()
+        self.given: Any = ()
+        """The addresses of the buffers."""
         self._places: Any = ()
         self.arguments = 0
         """The address of the record."""
@@ -117,9 +118,9 @@ class _LaunchRecord:
 
     def prepare(self, count: int, numbers: npt.NDArray[np.uint32]) -> None:
         """Makes the record of a number of buffers."""
-        if len(self._given) != count or self._numbers is None:
-            self._given = (c_uint64 * count)()
-            first = addressof(self._given)
+        if len(self.given) != count or self._numbers is None:
+            self.given = (c_uint64 * count)()
+            first = addressof(self.given)
             self._places = (c_uint64 * (1 + count))(0, *range(first, first + 8 * count, 8))
             self.arguments = addressof(self._places)
         if numbers is not self._numbers:
@@ -129,13 +130,8 @@ class _LaunchRecord:
     def give(self, numbers: npt.NDArray[np.uint32], buffers: Sequence[CardMemory]) -> None:
         """Fills the record in. The lock is held until the launch."""
         self.prepare(len(buffers), numbers)
-        self.fill(buffers)
-
-    def fill(self, buffers: Sequence[CardMemory]) -> None:
-        """Fills in the addresses of the buffers."""
-        given = self._given
         for at, buffer in enumerate(buffers):
-            given[at] = buffer.address
+            self.given[at] = buffer.address
 
 
 class _PinnedMemory:
@@ -190,7 +186,9 @@ class _CardAddresses(LaunchAddresses):
         }  # fmt: skip
 
     def begin(self, buffers: Sequence[CardMemory]) -> int:
-        self._record.fill(buffers)
+        given = self._record.given
+        for at, buffer in enumerate(buffers):
+            given[at] = buffer.address
         return self._marks.take()
 
     def end(self, event: int, error: int) -> StreamMark:

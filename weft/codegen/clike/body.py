@@ -18,7 +18,7 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, FirstLayer, PastValue, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, FirstLayer, PastValue, Reciprocal, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -476,8 +476,8 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op == "div" and _is_number(node.args[1]) and self.language.quotient:
-            return applied(self.language.quotient, args)
+        if node.op == "div" and _is_number(node.args[1]) and self.language.by_reciprocal:
+            return applied("*", [args[0], self._reciprocal(node, node.args[1].attr.key)])
         if node.attr == NEAR and self.language.exact_waves:
             turn = literal(self.language.real(pi))
             return applied(self.language.word(_NEAR_WAVES[node.op]), [applied("*", [turn, *args])])
@@ -509,6 +509,13 @@ class ShaderWriter:
         """Notes that a function is called."""
         if function in self.language.function_names:
             self.parts.helpers.add(function)
+
+    def _reciprocal(self, node: Node, place: int) -> ExpressionText:
+        """1 / n for the number at a place."""
+        owner = self.plan.owners.get(node)
+        name = f"{owner.name}_share" if owner is not None else "share"
+        origin = f"1 / {self.numbers[place]:.9g}" if self.program.notes else ""
+        return ExpressionText(self.parts.frame.read(Reciprocal(place), name, "float", origin))
 
     def _scalar(self, node: Node) -> ExpressionText:
         scalar: Scalar = node.attr

@@ -104,7 +104,7 @@ def _decides(use: NumberUse, value: float) -> bool:
         case ("power", 1) | ("loop", 0 | 1) | ("next" | "state" | "sample", _):
             return True  # of an exponent, too: if a compiler knows it, it drops the tests in the function
         case ("div", 1) if not 2.0**-120 <= abs(value) <= 2.0**120:
-            return True  # of others, each card can compute the reciprocal
+            return True  # others have a reciprocal
         case ("div" | "mod" | "select", 1) | ("select", 2):
             return value in (-1, 0, 1)
         case ("min" | "max" | "loop", _):

@@ -168,9 +168,8 @@ class Language(ABC):
     """The names of types."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
-    quotient: ClassVar[str | None] = None
-    """The function that divides by a number that is an input, if that is faster than `/`. The size of the number is
-    from 2⁻¹²⁰ to 2¹²⁰."""
+    by_reciprocal: ClassVar[bool] = False
+    """Whether a division by a number that is an input is a product, since quotients are not exact anyway."""
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 

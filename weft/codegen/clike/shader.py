@@ -48,6 +48,12 @@ class SidePart(NamedTuple):
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
 
+class Reciprocal(NamedTuple):
+    """1 / n, where n is the number of the kernel at this place."""
+
+    place: int
+
+
 class LevelExtent(NamedTuple):
     """A side of the images of a level, in a launch over other pixels."""
 
@@ -70,7 +76,7 @@ class FirstLayer:
     slot: str
 
 
-Source: TypeAlias = Scalar | LaunchExtent | SidePart | LevelExtent | Head | PastValue | PictureWord | FirstLayer
+Source: TypeAlias = Scalar | LaunchExtent | SidePart | Reciprocal | LevelExtent | Head | PastValue | PictureWord | FirstLayer
 
 
 @dataclass(frozen=True, slots=True)
