@@ -2,7 +2,8 @@
 
     python -m benchmarks.wasm_sounds [--generated 12 --seed 1] [FILE]…
 
-Without files, all patches that ship with weft and play a sound; and some that nobody tuned for (`benchmarks.generated`).
+Without files, all patches that ship with weft and play a sound; and some that nobody tuned for
+(`benchmarks.generated`).
 Both take turns, and the best of their times counts. Of WebAssembly it is the time of the function itself, without the
 copies that go between it and the rest of weft on this machine, and not in a browser.
 """

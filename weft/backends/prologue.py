@@ -20,7 +20,9 @@ from weft.backends.vector.feedback import Calls, ComputedValues
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
-from weft.codegen.clike.shader import FirstLayer, LaunchExtent, LevelExtent, PastValue, Reciprocal, Shader, SidePart, Source
+from weft.codegen.clike.shader import (
+    FirstLayer, LaunchExtent, LevelExtent, NumberShare, PastValue, Shader, SidePart, Source
+)
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS, Head, PictureWord, Word
@@ -190,7 +192,7 @@ class PrologueBlock:
             match uniform.source:
                 case Scalar("number", int(place)):
                     self.words.view(np.float32)[at] = shader.numbers[place]
-                case Reciprocal(place):
+                case NumberShare(place):
                     self.words.view(np.float32)[at] = 1 / shader.numbers[place]
                 case Scalar("local", key):
                     (self.locals if uniform.kind == "float" else self.whole_locals).append((at, int(key)))

@@ -18,7 +18,7 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, FirstLayer, PastValue, Reciprocal, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, FirstLayer, NumberShare, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -515,7 +515,7 @@ class ShaderWriter:
         owner = self.plan.owners.get(node)
         name = f"{owner.name}_share" if owner is not None else "share"
         origin = f"1 / {self.numbers[place]:.9g}" if self.program.notes else ""
-        return ExpressionText(self.parts.frame.read(Reciprocal(place), name, "float", origin))
+        return ExpressionText(self.parts.frame.read(NumberShare(place), name, "float", origin))
 
     def _scalar(self, node: Node) -> ExpressionText:
         scalar: Scalar = node.attr

@@ -48,7 +48,7 @@ class SidePart(NamedTuple):
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
 
-class Reciprocal(NamedTuple):
+class NumberShare(NamedTuple):
     """1 / n, where n is the number of the kernel at this place."""
 
     place: int
@@ -76,7 +76,9 @@ class FirstLayer:
     slot: str
 
 
-Source: TypeAlias = Scalar | LaunchExtent | SidePart | Reciprocal | LevelExtent | Head | PastValue | PictureWord | FirstLayer
+Source: TypeAlias = (
+    Scalar | LaunchExtent | SidePart | NumberShare | LevelExtent | Head | PastValue | PictureWord | FirstLayer
+)
 
 
 @dataclass(frozen=True, slots=True)
