@@ -122,20 +122,55 @@ def test_others_do_too(address: str) -> None:
     check(result(program))
 
 
-@pytest.mark.long
-def test_a_server_with_encryption_does_too(tmp_path: Path) -> None:
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """One for localhost that nobody has signed, with its key."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no openssl, which makes certificates")
-    both, port = tmp_path / "both.pem", free_port()
+    both = tmp_path / "both.pem"
     made_by = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    made_by += ["-addext", "subjectAltName=DNS:localhost"]
     subprocess.run([*made_by, "-keyout", both, "-out", tmp_path / "c.pem"], check=True, capture_output=True)
     both.write_text(both.read_text() + (tmp_path / "c.pem").read_text())
-    with encrypted(both, port) as outside:
+    return both
+
+
+@pytest.mark.long
+def test_a_server_with_encryption_does_too(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    port = free_port()
+    with encrypted(certificate, port) as outside:
         program = receiving(f"rtmp://127.0.0.1:{port}/app/key", 2)
-        with sending(f"rtmps://127.0.0.1:{outside}/app/key") as made:
+        with sending(f"rtmps://localhost:{outside}/app/key") as made:
             play(made, lambda: program.poll() is not None, turn=90)
     check(result(program))
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_a_server_whose_certificate_is_wrong_gets_nothing(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+) -> None:
+    """One that nobody has signed, and one of another name."""
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    host = "127.0.0.1" if is_trusted else "localhost"
+    with socket.create_server(("127.0.0.1", 0)) as behind, encrypted(certificate, behind.getsockname()[1]) as outside:
+        behind.settimeout(0)
+        with sending(f"rtmps://{host}:{outside}/app/key") as made:
+            words = f"no receiver: the certificate of {host} is not to be trusted"
+            play(made, lambda: bool(made.said(words, "trouble")))
+        with pytest.raises(BlockingIOError):
+            behind.accept()
+
+
+def _after(data: bytes, port: int) -> socket.socket:
+    """A connection that has these data already. Raises OSError if there are none: who only looks sends nothing."""
+    if not data:
+        raise OSError
+    made = socket.create_connection(("127.0.0.1", port))
+    made.sendall(data)
+    return made
 
 
 @contextmanager
@@ -156,7 +191,7 @@ def encrypted(certificate: Path, port: int) -> Iterator[int]:
                 # The one behind may not listen yet: who connects tries again.
                 with (
                     suppress(OSError), context.wrap_socket(plain, server_side=True) as client,
-                    socket.create_connection(("127.0.0.1", port)) as behind,
+                    _after(client.recv(1 << 16), port) as behind,
                 ):  # fmt: skip
                     back = threading.Thread(target=pass_on, args=(behind, client), daemon=True)
                     back.start()

@@ -7,6 +7,7 @@ When a connection ends, another one begins, with a key frame.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import deque
@@ -28,6 +29,8 @@ _HEARD = 4.0
 # Seconds between two attempts to connect, the least and the most; and until a connection that does nothing is given up.
 _SOON, _LATE = 0.5, 4.0
 _STUCK = 8.0
+# Seconds that a server has to show its certificate.
+_GREETING = 4.0
 # The most connections that hang in the system and are left to it.
 _LEFT = 16
 # Bits for each pixel, if an address does not say how many a second.
@@ -181,6 +184,8 @@ class _Connection:
         try:
             if self._address.scheme == "srt" and (library := srt_library()) is not None:
                 sender = SrtSender(library, self._address)
+            if self._address.scheme == "rtmps":
+                check_certificate(self._address)
             muxer = SCHEMES[self._address.scheme].muxer
             options = {**_MUXING, **(_FLV if muxer == "flv" else {})}
             container = av.open(sender or self._address.url, "w", format=muxer, options=options)
@@ -248,6 +253,23 @@ class _Connection:
             samples, at = np.concatenate([np.zeros((at - self._at, MAX_CHANNELS), np.float32), samples]), self._at
         voice.write(samples)
         self._at = at + len(samples)
+
+
+def check_certificate(address: StreamAddress) -> None:
+    """Looks whether a server has a certificate for its name that this system trusts: FFmpeg does not look, and would give
+    a key to anybody. Raises OSError."""
+    import ssl  # few performances need it
+
+    host = address.host.strip("[]")
+    trusted = ssl.create_default_context()
+    with socket.create_connection((host, address.port), timeout=_GREETING) as made:
+        try:
+            trusted.wrap_socket(made, server_hostname=host).close()
+        except ssl.SSLCertVerificationError as problem:
+            words = f"the certificate of {host} is not to be trusted ({problem.verify_message}), so nothing is sent"
+            raise ConnectionError(words) from None
+        except ssl.SSLError as problem:
+            raise ConnectionError(f"{host} does not speak TLS ({problem.reason})") from None
 
 
 # Packets go out as they come; sound that is missing holds up no pictures for longer than this, in microseconds.
