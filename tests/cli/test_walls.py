@@ -21,3 +21,8 @@ def test_what_no_wall_can_be(weft, warp, words):
 
 def test_without_a_window_there_is_no_wall(weft):
     assert "--headless shows nothing" in weft("run", "plain.weft", "--headless", "--warp", "turn:90", code=2).stderr
+
+
+def test_the_frame_rate_of_a_monitor_needs_a_window(weft):
+    assert "--fps monitor needs a window" in weft("run", "plain.weft", "--headless", "--fps", "monitor", code=2).stderr
+    assert "is not a valid" in weft("run", "plain.weft", "--fps", "often", code=2).stderr

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
@@ -65,6 +65,9 @@ T = TypeVar("T")
 
 # Keys and commands that people know by other words.
 _WORDS = {"escape": "Esc", "fullscreen": "full screen", "pageup": "PageUp", "pagedown": "PageDown"}
+
+# For --fps: as many as the monitor shows.
+_MONITOR: Final = "monitor"
 
 _FOR_A_WINDOW = "--fullscreen, --monitor, --window and --warp"
 
@@ -156,6 +159,18 @@ class _WindowParam(_WindowType):
 _WINDOW = _WindowParam()
 
 
+class _FrameRateParam(NumberRange):
+    """Frames a second, or `monitor` for as many as the monitor shows."""
+
+    name = f"NUMBER|{_MONITOR}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == _MONITOR else super().convert(value, param, ctx)
+
+
+_FRAME_RATE = _FrameRateParam(0.1, 1000)
+
+
 class _WarpParam(_WarpType):
     """`beamer=turn:180,blend-right:0.2`: a name, and how the picture in the window of this name lies on the wall. The
     name of the first window may be left out."""
@@ -176,7 +191,7 @@ class _WarpParam(_WarpType):
               help="Play the patches of a folder, one after another.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
-@click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@click.option("--fps", type=_FRAME_RATE, help="Frames a second, instead of the patch's; those of the monitor.")
 @SAMPLES
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
@@ -244,7 +259,7 @@ class _RunOptions:
     watch_dir: Path | None
     backend: str | None
     size: tuple[int, int] | None
-    fps: float | None
+    fps: float | Literal["monitor"] | None
     samples: int | None
     fullscreen: bool
     monitor: int | None
@@ -292,7 +307,7 @@ class _RunOptions:
         patches = SetList(files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
         path = patches.current
         with _waiting_for("drivers, to find out what can draw and play here"):
-            overrides = setting_overrides(self.size, self.fps, samples=self.samples)
+            overrides = setting_overrides(self.size, self._frame_rate(), samples=self.samples)
             sizes = {name: window.size for name, window in self.windows if name and window.size is not None}
             setup = Setup(
                 str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides, sizes=sizes,
@@ -380,8 +395,24 @@ class _RunOptions:
                 raise Missing(f"there is no folder {self.record.parent}")
             if (missing := missing_encoder()) is not None:
                 raise Missing(missing)
+        if self.fps == _MONITOR and (self.headless or self.terminal):
+            raise click.UsageError("--fps monitor needs a window; write a number")
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
+
+    def _frame_rate(self) -> float | None:
+        """Frames a second, if they are not those of the patch."""
+        if self.fps != _MONITOR:
+            return self.fps
+        found = None
+        with suppress(WeftError):  # without a display; it is told when the window is opened
+            # This imports GLFW and OpenGL.
+            from weft.runtime.screens.display import refresh_rate
+
+            found = refresh_rate(self.monitor or 0)
+        if found is None:
+            say("the monitor does not say how often it shows a picture; the frames are those of the patch")
+        return found
 
     def _keys_of_streams(self) -> StreamKeys:
         path = self.stream_keys

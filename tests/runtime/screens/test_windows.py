@@ -314,3 +314,14 @@ def test_what_a_card_has_drawn_is_shown_in_all_windows(changes: Changes, command
     for name, expected in shown["vector"].items():
         assert np.abs(shown["gl"][name].astype(int) - expected).max() <= 1
     assert np.abs(shown["vector"][""].astype(int) - shown["vector"]["side"]).max() > 100
+
+
+def test_the_rate_of_a_monitor_is_what_it_says(display):
+    """Some virtual screens do not say any."""
+    from weft.runtime.screens.display import Display, glfw, refresh_rate
+
+    shared = Display()
+    said = glfw.get_video_mode(glfw.get_primary_monitor()).refresh_rate
+    shared.close()
+    assert refresh_rate(0) == (said or None)
+    assert refresh_rate(99) is None

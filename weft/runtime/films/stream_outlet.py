@@ -256,8 +256,8 @@ class _Connection:
 
 
 def check_certificate(address: StreamAddress) -> None:
-    """Looks whether a server has a certificate for its name that this system trusts: FFmpeg does not look, and would give
-    a key to anybody. Raises OSError."""
+    """Looks whether a server has a certificate for its name that this system trusts: FFmpeg does not look, and would
+    give a key to anybody. Raises OSError."""
     import ssl  # few performances need it
 
     host = address.host.strip("[]")

@@ -237,6 +237,18 @@ def _make_current(handle: Any) -> None:
             raise GraphicsError("the context of the window cannot be used")
 
 
+def refresh_rate(number: int) -> float | None:
+    """The pictures a second, as a whole number, that a monitor shows; None if it does not say. Raises WeftError
+    (`no-display`)."""
+    display = Display()
+    try:
+        monitors = glfw.get_monitors()
+        mode = glfw.get_video_mode(monitors[number]) if number < len(monitors) else None
+        return float(mode.refresh_rate) if mode is not None and mode.refresh_rate > 0 else None
+    finally:
+        display.close()
+
+
 def monitor_name(monitor: Any) -> str:
     """What the system calls a monitor."""
     return _text(glfw.get_monitor_name(monitor))
