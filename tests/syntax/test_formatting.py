@@ -22,7 +22,8 @@ from weft.syntax.parser import parse
 from weft.syntax.scanner import END, PRAGMA_END, scan
 
 SHIPPED = programs("patches", "weft/std")
-SMALL = sorted((path for path in SHIPPED if "std" not in path.parts), key=lambda path: len(SHIPPED[path]))[:12]
+BY_LENGTH = sorted((path for path in SHIPPED if "std" not in path.parts), key=lambda path: len(SHIPPED[path]))
+SMALL, LARGE = BY_LENGTH[:12], BY_LENGTH[12:]
 
 
 def in_style(text: str, name: str = "a.weft") -> str:
@@ -79,15 +80,35 @@ def test_the_style_does_not_depend_on_the_white_space_between_tokens(path):
     assert check(squeezed(text, chance)) == text
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
-def test_kernels_stay_the_same(path):
+def check_kernels(path, text):
+    """A text without its white space, and with blank lines, has the kernels of what it becomes in style."""
     def hashes(text):
         made = build(Request(Source(str(path), text), ContextTable()))
         return [content_hash(kernel) for unit in made.units for kernel in unit.kernels]
 
-    text = squeezed(SHIPPED[path], random.Random(7)).replace("\n", "\n\n\n")
+    text = squeezed(text, random.Random(7)).replace("\n", "\n\n\n")
     assert text != in_style(text, str(path))
     assert hashes(in_style(text, str(path))) == hashes(text)
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+def test_kernels_stay_the_same(path):
+    check_kernels(path, SHIPPED[path])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", LARGE, ids=lambda path: path.stem)
+def test_kernels_of_all_patches_stay_the_same(path):
+    check_kernels(path, SHIPPED[path])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_kernels_of_many_generated_patches_stay_the_same(seed):
+    for number in range(100):
+        text = patch(list(STYLES)[number % len(STYLES)], 4 + number % 9, 100 * seed + number).text
+        check(squeezed(text, random.Random(number)))
+        check_kernels("generated.weft", text)
 
 
 @given(program_texts())

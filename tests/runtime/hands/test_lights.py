@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.performance import Performance
+from tests.support.ports import free_port
 from weft.cli import main
 from weft.errors import WeftError
 from weft.runtime.hands.light_process import RATE
@@ -277,6 +278,25 @@ def test_another_implementation_of_sacn_receives_it() -> None:
             assert receiver.get_possible_universes() == (7,)
     finally:
         receiver.stop()
+
+
+def test_another_implementation_of_artnet_receives_it() -> None:
+    """`stupidArtnet` from PyPI."""
+    artnet = pytest.importorskip("stupidArtnet")
+    port = free_port(socket.SOCK_DGRAM)
+    server = artnet.StupidArtnetServer(port=port)
+    try:
+        listener = server.register_listener(universe=7, sub=1, is_simplified=False)
+        with sending(LightAddress("artnet", "127.0.0.1", port)) as sender:
+            deadline = time.monotonic() + PATIENCE
+            for level in (1.0, 0.5):
+                # The net, the sub-net and the universe are parts of one number.
+                sender.send({"lights.universe": 16.0 + 7, "lights.at": 2.0, "lights.0": level}, 0.0)
+                while (server.get_buffer(listener) or [0, 0])[1] != round(level * 255):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+    finally:
+        server.close()
 
 
 # In a performance.
