@@ -47,7 +47,8 @@ async function decodedSound({ data, width, sides }) {
 async function decodedPicture({ data, type, weighted, hidden, levels }) {
     const blob = new Blob([bytesOf(data)], { type });
     const bitmap = await createImageBitmap(blob, { premultiplyAlpha: "none", colorSpaceConversion: "none" });
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height), gl = canvas.getContext("webgl2");
+    // On a canvas that is no element, WebKitGTK draws nothing.
+    const canvas = document.createElement("canvas"), gl = canvas.getContext("webgl2");
     // A canvas of two dimensions would multiply colours by alpha and lose some of their bits.
     const texture = gl.createTexture(), target = gl.createFramebuffer();
     gl.bindTexture(gl.TEXTURE_2D, texture);
