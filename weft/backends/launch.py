@@ -421,12 +421,12 @@ class StateMemory:
         return sum(map(make_finite, cells)) > 0
 
     def read(self, into: StateMemory | None = None) -> StateMemory:
-        """A copy in the memory of the computer, with the arrays of `into` where they fit: that memory adopts the copy,
-        or is not used any more."""
+        """A copy in the memory of the computer. If it is for a memory that adopts it, `into`, it has the arrays of that
+        one where they fit, and only the slots that it continues."""
         copy = StateMemory(self.slots.values(), self.shape, borrowed=self.borrowed)
         copy.ticks = self.ticks
         copy._offsets.update(self._offsets)
-        for key in self.slots:
+        for key in self.slots if into is None else into._continued(self):
             given = into._rings.get(key) if into is not None else None
             if given is not None and (given.shape, given.dtype) == copy._form(key):
                 copy._rings[key] = given

@@ -51,7 +51,9 @@ if _FINDS_BY_EGL:
 else:
     from OpenGL import GL, platform
 
-from OpenGL.error import Error as OpenGLError  # noqa: E402  (the settings above count when this is imported)
+# The settings above count when these are imported.
+from OpenGL.error import Error as OpenGLError  # noqa: E402
+from OpenGL.GL.KHR import parallel_shader_compile as parallel  # noqa: E402
 
 
 def _current_of_any() -> Callable[[], int | None]:
@@ -71,7 +73,7 @@ if _FINDS_BY_EGL:
     platform.PLATFORM.GetCurrentContext = platform.PLATFORM.CurrentContextIsValid = _current_of_any()
 
 
-__all__ = ["GL", "NEEDS_EGL", "SOFTWARE", "DriverError", "is_software", "plain"]
+__all__ = ["GL", "NEEDS_EGL", "SOFTWARE", "DriverError", "is_software", "parallel", "plain"]
 
 DriverError: type[Exception] = OpenGLError
 """The exception of a call if the driver lacks the function."""

@@ -6,6 +6,7 @@ import functools
 import re
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from weft.backends.card import refused
-from weft.backends.gl.graphics import GL, DriverInfo, Graphics, plain
+from weft.backends.gl.graphics import GL, DriverInfo, Graphics, parallel, plain
 from weft.backends.kept_programs import KeptProgram
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
@@ -32,6 +33,9 @@ OWN_REFUSED = functools.partial(error, "driver-refused")
 
 # Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
 _LINE = re.compile(r"\b0[:(](\d+)")
+
+# The seconds between two looks at whether a driver is ready.
+_GLANCE = 0.001
 
 # The programs of this many recent texts are kept. A text with other numbers has the same program, and so has an undo.
 _PROGRAMS = 64
@@ -53,17 +57,26 @@ def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool 
             GL.glCompileShader(part)
             GL.glAttachShader(program, part)
             GL.glDeleteShader(part)  # it is freed with the program
+            _wait_for(GL.glGetShaderiv, part)
             if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
                 raise refused(plain(GL.glGetShaderInfoLog(part)))
         if retrievable:
             GL.glProgramParameteri(program, GL.GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL.GL_TRUE)
         GL.glLinkProgram(program)
+        _wait_for(GL.glGetProgramiv, program)
         if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
             raise refused(plain(GL.glGetProgramInfoLog(program)))
     except Exception:
         GL.glDeleteProgram(program)
         raise
     return program
+
+
+def _wait_for(ask: Callable[[Any, Any], Any], made: Any) -> None:
+    """Waits until a driver that compiles in threads of its own is ready: who asks for the result before waits for it in
+    the driver, and drawing in other contexts waits with it. In a context."""
+    while parallel.glMaxShaderCompilerThreadsKHR and not ask(made, parallel.GL_COMPLETION_STATUS_KHR):
+        time.sleep(_GLANCE)
 
 
 class ShaderProgram:
