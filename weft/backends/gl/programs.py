@@ -35,7 +35,7 @@ OWN_REFUSED = functools.partial(error, "driver-refused")
 _LINE = re.compile(r"\b0[:(](\d+)")
 
 # The seconds between two looks at whether a driver is ready.
-_GLANCE = 0.001
+_LOOK = 0.001
 
 # The programs of this many recent texts are kept. A text with other numbers has the same program, and so has an undo.
 _PROGRAMS = 64
@@ -72,11 +72,16 @@ def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool 
     return program
 
 
-def _wait_for(ask: Callable[[Any, Any], Any], made: Any) -> None:
+def _wait_for(ask: Callable[[Any, Any, Any], Any], made: Any) -> None:
     """Waits until a driver that compiles in threads of its own is ready: who asks for the result before waits for it in
     the driver, and drawing in other contexts waits with it. In a context."""
-    while parallel.glMaxShaderCompilerThreadsKHR and not ask(made, parallel.GL_COMPLETION_STATUS_KHR):
-        time.sleep(_GLANCE)
+    if not parallel.glMaxShaderCompilerThreadsKHR:
+        return
+    found = GL.GLint()
+    ask(made, parallel.GL_COMPLETION_STATUS_KHR, found)
+    while not found.value:
+        time.sleep(_LOOK)
+        ask(made, parallel.GL_COMPLETION_STATUS_KHR, found)
 
 
 class ShaderProgram:
