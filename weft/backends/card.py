@@ -24,6 +24,7 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
 from weft.backends.vector.machine import VectorExecutor
+from weft.backends.vm import Interpreter
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Identifiers
 from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
@@ -366,6 +367,11 @@ class CardBackend(Backend):
         """The machine code of prologues, by the structures of their kernels."""
         return RecentlyUsed(_WRITTEN)
 
+    @functools.cached_property
+    def _interpreters(self) -> RecentlyUsed[str, Interpreter]:
+        """The interpreters of prologues, likewise."""
+        return RecentlyUsed(_WRITTEN)
+
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""
         return 1, 1
@@ -397,10 +403,14 @@ class CardBackend(Backend):
             self.own(compiled).prologue.upgrade(code)
 
     def at_known_tier(self, made: CardCompiled) -> CardCompiled:
-        """A new subgraph, whose prologue is machine code if there is some for a kernel that differs in numbers only."""
+        """A new subgraph, whose prologue runs as that of the last kernel did which differed in numbers only: by machine
+        code if there was some, and else by its interpreter. No frame waits until that is made."""
         kernel = made.unit.kernel
-        if (code := _with_numbers(self._prologues.find(structure_hash(kernel)), kernel)) is not None:
+        key = structure_hash(kernel)
+        if (code := _with_numbers(self._prologues.find(key), kernel)) is not None:
             made.prologue.upgrade(code)
+        else:
+            made.prologue.interpret_by(self._interpreters.get_or_make(key, lambda: Interpreter.of_prologue(kernel)))
         return made
 
     def code(self, unit: Unit) -> ShaderCode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Collection, Mapping
 from ctypes import c_float, c_uint32
@@ -141,10 +140,7 @@ class LaunchPrologue:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._machine: PrologueMachine | None = None
-
-    @functools.cached_property
-    def _interpreter(self) -> Interpreter:
-        return Interpreter.of_prologue(self.kernel)
+        self._interpreter: Interpreter | None = None
 
     @property
     def machine(self) -> PrologueMachine | None:
@@ -158,6 +154,11 @@ class LaunchPrologue:
             return 2
         return 1 if is_worth_code(self.kernel) else None
 
+    def interpret_by(self, interpreter: Interpreter) -> None:
+        """Has this interpreter, of a kernel that differs in numbers only, until there is machine code. Without one, the
+        first launch makes its own."""
+        self._interpreter = interpreter
+
     def upgrade(self, code: NativeCode) -> None:
         """Runs machine code from the next launch on. May be called from any thread."""
         self._machine = PrologueMachine(self.kernel, code)
@@ -167,8 +168,10 @@ class LaunchPrologue:
         machine = self._machine
         if machine is not None:
             return machine.begin(memory, launch)
+        if self._interpreter is None:
+            self._interpreter = Interpreter.of_prologue(self.kernel)
         with np.errstate(all="ignore"):
-            return self._interpreter.begin(memory, launch)
+            return self._interpreter.begin(memory, launch, self.kernel.numbers)
 
 
 class PrologueBlock:
@@ -250,6 +253,15 @@ def _of_shape(extent: LaunchExtent | SidePart, shape: tuple[int, int]) -> float:
     if isinstance(extent, SidePart):
         return extent.of(int(_of_shape(extent.extent, shape)))
     return shape[1 if extent == LaunchExtent.COLUMNS else 0]
+
+
+CONSTANT_ROWS = 8
+"""The number of rows of coordinates that stay on a card for each program, since they do not change."""
+
+
+def is_constant(given: Value) -> bool:
+    """Whether a coordinate is an array that never changes, which is found again by its identity."""
+    return isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable
 
 
 def _reader(source: Source) -> _Number:

@@ -21,14 +21,17 @@ from weft.backends.compute.interface import (
 )
 from weft.backends.compute.records import FrameRecord, Inputs, prepared
 from weft.backends.executors import Stillness
-from weft.backends.launch import Array, Floats, Launch, StateMemory
-from weft.backends.prologue import Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, line
+from weft.backends.launch import Array, Floats, Launch, StateMemory, Value
+from weft.backends.prologue import (
+    CONSTANT_ROWS, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, is_constant, line
+)
 from weft.backends.vm import Machine
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.shader import BufferUse, Shader
 from weft.codegen.kernel import Kernel, Unit
 from weft.media.frames import floats
 from weft.names import StrandRef
+from weft.recently_used import RecentlyUsed
 
 # Pictures are drawn to this many buffers in turn.
 _BUFFERS = 2
@@ -96,6 +99,8 @@ class ComputeProgram:
         self._block = PrologueBlock(shader)
         self._numbers: Any = None
         """The numbers of the last launch, on the device."""
+        self._rows: RecentlyUsed[int, tuple[Value, Any]] = RecentlyUsed(CONSTANT_ROWS)
+        """Rows of coordinates, on the device."""
         try:
             with failing("a program cannot be made"):
                 self._kernel = device.compile(shader.text, shader.entry)
@@ -112,6 +117,13 @@ class ComputeProgram:
         answers = self._strands.answers(machine, self._device)
         return self._launched(machine, words, answers, sources, out, threads)
 
+    def _row(self, given: Value, count: int) -> Any:
+        """A row with the coordinate of `count` points, on the device. One that does not change stays there."""
+        if not is_constant(given):
+            return self._device.send(line(given, count))
+        _, found = self._rows.get_or_make(id(given), lambda: (given, self._device.send(line(given, count))))
+        return found
+
     def _launched(
         self, machine: Machine, words: npt.NDArray[np.uint32], answers: Any, sources: PictureBuffers, out: Any,
         threads: int | None,
@@ -127,7 +139,7 @@ class ComputeProgram:
                 case BufferUse.OUT:
                     return out
                 case BufferUse.COORDINATE:
-                    return device.send(line(launch.coords[key], launch.shape[1]))
+                    return self._row(launch.coords[key], launch.shape[1])
                 case BufferUse.RING if isinstance(memory, ComputeMemory):
                     return memory.buffers[key]
                 case BufferUse.RING | BufferUse.HISTORY:

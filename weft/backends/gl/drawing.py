@@ -19,7 +19,9 @@ from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, SoundTexture, Texture, bind, check_row
 from weft.backends.launch import Floats, Launch, Picture, Value, shape_of_level
-from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
+from weft.backends.prologue import (
+    CONSTANT_ROWS, Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, is_constant, line
+)
 from weft.backends.vm import Machine
 from weft.codegen import glsl
 from weft.codegen.clike.shader import Forms, Shader
@@ -381,9 +383,6 @@ def _seconds(work: Callable[[], None]) -> float:
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
-# The number of constant rows of coordinates that stay on the card.
-_CONSTANT_ROWS = 8
-
 
 @dataclass(slots=True)
 class Pending:
@@ -448,11 +447,14 @@ class _CoordinateBuffers:
     def __init__(self, graphics: Graphics) -> None:
         self._graphics = graphics
         self._changing = Buffer(graphics)
-        self._constant: RecentlyUsed[int, tuple[Value, Buffer]] = RecentlyUsed(_CONSTANT_ROWS)
+        self._constant: RecentlyUsed[int, tuple[Value, Buffer]] = RecentlyUsed(CONSTANT_ROWS)
 
     def buffer(self, given: Value, count: int) -> Buffer:
         """A buffer with the coordinate of `count` points. In a context of the graphics."""
-        if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
+        if not isinstance(given, np.ndarray):
+            self._changing.repeat(_STORAGE, given, count)
+            return self._changing
+        if not is_constant(given):
             self._changing.fill(_STORAGE, line(given, count))
             return self._changing
         _, found = self._constant.get_or_make(id(given), lambda: (given, self._filled(given, count)))

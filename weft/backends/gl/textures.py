@@ -305,6 +305,13 @@ class Buffer:
         GL.glBindBuffer(kind, self.number)
         GL.glBufferSubData(kind, at, data.nbytes, data)
 
+    def repeat(self, kind: Any, value: float, count: int) -> None:
+        """Fills it with one number. The card does so by itself: for each pixel, it would be as much as a picture."""
+        with np.errstate(over="ignore"):
+            number = np.float32(value)
+        self.make_room(kind, count * number.nbytes)
+        GL.glClearBufferData(kind, GL.GL_R32F, GL.GL_RED, GL.GL_FLOAT, number)
+
     def make_room(self, kind: Any, count: int, usage: Any = GL.GL_DYNAMIC_COPY) -> None:
         """Allocates `count` bytes with undefined contents."""
         GL.glBindBuffer(kind, self.number)
