@@ -114,7 +114,7 @@ class CudaPeer:
         done(driver.cuInit(0))
         device = done(driver.cuDeviceGet(0))
         done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(device))))
-        function = _compiled(kernel, device)
+        function = compiled(kernel, device)
         stream = done(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         size = 4 * width * height
         memory = done(driver.cuMemAlloc(size))
@@ -138,7 +138,8 @@ class CudaPeer:
         return Prepared(draw, picture)
 
 
-def _compiled(kernel: str, device: Any) -> Any:
+def compiled(kernel: str, device: Any, file: str = SOURCE.name) -> Any:
+    """A kernel of a file of this folder, for a card."""
     from cuda.bindings import driver, nvrtc
 
     kind = driver.CUdevice_attribute
@@ -146,7 +147,7 @@ def _compiled(kernel: str, device: Any) -> Any:
     minor = done(driver.cuDeviceGetAttribute(kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
     options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", "--use_fast_math"]
     options += [f"--define-macro={each}" for each in _figures()]
-    program = done(nvrtc.nvrtcCreateProgram(SOURCE.read_bytes(), SOURCE.name.encode(), 0, [], []))
+    program = done(nvrtc.nvrtcCreateProgram(SOURCE.with_name(file).read_bytes(), file.encode(), 0, [], []))
     if int(nvrtc.nvrtcCompileProgram(program, len(options), [each.encode() for each in options])[0]):
         words = bytes(done(nvrtc.nvrtcGetProgramLogSize(program)))
         done(nvrtc.nvrtcGetProgramLog(program, words))
