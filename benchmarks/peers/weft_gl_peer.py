@@ -42,7 +42,7 @@ class WeftGlPeer:
         made = build(Request(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height}))
         (unit,) = made.units
         # OpenGL may be missing.
-        from weft.backends.gl.graphics import offscreen
+        from weft.backends.gl.offscreen import offscreen
 
         graphics = offscreen()
         backend, runner = GlVisual(graphics), ProgramRunner(contexts)

@@ -29,7 +29,7 @@ def graphics() -> Graphics:
 
     if GlExecutor is None:
         no_graphics("libGL is missing")
-    from weft.backends.gl.graphics import offscreen
+    from weft.backends.gl.offscreen import offscreen
 
     try:
         found = offscreen()

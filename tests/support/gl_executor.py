@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from weft.backends.executors import NOTHING, check
 from weft.backends.gl.drawing import Canvas, DrawPass, PictureTextures, Points, Stages, any_stopped, look, planes_of
-from weft.backends.gl.graphics import Graphics, offscreen
+from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.offscreen import offscreen
 from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -76,6 +77,12 @@ def end(process: int) -> None:
     handle = wintypes.HANDLE(kernel.OpenProcess(_TERMINATE, False, process))
     kernel.TerminateProcess(handle, 9)
     kernel.CloseHandle(handle)
+
+
+def suspend(process: subprocess.Popen[bytes]) -> None:
+    """Has all threads of a process stand still."""
+    nt = ctypes.WinDLL("ntdll")  # type: ignore[attr-defined]
+    assert nt.NtSuspendProcess(wintypes.HANDLE(int(process._handle))) == 0  # type: ignore[attr-defined]
 
 
 def close_console(process: int) -> None:

@@ -80,6 +80,17 @@ def test_the_window_shows_each_save_and_what_weft_has_started_ends_with_it(
     eventually(lambda: all(map(is_gone, started)), "the end of what it has started")
 
 
+def test_opengl_computes_what_the_window_shows(patch: Path) -> None:
+    patch.write_text(RED, encoding="utf-8")
+    with Performance(patch, "--size", "320x180", "--no-audio", "--backend", "visual=gl") as performance:
+        eventually(lambda: performance.count("started") or performance.process.poll() is not None, "the start")
+        if os.environ.get("CI") and performance.process.poll() is not None:
+            pytest.skip("this machine has no OpenGL")
+        eventually(lambda: is_shown(255, 0, 0), "the first picture")
+        performance.save(GREEN)
+        eventually(lambda: is_shown(0, 255, 0), "a save")
+
+
 def test_a_recording_is_a_film_with_all_that_was_played(patch: Path) -> None:
     patch.write_text(RED + SOUND, encoding="utf-8")
     film = patch.with_name("aufgenommen.mp4")

@@ -23,6 +23,10 @@ class AnySystem:
     """Whether there is Metal."""
     finds_egl = False
     """Whether OpenGL may be found through EGL."""
+    has_unseen_windows = False
+    """Whether OpenGL draws in windows of any thread that are never shown. It does without EGL then."""
+    opengl_remedy = "install the driver of the graphics card"
+    """What brings OpenGL."""
     portaudio_remedy = ""
     """What brings PortAudio, where no package of Python has it inside."""
     shares_descriptors = True

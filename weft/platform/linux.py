@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from weft.platform.any_system import AnySystem
 from weft.platform.posix import Posix
 from weft.platform.process_state import ProcessState
 
@@ -23,6 +24,7 @@ _ANCILLARY = 64
 
 class Linux(Posix):
     finds_egl = True
+    opengl_remedy = f"{AnySystem.opengl_remedy}, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
     portaudio_remedy = "install portaudio19-dev and gcc"
 
     def shared_file(self, size: int) -> int:

@@ -22,10 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from weft.platform import windows_endings, windows_meeting
+from weft.platform import windows_endings, windows_meeting, windows_processes
 from weft.platform.any_system import AnySystem
 from weft.platform.link_secret import LinkSecret
-from weft.platform.process_state import UNKNOWN_STATE, ProcessState
+from weft.platform.process_state import ProcessState
 
 assert sys.platform == "win32"  # types are checked for one system at a time
 
@@ -44,9 +44,6 @@ _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
 _ABOVE_NORMAL = 0x8000
 _BELOW_NORMAL_THREAD, _HIGHEST_THREAD = -1, 2
-
-_QUERY_LIMITED = 0x1000
-"""The right to ask a process for its times."""
 
 
 class _BasicJobLimits(ctypes.Structure):
@@ -96,6 +93,7 @@ class Win32(AnySystem):
 
     camera_format = "dshow"
     grabber = "gdigrab"
+    has_unseen_windows = True
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False
     has_jit_link = False
@@ -261,21 +259,10 @@ class Win32(AnySystem):
         to.send(data)
 
     def process_state(self, process: int, main_thread: bool = False) -> ProcessState:
-        """A process that waits for the processor is not told from one that waits for something else."""
-        spent = self.processor_time(process)
-        return UNKNOWN_STATE if spent is None else ProcessState(False, False, spent)
+        return windows_processes.process_state(process, main_thread)
 
     def processor_time(self, process: int) -> float | None:
-        kernel = ctypes.windll.kernel32
-        kernel.OpenProcess.restype = wintypes.HANDLE
-        handle = kernel.OpenProcess(_QUERY_LIMITED, False, process)
-        if not handle:
-            return None
-        times = [wintypes.FILETIME() for _ in range(4)]
-        found = kernel.GetProcessTimes(wintypes.HANDLE(handle), *map(ctypes.byref, times))
-        kernel.CloseHandle(wintypes.HANDLE(handle))
-        in_kernel, in_user = ((each.dwHighDateTime << 32 | each.dwLowDateTime) * 1e-7 for each in times[2:])
-        return in_kernel + in_user if found else None
+        return windows_processes.processor_time(process)
 
     # --- priorities and processors ---
 

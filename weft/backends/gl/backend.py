@@ -107,7 +107,7 @@ class GlBackend(CardBackend):
         if self._made is None:
             try:
                 from weft.backends.gl.drawing import ProgramFactory
-                from weft.backends.gl.graphics import offscreen
+                from weft.backends.gl.offscreen import offscreen
             except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
                 raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
             self._made = ProgramFactory(self._graphics or offscreen(self._number), self._tiled)

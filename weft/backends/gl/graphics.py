@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import threading
 from collections import deque
@@ -16,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
 
-from weft.backends.gl.egl import Context, Egl, GraphicsError
+from weft.backends.gl.egl import Context, GraphicsError
 from weft.platform import system
 
 # Without libGL, PyOpenGL raises errors of many kinds.
@@ -383,11 +382,3 @@ def _number(name: Any) -> int:
     found = (GL.GLint * 4)()
     GL.glGetIntegerv(name, found)
     return int(found[0])
-
-
-@functools.cache
-def offscreen(number: int = 0) -> Graphics:
-    """The graphics of a process without a window, on the device of this number. Raises GraphicsError if there are
-    none."""
-    egl = Egl(number)
-    return Graphics(egl.context(), egl.context(), egl.context())

@@ -9,8 +9,7 @@ from typing import Any
 
 from weft.backends.base import DeviceInfo
 from weft.backends.probing import print_devices, probed
-
-_REMEDY = "install the driver of the graphics card, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
+from weft.platform import system
 
 DRAWS, COMPUTES = (3, 3), (4, 3)
 """The versions that have shaders for pictures, and compute shaders."""
@@ -18,7 +17,7 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
     """The devices of OpenGL, available with at least this version; an unavailable one has a reason. Never raises."""
-    return probed("weft.backends.gl.probe", "OpenGL", _REMEDY, lambda about: _device(about, least))
+    return probed("weft.backends.gl.probe", "OpenGL", system.opengl_remedy, lambda about: _device(about, least))
 
 
 def _device(about: Mapping[str, Any], least: tuple[int, int]) -> DeviceInfo:
@@ -39,7 +38,7 @@ def _listed() -> list[dict[str, Any]]:
     from weft.backends.gl.egl import GraphicsError
 
     try:
-        from weft.backends.gl.graphics import offscreen
+        from weft.backends.gl.offscreen import offscreen
 
         found = [offscreen().about]
         # Cards come first. If there is one, drivers that draw with the processor are left out.

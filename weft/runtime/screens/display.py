@@ -35,9 +35,8 @@ def lost(reason: str) -> WeftError:
 
 
 try:
-    import glfw
-
     from weft.backends.gl.egl import Context, GraphicsError
+    from weft.backends.gl.glfw_contexts import GL_HINTS, glfw, window_context
     from weft.backends.gl.graphics import NEEDS_EGL, DriverError, Graphics
     from weft.backends.gl.textures import GlPicture
 except Exception as problem:  # without libGL, PyOpenGL raises errors of many kinds
@@ -48,14 +47,8 @@ __all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsE
 # Typing on one monitor must not hide the picture on the other.
 _HINTS = {glfw.AUTO_ICONIFY: glfw.FALSE, glfw.VISIBLE: glfw.FALSE}
 _GL_HINTS = {
-    glfw.CONTEXT_VERSION_MAJOR: 3,
-    glfw.CONTEXT_VERSION_MINOR: 3,
-    glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
-    glfw.OPENGL_FORWARD_COMPAT: glfw.TRUE,
+    **GL_HINTS,
     glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API if NEEDS_EGL else glfw.NATIVE_CONTEXT_API,
-    glfw.ALPHA_BITS: 0,
-    glfw.DEPTH_BITS: 0,
-    glfw.STENCIL_BITS: 0,
 }
 _NO_GL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
@@ -207,13 +200,7 @@ class Display:
 
     def context(self, handle: Any) -> Context:
         """The graphics context of a window."""
-        before: list[Any] = []
-
-        def enter() -> None:
-            before.append(glfw.get_current_context())
-            _make_current(handle)
-
-        return Context(enter, lambda: _make_current(before.pop()))
+        return window_context(handle)
 
     def _on_error(self, _code: int, words: Any) -> None:
         self._errors.append(_text(words))
@@ -223,18 +210,6 @@ def _x11_connection() -> int:
     """The address of GLFW's connection to an X server; 0 if it has none."""
     found: Any = getattr(glfw, "get_x11_display", lambda: None)
     return found() or 0
-
-
-def _address(handle: Any) -> int:
-    return ctypes.cast(handle, ctypes.c_void_p).value or 0 if handle else 0
-
-
-def _make_current(handle: Any) -> None:
-    """Makes the context of a window current in this thread; None: no context. Raises GraphicsError."""
-    if _address(glfw.get_current_context()) != _address(handle):
-        glfw.make_context_current(handle)
-        if _address(glfw.get_current_context()) != _address(handle):
-            raise GraphicsError("the context of the window cannot be used")
 
 
 def refresh_rate(number: int) -> float | None:
