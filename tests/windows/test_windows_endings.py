@@ -14,7 +14,7 @@ from weft.media.decoding import times_of
 pytestmark = on_windows
 
 
-@pytest.mark.parametrize("bring_end", [close_console, log_off])
+@pytest.mark.parametrize("bring_end", [close_console, pytest.param(log_off, marks=pytest.mark.long)])
 def test_an_end_that_windows_brings_waits_for_the_film(tmp_path: Path, bring_end: Callable[[int], None]) -> None:
     patch, film = tmp_path / "ramp.weft", tmp_path / "film.mp4"
     patch.write_text("tone<v> = sin(me@time * 2764) * 0.2\ndisplay(me@x, me@y, 0)\naudio(tone@v)\n")

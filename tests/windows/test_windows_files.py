@@ -28,6 +28,7 @@ def weft(*arguments: object, code: int = 0) -> str:
     return ended.stdout + ended.stderr
 
 
+@pytest.mark.long
 def test_a_film_that_is_rendered_can_be_a_source(tmp_path: Path) -> None:
     ramp, film, shows = tmp_path / "ramp.weft", tmp_path / "ramp.mkv", tmp_path / "shows.weft"
     ramp.write_text(RAMP)
