@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = "audio,hands,media"
+EXTRAS = "audio,editor,hands,media"
 PATCH = "plasma.weft"
 """What plays if nothing is named."""
 

@@ -25,6 +25,8 @@ class AnySystem:
     """Whether OpenGL may be found through EGL."""
     has_unseen_windows = False
     """Whether OpenGL draws in windows of any thread that are never shown. It does without EGL then."""
+    opengl_platform = ""
+    """What PyOpenGL calls the way to OpenGL here, where it may take another one for it."""
     opengl_remedy = "install the driver of the graphics card"
     """What brings OpenGL."""
     portaudio_remedy = ""

@@ -94,6 +94,7 @@ class Win32(AnySystem):
     camera_format = "dshow"
     grabber = "gdigrab"
     has_unseen_windows = True
+    opengl_platform = "nt"
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False
     has_jit_link = False

@@ -31,18 +31,20 @@ _CHOICE = "PYOPENGL_PLATFORM"
 
 _IS_WAYLAND = bool(os.environ.get("WAYLAND_DISPLAY")) or os.environ.get("XDG_SESSION_TYPE") == "wayland"
 
-NEEDS_EGL = os.environ[_CHOICE] == "egl" if _CHOICE in os.environ else _IS_WAYLAND
+NEEDS_EGL = os.environ[_CHOICE] == "egl" if _CHOICE in os.environ else _IS_WAYLAND and system.finds_egl
 """Whether windows must be opened with EGL."""
 
 
-# Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. It reads the
-# variable when it is imported, and no other library should see it.
+# Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. Elsewhere it
+# takes a variable of desktops on Linux for a sign of GLX, and such a variable may be set under Wine. It reads its own
+# variable when it is imported, and no other library should see that.
 _FINDS_BY_EGL = False
 if system.finds_egl and _CHOICE not in os.environ:
     with suppress(OSError):
         _FINDS_BY_EGL = bool(ctypes.CDLL("libEGL.so.1"))
-if _FINDS_BY_EGL:
-    os.environ[_CHOICE] = "egl"
+_PLATFORM = "egl" if _FINDS_BY_EGL else system.opengl_platform
+if _PLATFORM and _CHOICE not in os.environ:
+    os.environ[_CHOICE] = _PLATFORM
     try:
         from OpenGL import GL, platform
     finally:
