@@ -1,4 +1,5 @@
-"""A console of Windows: one that shows ANSI sequences as letters, as that of Wine, is not written full of them."""
+"""A console of Windows: messages are written to it, and one that shows ANSI sequences as letters, as that of Wine, is
+not written full of them."""
 
 from __future__ import annotations
 
@@ -30,3 +31,26 @@ def test_a_console_either_shows_the_picture_or_says_why_not(tmp_path: Path) -> N
     if ended.returncode:
         assert ended.returncode == 3
         assert "the terminal cannot be used: it shows sequences of ANSI as letters" in said
+
+
+def test_messages_are_written_to_a_console_after_libraries_were_silent(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    inside = (
+        "import sys, traceback\n"
+        "from weft.cli.console import say\n"
+        "from weft.runtime.stderr import suppress_stderr\n"
+        "with open(sys.argv[1], 'w') as told:\n"
+        "    try:\n"
+        "        assert sys.stderr.isatty()\n"
+        "        say('before')\n"
+        "        with suppress_stderr():\n"
+        "            others = [open('NUL') for _ in range(9)]\n"
+        "        say('after')\n"
+        "    except BaseException:\n"
+        "        traceback.print_exc(file=told)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", inside, str(told)], timeout=PATIENCE, check=False,
+        creationflags=subprocess.CREATE_NEW_CONSOLE,  # type: ignore[attr-defined,unused-ignore]
+    )  # fmt: skip
+    assert told.read_text() == ""

@@ -42,7 +42,7 @@ class Missing(InternalError):  # noqa: N818 -- named for its exit code
 
 def say(message: str) -> None:
     """Prints one line for people."""
-    click.echo(f"weft: {visible(message)}", err=True)
+    click.echo(f"weft: {visible(message)}", sys.stderr)
 
 
 def output(text: str, end: str = "\n") -> None:
@@ -65,9 +65,9 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
         return
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     shown, left_out = foremost(found)
-    click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
+    click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), sys.stderr, color=colour)
     only = f"; {len(shown)} of them are shown, and weft check --json lists all" if left_out else ""
-    click.echo(f"\n{summary(found)}{only}{_more(shown)}", err=True)
+    click.echo(f"\n{summary(found)}{only}{_more(shown)}", sys.stderr)
 
 
 def _more(shown: Sequence[Diagnostic]) -> str:

@@ -31,6 +31,8 @@ class AnySystem:
     """What brings OpenGL."""
     portaudio_remedy = ""
     """What brings PortAudio, where no package of Python has it inside."""
+    prints_in_libraries = True
+    """Whether libraries in C print to stderr, which then has to lead elsewhere for a while."""
     shares_descriptors = True
     """Whether the numbers of open files are the same for Python and for libraries in C."""
     has_jit_link = True

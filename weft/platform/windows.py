@@ -95,6 +95,8 @@ class Win32(AnySystem):
     grabber = "gdigrab"
     has_unseen_windows = True
     opengl_platform = "nt"
+    # They do not, and a console that stderr has led away from has another handle than others have noted.
+    prints_in_libraries = False
     # Each of its C libraries has numbers of its own.
     shares_descriptors = False
     has_jit_link = False

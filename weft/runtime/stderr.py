@@ -7,10 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from weft.platform import system
+
 
 @contextmanager
 def suppress_stderr() -> Iterator[None]:
     """Discards what GLFW, Xlib, Mesa, ALSA and others print to stderr; weft reports failures in its own words."""
+    if not system.prints_in_libraries:
+        yield
+        return
     if sys.stderr is not None:
         sys.stderr.flush()
     with ExitStack() as stack:
