@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.backends.base import Backend, DeviceInfo
-from weft.backends.cpu import Null
+from weft.backends.null import Null
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import FAMILIES
 

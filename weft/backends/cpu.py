@@ -1,5 +1,5 @@
-"""The backends that run kernels on the CPU, for pictures, numbers and sound, and one that runs nothing. They differ in
-what they make of the outputs of a kernel."""
+"""The backends that run kernels on the CPU, for pictures, numbers and sound. They differ in what they make of the
+outputs of a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from weft.backends import hardware
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock, Values
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
 from weft.backends.executors import Executable, Executor, Pictures, Refusal, Refused, StagedCode
 from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords, shape_of_level
 from weft.backends.native.executor import ExactExecutor, NativeExecutor
@@ -351,51 +351,3 @@ def block_of(env: Env) -> SampleBlock:
     if env.block is None:
         raise ValueError("a stream can only be computed block by block")
     return env.block
-
-
-# A backend that runs nothing, for any context. It shows what a performance costs without that context.
-
-
-@dataclass
-class NullCompiled:
-    """A subgraph that gives zeros."""
-
-    unit: Unit
-    memory: StateMemory = field(default_factory=lambda: StateMemory(()))
-
-    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
-        return np.zeros((len(self.unit.kernel.outputs), *launch.shape), np.float32) if out is None else out
-
-    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
-        return np.zeros(launch.shape[1])
-
-    def dump(self) -> str:
-        return "nothing\n"
-
-
-@register_backend
-class Null(Backend):
-    """Takes every subgraph and gives black, silence and zeros."""
-
-    name = "null"
-    context = "*"
-
-    @classmethod
-    def probe(cls) -> list[DeviceInfo]:
-        return [DeviceInfo(0, "nothing")]
-
-    def capabilities(self) -> Capabilities:
-        return Capabilities(sources=frozenset({"picture"}))
-
-    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> NullCompiled:
-        return NullCompiled(unit)
-
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
-        if compiled.unit.subgraph.context == "visual":
-            return np.zeros((env.height, env.width, 4), np.uint8)
-        return compiled.run(compiled.memory, Launch((1, 1), {}))
-
-    def get_value_at(
-        self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
-    ) -> Array:
-        return np.zeros(np.broadcast_shapes(*(np.shape(v) for v in coords.values())))

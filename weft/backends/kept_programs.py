@@ -1,14 +1,49 @@
-"""Programs that are kept on disk in the form that a driver has made of them, so that it need not make them again."""
+"""Programs that are kept, so that a driver need not make them again: the last ones as they are, and more of them on
+disk in the form that a driver has made of them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from weft.disk import cache_folder, keep, read_kept
+from weft.recently_used import RecentlyUsed
+
+K = TypeVar("K", bound=Hashable)
+P = TypeVar("P")
+
+# The programs of this many recent texts stay loaded. A text with other numbers has the same one, and so has an undo.
+_RECENT = 64
+
+
+class RecentPrograms(Generic[K, P]):
+    """The programs of recent texts, by what they are made of."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: RecentlyUsed[K, Future[P]] = RecentlyUsed(_RECENT)
+
+    def get_or_make(self, key: K, make: Callable[[], P]) -> P:
+        """The program of a key, made if it is new. Waits if another thread makes it. Raises what `make` raises."""
+        with self._lock:
+            known = self._made.find(key)
+            made = known or Future[P]()
+            self._made.keep(key, made)
+        if known is None:
+            try:
+                made.set_result(make())
+            except BaseException as failure:
+                made.set_exception(failure)
+                with self._lock:
+                    self._made.forget(key)
+        return made.result()
+
 
 _KEPT = "program 2"
 

@@ -34,7 +34,7 @@ _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.wgpu.backend", _named("wgpu", *CARD_CONTEXTS)),
     ("weft.backends.cuda.backend", _named("cuda", *CARD_CONTEXTS)),
     ("weft.backends.cuda.hip", _named("hip", *CARD_CONTEXTS)),
-    ("weft.backends.cpu", {"null": "*"}),
+    ("weft.backends.null", {"null": "*"}),
 )
 _CONTEXTS = {name: context for _, backends in _OWN for name, context in backends.items()}
 _MODULES = {name: module for module, backends in _OWN for name in backends}

@@ -147,7 +147,7 @@ FRAIL = '''\
 
 from weft.backends.base import DeviceInfo, DeviceLostError
 from weft.backends.cpu import CpuAudio
-from weft.backends.cpu import Null
+from weft.backends.null import Null
 
 LASTS = 8  # blocks
 

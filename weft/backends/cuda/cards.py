@@ -15,14 +15,10 @@ import numpy.typing as npt
 
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchAddresses, RemoteDevice, Run, as_bytes
 from weft.backends.cuda.driver import Driver, Maker
-from weft.backends.kept_programs import KeptProgram
-from weft.recently_used import RecentlyUsed
+from weft.backends.kept_programs import KeptProgram, RecentPrograms
 
 # Threads in a block.
 _BLOCK = 256
-
-# The programs of this many recent texts stay loaded, so that an undo compiles nothing.
-_PROGRAMS = 64
 
 # Finds the line in the compiler's errors: "weft.cu(12): error: …" of NVRTC, "weft.cu:12:3: error: …" of hipRTC.
 _LINE = re.compile(r"weft\.cu[(:](\d+)\S*:? (?:fatal )?error: (.*)")
@@ -210,8 +206,7 @@ class CardDevice(RemoteDevice):
         self._driver = Driver(self.maker, index)
         self._pinned = _PinnedMemory(self._driver)
         self._marks = _Marks(self._driver)
-        self._lock = threading.Lock()
-        self._programs: RecentlyUsed[tuple[str, str], _CardProgram] = RecentlyUsed(_PROGRAMS)
+        self._programs: RecentPrograms[tuple[str, str], _CardProgram] = RecentPrograms()
 
     def allocate(self, size: int) -> CardMemory:
         self._driver.enter()
@@ -236,15 +231,11 @@ class CardDevice(RemoteDevice):
         self._driver.copy(target.address + to, source.address + start, size)
 
     def compile(self, text: str, entry: str) -> _LaunchRecord:
-        key = text, entry
-        with self._lock:
-            known = self._programs.find(key)
-        if known is None:
-            self._driver.enter()
-            known = self._kept(text, entry) or self._compiled(text, entry)
-            with self._lock:
-                self._programs.keep(key, known)
-        return _LaunchRecord(known)
+        self._driver.enter()
+        made = self._programs.get_or_make(
+            (text, entry), lambda: self._kept(text, entry) or self._compiled(text, entry)
+        )
+        return _LaunchRecord(made)
 
     def _kept(self, text: str, entry: str) -> _CardProgram | None:
         """The program of a text, if it is on disk and the driver takes it."""

@@ -5,22 +5,19 @@ from __future__ import annotations
 import functools
 import re
 import struct
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from weft.backends.card import refused
 from weft.backends.gl.graphics import GL, DriverInfo, Graphics, parallel, plain
-from weft.backends.kept_programs import KeptProgram
+from weft.backends.kept_programs import KeptProgram, RecentPrograms
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
 from weft.errors import WeftError, error
-from weft.recently_used import RecentlyUsed
 
 Parts: TypeAlias = Sequence[tuple[Any, "bytes | str"]]
 """The shaders of a program: the kind and the text of each."""
@@ -36,9 +33,6 @@ _LINE = re.compile(r"\b0[:(](\d+)")
 
 # The seconds between two looks at whether a driver is ready.
 _LOOK = 0.001
-
-# The programs of this many recent texts are kept. A text with other numbers has the same program, and so has an undo.
-_PROGRAMS = 64
 
 
 def drawing(fragment: bytes | str) -> Parts:
@@ -122,27 +116,14 @@ class LinkedPrograms:
 
     def __init__(self, graphics: Graphics) -> None:
         self.graphics = graphics
-        self._lock = threading.Lock()
-        self._linked: RecentlyUsed[bytes, Future[ShaderProgram]] = RecentlyUsed(_PROGRAMS)
-        self._codes: RecentlyUsed[str, bytes] = RecentlyUsed(_PROGRAMS)
+        self._linked: RecentPrograms[bytes, ShaderProgram] = RecentPrograms()
+        self._codes: RecentPrograms[str, bytes] = RecentPrograms()
         """The code of recent texts: to find it takes a millisecond for 20,000 characters."""
 
     def of(self, shader: Shader) -> ShaderProgram:
-        """The program of a shader, which is linked if it is new; waits if another thread links it. In a context of the
-        graphics. Raises WeftError if the driver refuses it."""
-        with self._lock:
-            code = self._codes.get_or_make(shader.text, lambda: shader.code)
-            known = self._linked.find(code)
-            made = known or Future[ShaderProgram]()
-            self._linked.keep(code, made)
-        if known is None:
-            try:
-                made.set_result(ShaderProgram(self.graphics, shader))
-            except BaseException as failure:
-                made.set_exception(failure)
-                with self._lock:
-                    self._linked.forget(code)
-        return made.result()
+        """The program of a shader. In a context of the graphics. Raises WeftError if the driver refuses it."""
+        code = self._codes.get_or_make(shader.text, lambda: shader.code)
+        return self._linked.get_or_make(code, lambda: ShaderProgram(self.graphics, shader))
 
 
 # Programs on disk, in the driver's own form. It takes them back if nothing about it has changed.

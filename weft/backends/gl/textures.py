@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +19,7 @@ from weft.backends.card import CardPicture
 from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.launch import Array, Picture
+from weft.backends.ranges import FreeRanges
 from weft.errors import error
 from weft.media.sounds import SAMPLE_BYTES, SIDES
 
@@ -143,10 +142,7 @@ class TextureArray:
         self.shape = shape
         check_layers(graphics, shape, count)
         spare = min(spare, graphics.about.layers - count, _LATER // (4 * shape[0] * shape[1]))
-        self._lock = threading.Lock()
-        self._free = [(0, count + spare)]
-        """The first layer of each range without an owner, and the one after its last."""
-        self._given_back: deque[tuple[int, int]] = deque()
+        self._free = FreeRanges(count + spare)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
         GL.glTexImage3D(
@@ -157,34 +153,14 @@ class TextureArray:
     def take(self, counts: Iterable[int]) -> list[Layers] | None:
         """Zeroed layers, as many in a row as each count says, which are given back when nothing refers to them; None if
         there is no room. In a context of the graphics. May be called from any thread."""
-        with self._lock:
-            while self._given_back:
-                self._free.append(self._given_back.popleft())
-            free, found = _joined(self._free), list[tuple[int, int]]()
-            for count in counts:
-                at = next((at for at, (first, end) in enumerate(free) if end - first >= count), None)
-                if at is None:
-                    return None
-                first, end = free[at]
-                free[at] = first + count, end
-                found.append((first, count))
-            self._free = free
+        found = self._free.take(counts)
+        if found is None:
+            return None
         made = [Layers(self, *each) for each in found]
         for each in made:
-            weakref.finalize(each, self._given_back.append, (each.first, each.first + each.count)).atexit = False
+            weakref.finalize(each, self._free.give_back, each.first, each.count).atexit = False
             each.clear()
         return made
-
-
-def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of numbers in order, without those that are empty; what touches becomes one."""
-    made: list[tuple[int, int]] = []
-    for first, end in sorted(ranges):
-        if made and made[-1][1] == first:
-            made[-1] = made[-1][0], end
-        elif first < end:
-            made.append((first, end))
-    return made
 
 
 class Layers:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from weft.backends.base import Env
-from weft.backends.cpu import NullCompiled
 from weft.backends.launch import StateMemory
+from weft.backends.null import NullCompiled
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import COMPUTE, VISUAL
 from weft.ir.rates import Rate

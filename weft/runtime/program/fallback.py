@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
-from weft.backends.cpu import CpuBackend, Null, NullCompiled
+from weft.backends.cpu import CpuBackend
+from weft.backends.null import Null, NullCompiled
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 from weft.runtime.program.assignment import reason_of

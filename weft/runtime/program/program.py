@@ -14,8 +14,9 @@ from weakref import WeakValueDictionary
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
-from weft.backends.cpu import CpuBackend, NullCompiled
+from weft.backends.cpu import CpuBackend
 from weft.backends.launch import Getter, Picture
+from weft.backends.null import NullCompiled
 from weft.backends.registry import load_registry
 from weft.backends.select import (
     Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, total, unavailable
