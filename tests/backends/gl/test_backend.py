@@ -313,6 +313,36 @@ def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics)
             np.testing.assert_array_equal(found.planes(slot.key, ticks_ago), second.planes(slot.key, ticks_ago))
 
 
+def test_a_memory_that_will_continue_a_lost_card_is_allocated() -> None:
+    """That the card is lost is told when it is read, or when it draws."""
+    from weft.backends.gl.egl import Egl
+    from weft.backends.gl.memory import GlMemory
+
+    egl = Egl()
+    lost = Graphics(egl.context(), egl.context())
+    (slot,) = loader_of("vm").prepare(built(REMEMBERING), SIZE).runner.parts[0].unit.kernel.slots
+    with lost.drawing():
+        there = GlMemory(lost, (slot,), SIZE)
+        there.complete()
+    lost.close()
+    here = StateMemory((slot,), SIZE)
+    here.allocate([there])
+    assert not here.ring(slot.key).any()
+
+
+@pytest.mark.timeout(20)
+def test_a_driver_that_answers_nothing_is_not_waited_for(graphics: Graphics) -> None:
+    """So it is with a context that is lost."""
+    from weft.backends.gl import programs
+
+    asked: list[object] = []
+    with graphics.drawing():
+        if not programs.parallel.glMaxShaderCompilerThreadsKHR:
+            pytest.skip("this driver does not compile in threads of its own")
+        programs._wait_for(lambda *given: asked.append(given), 1)
+    assert len(asked) == 1
+
+
 # Each remembers, and reads what the one before it is now, and what it was elsewhere.
 ROW = "r0<v> = hash(me@px, me@py, me@absframe)\n" + "".join(
     f"r{at}<v> = prev(r{at}@v) * 0.5 + r{at - 1}@v * {at % 3 / 3} + prev(r{at - 1}@v)(me@x ~ 1 - me@x) * 0.2\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
 
+from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
 from weft.backends.gl.textures import Buffer, Layers, Texture, TextureArray, bind, check_layers
@@ -230,11 +231,12 @@ class GlMemory(StateMemory):
                 GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
                 self._back_by[key] = room
 
-        self.graphics.prepared(make)
+        with suppress(GraphicsError):  # it is told when the images are read
+            self.graphics.prepared(make)
 
     def read(self, into: StateMemory | None = None) -> StateMemory:
         with self._entered():
-            for key, room in self._back_by.items():
+            for key, room in list(self._back_by.items()):  # another thread may add to it
                 self.layers(key).begin_read(room)
             return super().read(into)
 

@@ -69,13 +69,13 @@ def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool 
 def _wait_for(ask: Callable[[Any, Any, Any], Any], made: Any) -> None:
     """Waits until a driver that compiles in threads of its own is ready: who asks for the result before waits for it in
     the driver, and drawing in other contexts waits with it. In a context."""
-    if not parallel.glMaxShaderCompilerThreadsKHR:
-        return
-    found = GL.GLint()
-    ask(made, parallel.GL_COMPLETION_STATUS_KHR, found)
-    while not found.value:
-        time.sleep(_LOOK)
+    while parallel.glMaxShaderCompilerThreadsKHR:
+        # A context that is lost may answer nothing, and the result then says so.
+        found = GL.GLint(1)
         ask(made, parallel.GL_COMPLETION_STATUS_KHR, found)
+        if found.value:
+            return
+        time.sleep(_LOOK)
 
 
 class ShaderProgram:
