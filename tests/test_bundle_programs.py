@@ -10,20 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.compute import ComputeExecutor, opencl, wgpu
-from tests.support.cuda import cuda
-from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.devices import COMPUTE, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.gl import GlExecutor, Graphics
 from tests.support.kernels import MACHINES
-from tests.support.metal.executor import MetalExecutor, device
+from tests.support.metal.executor import MetalExecutor
 from tests.support.programs import Expectation, built_together, expectations, values_together
 from tests.support.together import all_but
 from tests.support.tolerances import SINGLE, WRITTEN
-from weft.backends.cuda.cards import CardDevice
 from weft.backends.executors import Executor
-from weft.backends.opencl.queue import ClDevice
-from weft.backends.wgpu.webgpu import WgpuDevice
-from weft.codegen.cuda import Cuda
-from weft.codegen.wgsl import Wgsl
 from weft.runtime.compiling.stages import Build
 
 __all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
@@ -78,16 +72,7 @@ def test_in_metal(name: str, prepared: MetalExecutor) -> None:
     assert wrong(name, prepared) == []
 
 
+@pytest.mark.parametrize("language", COMPUTE)
 @pytest.mark.parametrize("name", all_but(2, PROGRAMS))
-def test_in_opencl(name: str, opencl: ClDevice) -> None:
-    assert wrong(name, ComputeExecutor(opencl)) == []
-
-
-@pytest.mark.parametrize("name", all_but(2, PROGRAMS[1:]))
-def test_in_wgsl(name: str, wgpu: WgpuDevice) -> None:
-    assert wrong(name, ComputeExecutor(wgpu, Wgsl)) == []
-
-
-@pytest.mark.parametrize("name", all_but(1, PROGRAMS[::3]))
-def test_in_cuda(name: str, cuda: CardDevice) -> None:
-    assert wrong(name, ComputeExecutor(cuda, Cuda)) == []
+def test_on_a_compute_device(name: str, language: str, request: pytest.FixtureRequest) -> None:
+    assert wrong(name, executor_on(language, request)) == []

@@ -11,9 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.runtime.live.test_slots import edited
-from tests.support.compute import ComputeExecutor, opencl, wgpu
-from tests.support.gl import GlExecutor, graphics
-from tests.support.metal.executor import MetalExecutor, device
+from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
 from tests.support.parity.cases import Case, case_of
 from tests.support.parity.rule import compare
 from tests.test_generated_parity import SecondTier
@@ -26,7 +24,6 @@ from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, content_hash, from_json, to_json
-from weft.codegen.wgsl import Wgsl
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.draw import to_dot, to_json as graph_json, to_mermaid, to_text
@@ -36,7 +33,7 @@ from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.inspect.strands import Evaluation, compile_alone, read_patch
 
-__all__ = ["device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 
 def built(text: str) -> Build:
@@ -136,12 +133,8 @@ def test_machines_agree(machine: str, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["levels", "memory at levels"])
 def test_cards_agree(name: str, request: pytest.FixtureRequest) -> None:
-    cards = (
-        GlExecutor(request.getfixturevalue("graphics")), MetalExecutor(request.getfixturevalue("device")),
-        ComputeExecutor(request.getfixturevalue("opencl")), ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl),
-    )  # fmt: skip
-    for executor in cards:
-        assert compare(case(name), executor).unexplained == ()
+    for language in DEVICES:
+        assert compare(case(name), executor_on(language, request)).unexplained == ()
 
 
 # --- levels ---

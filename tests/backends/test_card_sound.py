@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.beats import changing_beats
-from tests.support.compute import opencl, wgpu
+from tests.support.compute import nvidia, opencl, wgpu
 from tests.support.gl import graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -26,6 +26,7 @@ from tests.support.tolerances import GENERATED, SERIES
 from weft.backends.base import Backend, Env, SampleBlock
 from weft.backends.card import CardAudio, SoundCode
 from weft.backends.cpu import CpuAudio, CpuCode
+from weft.backends.cuda.backend import CudaAudio
 from weft.backends.executors import NOTHING
 from weft.backends.gl.backend import GlAudio
 from weft.backends.launch import Floats, Launch, StateMemory
@@ -43,7 +44,7 @@ from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.findings import NOT_A_NUMBER
 from weft.runtime.program.program import Setup
 
-__all__ = ["device", "graphics", "opencl", "wgpu"]
+__all__ = ["device", "graphics", "nvidia", "opencl", "wgpu"]
 
 RATE = 48_000
 HOUR = 3600 * RATE
@@ -55,7 +56,7 @@ CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
 Given = Callable[[int, int], Mapping[str, Floats]]
 """The inputs from outside, for this many samples from one on."""
 
-CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio, ClAudio, WgpuAudio)
+CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio, ClAudio, WgpuAudio, CudaAudio)
 of_cards = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.library)
 
 SINE = "audio(sin(me@time * 440 * tau) * 0.5)"
@@ -72,6 +73,8 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
         request.getfixturevalue("opencl")
     elif found is WgpuAudio:
         request.getfixturevalue("wgpu")
+    elif found is CudaAudio:
+        request.getfixturevalue("nvidia")
     else:
         in_place(request.getfixturevalue("device"), monkeypatch)
     return found

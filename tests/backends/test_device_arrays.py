@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.compute import opencl, wgpu
+from tests.support.compute import nvidia, opencl, wgpu
 from tests.support.gl import Graphics, graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from weft.backends.base import Backend
 from weft.backends.cpu import CpuVisual
+from weft.backends.cuda.backend import CudaVisual
 from weft.backends.gl.backend import GlVisual
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.opencl.backend import ClVisual
 from weft.backends.wgpu.backend import WgpuVisual
 
-__all__ = ["device", "graphics", "opencl", "wgpu"]
+__all__ = ["device", "graphics", "nvidia", "opencl", "wgpu"]
 
 
 def what_goes_there_comes_back(backend: Backend, dtype: type[np.generic] = np.float32) -> None:
@@ -103,3 +104,9 @@ def test_with_opencl(check: Callable[[Backend], None]) -> None:
 @pytest.mark.usefixtures("wgpu")
 def test_with_webgpu(check: Callable[[Backend], None]) -> None:
     check(WgpuVisual())
+
+
+@each
+@pytest.mark.usefixtures("nvidia")
+def test_with_cuda(check: Callable[[Backend], None]) -> None:
+    check(CudaVisual())

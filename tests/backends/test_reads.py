@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.choices import on_processor
-from tests.support.compute import opencl, wgpu
+from tests.support.compute import nvidia, opencl, wgpu
 from tests.support.gl import graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -22,6 +22,7 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from weft.backends.base import Bindable, Env
 from weft.backends.card import CardBackend
+from weft.backends.cuda.backend import CudaVisual
 from weft.backends.gl.backend import GlVisual
 from weft.backends.launch import Value
 from weft.backends.metal.backend import MetalVisual
@@ -38,7 +39,7 @@ from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["device", "graphics", "opencl", "that_computes", "wgpu"]
+__all__ = ["device", "graphics", "nvidia", "opencl", "that_computes", "wgpu"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 
@@ -71,7 +72,7 @@ SHOWN = {
     "a picture where the frame says": f"{CHAIN}display(trail@v(me@x ~ me@x + me@time * 3), fract(level), 0)\n",
 }
 
-CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual, WgpuVisual)
+CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual, WgpuVisual, CudaVisual)
 
 
 @pytest.fixture(params=CARDS, ids=lambda card: card.library)
@@ -84,6 +85,8 @@ def card(request: pytest.FixtureRequest, device: Any, monkeypatch: pytest.Monkey
         request.getfixturevalue("opencl")
     elif found is WgpuVisual:
         request.getfixturevalue("wgpu")
+    elif found is CudaVisual:
+        request.getfixturevalue("nvidia")
     else:
         in_place(device, monkeypatch)
     return found

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import exact_remainder, outside_of_period, remainder_operands
-from tests.support.compute import ComputeExecutor, opencl, wgpu
-from tests.support.cuda import cuda
+from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, image_slot, lowered
-from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, kernel, launch_of
-from tests.support.metal.executor import MetalExecutor, device
+from tests.support.metal.executor import MetalExecutor
 from weft.backends.executors import Executor
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.native import llvm
@@ -23,20 +21,17 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
-from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
-from weft.codegen.wgsl import Wgsl
 from weft.ir.rates import Rate
 
 __all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 HERE = {f"native-{isa.name}": isa for isa in ISAS.values() if llvm.runs_here(isa)}
-CARDS = ("glsl", "msl", "cuda", "opencl", "wgsl")
 PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
 
 
-@pytest.fixture(scope="module", params=["vm", "vector", "wasm", *HERE, *CARDS])
+@pytest.fixture(scope="module", params=["vm", "vector", "wasm", *HERE, *DEVICES])
 def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
     match request.param:
         case "vm":
@@ -45,16 +40,8 @@ def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
             return "vector", VectorExecutor()
         case "wasm":
             return "wasm", WasmExecutor()
-        case "glsl":
-            return "glsl", GlExecutor(request.getfixturevalue("graphics"))
-        case "msl":
-            return "msl", MetalExecutor(request.getfixturevalue("device"))
-        case "cuda":
-            return "cuda", ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
-        case "opencl":
-            return "opencl", ComputeExecutor(request.getfixturevalue("opencl"))
-        case "wgsl":
-            return "wgsl", ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
+        case name if name in DEVICES:
+            return name, executor_on(name, request)
     return request.param, NativeExecutor(llvm.plainest(HERE[request.param]))
 
 
@@ -102,7 +89,7 @@ def check(name: str, a: np.ndarray, b: np.ndarray, got: np.ndarray) -> None:
     if name in ("vm", "wasm"):
         expected = exact_remainder(a.astype(np.float64), b.astype(np.float64))
     off = got != expected
-    if name in CARDS:
+    if name in DEVICES:
         whole = (np.floor(a) == a) & (np.floor(b) == b) & (np.abs(a) < 2**24)
         assert [*zip(a[off & whole], b[off & whole], got[off & whole], strict=True)][:3] == []
     else:

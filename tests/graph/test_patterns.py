@@ -12,10 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.beats import given_beats
-from tests.support.compute import ComputeExecutor, opencl, wgpu
-from tests.support.gl import GlExecutor, graphics
+from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
 from tests.support.kernels import MACHINES
-from tests.support.metal.executor import MetalExecutor, device
 from tests.support.notation import MODELS, Faster, Leaf, Model, Now, Steps, Together, Turns, events, whole
 from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
@@ -26,14 +24,13 @@ from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.codegen.kernel import Kernel
-from weft.codegen.wgsl import Wgsl
 from weft.contexts import ContextTable
 from weft.errors import Source, Span, WeftError
 from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
 from weft.runtime.compiling.stages import Request, build
 from weft.syntax.ast import Text
 
-__all__ = ["device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
 
 def euclid_model(node: Model, hits: str) -> Steps:
     """A rhythm, written out: `x..x..x.`."""
@@ -368,18 +365,12 @@ display(p@value(there) / 12, p@gate(there), min(p@since(there), 1), p@bd(there) 
 """
 
 
-@pytest.mark.parametrize("executor", ["vector", "native", "glsl", "msl", "opencl", "wgsl"])
+@pytest.mark.parametrize("executor", ["vector", "native", *DEVICES])
 def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, request: pytest.FixtureRequest) -> None:
     case = case_of(PICTURE)
     made: Executor
-    if executor == "glsl":
-        made = GlExecutor(request.getfixturevalue("graphics"))
-    elif executor == "msl":
-        made = MetalExecutor(request.getfixturevalue("device"))
-    elif executor == "opencl":
-        made = ComputeExecutor(request.getfixturevalue("opencl"))
-    elif executor == "wgsl":
-        made = ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
+    if executor in DEVICES:
+        made = executor_on(executor, request)
     else:
         made = {"vector": VectorExecutor, "native": NativeExecutor}[executor]()
     outcome = compare(case, made)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.choices import ANYWHERE
-from tests.support.compute import ComputeExecutor, opencl, wgpu
+from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, lowered
-from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.gl import GlExecutor, Graphics
 from tests.support.kernels import compiled as compiled_ir
-from tests.support.metal.executor import MetalExecutor, device
 from tests.support.sounds import between, cache, write_coded, write_wav
 from weft import disk
 from weft.backends.base import Env
@@ -32,7 +31,6 @@ from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
 from weft.codegen.kernel import Kernel, verify
-from weft.codegen.wgsl import Wgsl
 from weft.contexts import ContextTable
 from weft.disk import HEAD_BYTES
 from weft.errors import Source, WeftError, error
@@ -44,7 +42,7 @@ from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["cache", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cache", "cuda", "device", "graphics", "opencl", "wgpu"]
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -285,18 +283,14 @@ def test_samples_that_are_gone_are_told(tmp_path: Path) -> None:
 # In the language.
 
 
-@pytest.fixture(params=["vm", "vector", "native", "gl", "gl 4.30", "msl", "opencl", "wgsl"])
+@pytest.fixture(params=["vm", "vector", "native", "glsl 4.30", *DEVICES])
 def machine(request: pytest.FixtureRequest) -> Executor:
     """What computes pictures. Cards are made when they are needed."""
     name = request.param
-    if name == "msl":
-        return MetalExecutor(request.getfixturevalue("device"))
-    if name == "opencl":
-        return ComputeExecutor(request.getfixturevalue("opencl"))
-    if name == "wgsl":
-        return ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
-    if name.startswith("gl"):
-        made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=name == "gl 4.30")
+    if name in DEVICES:
+        return executor_on(name, request)
+    if name == "glsl 4.30":
+        made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=True)
         return made
     return MACHINES[name]
 

@@ -14,6 +14,7 @@ import pytest
 from weft.backends.compute.arrays import RemoteMemory
 from weft.backends.compute.interface import ComputeError, RemoteDevice
 from weft.backends.compute.subgraph import ComputeProgram, PictureBuffers
+from weft.backends.cuda.backend import CudaDevice
 from weft.backends.executors import NOTHING, load_stages
 from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.opencl.queue import ClDevice
@@ -23,6 +24,15 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.opencl import OpenCl
 
 _Device = TypeVar("_Device", ClDevice, WgpuDevice)
+
+
+@pytest.fixture(scope="session")
+def nvidia() -> CudaDevice:
+    """The first card of NVIDIA. Where there is none, the test is skipped: no software stands in for its driver."""
+    try:
+        return CudaDevice(0)
+    except ComputeError as problem:
+        pytest.skip(f"no {CudaDevice.library}: {problem}")
 
 
 @pytest.fixture(scope="session")

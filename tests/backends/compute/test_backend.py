@@ -1,4 +1,5 @@
-"""Pictures and numbers by OpenCL and WebGPU: what they show, remember, hand over and refuse."""
+"""Pictures and numbers by OpenCL and WebGPU, and by CUDA where there is a card: what they show, remember, hand over and
+refuse."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.backends.test_card_sound import SINE, Player, unit_of as sound_of
 from tests.support.choices import on_processor
-from tests.support.compute import opencl, wgpu
+from tests.support.compute import nvidia, opencl, wgpu
 from tests.support.shown import expected_of
 from tests.support.small import alone, built, env_of, unit_of
 from tests.support.together import all_but
@@ -23,6 +24,7 @@ from weft.backends.base import DeviceLostError, PictureHandle
 from weft.backends.card import CardAudio
 from weft.backends.compute.backend import ComputeBackend
 from weft.backends.compute.subgraph import ComputeProgram
+from weft.backends.cuda.backend import CudaAudio, CudaCompute, CudaVisual
 from weft.backends.launch import StateMemory
 from weft.backends.opencl.backend import ClAudio, ClCompute, ClVisual
 from weft.backends.registry import load_registry
@@ -34,26 +36,31 @@ from weft.runtime.films.offline import Offline
 from weft.runtime.program.fallback import recover
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["opencl", "wgpu"]
+__all__ = ["nvidia", "opencl", "wgpu"]
 
 
 class Family(NamedTuple):
-    """The backends of a device, by the name that means all of them."""
+    """The backends of a device, by the name that means all of them, and the fixture that opens it."""
 
     name: str
+    device: str
     visual: type[ComputeBackend]
     audio: type[CardAudio]
     compute: type[ComputeBackend]
 
 
-FAMILIES = (Family("opencl", ClVisual, ClAudio, ClCompute), Family("wgpu", WgpuVisual, WgpuAudio, WgpuCompute))
+FAMILIES = (
+    Family("opencl", "opencl", ClVisual, ClAudio, ClCompute),
+    Family("wgpu", "wgpu", WgpuVisual, WgpuAudio, WgpuCompute),
+    Family("cuda", "nvidia", CudaVisual, CudaAudio, CudaCompute),
+)  # fmt: skip
 
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
 def family(request: pytest.FixtureRequest) -> Family:
     """Backends whose device is there."""
     found: Family = request.param
-    request.getfixturevalue(found.name)
+    request.getfixturevalue(found.device)
     return found
 
 

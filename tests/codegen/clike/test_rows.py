@@ -10,18 +10,14 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
-from tests.support.compute import ComputeExecutor, opencl, wgpu
-from tests.support.cuda import cuda
+from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, image_slot, lowered
-from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, launch_of
-from tests.support.metal.executor import MetalExecutor, device
+from tests.support.metal.executor import MetalExecutor
 from tests.support.tolerances import ANGLE, FUNCTION, POWER, Tolerance
 from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
-from weft.codegen.cuda import Cuda
 from weft.codegen.kernel import Kernel
-from weft.codegen.wgsl import Wgsl
 from weft.ops import OPS, OpSpec
 
 __all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
@@ -32,19 +28,12 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-@pytest.fixture(scope="module", params=["glsl", "msl", "cuda", "opencl", "wgsl"])
+@pytest.fixture(scope="module", params=DEVICES)
 def executor(request: pytest.FixtureRequest) -> Executor:
-    if request.param == "glsl":
-        return GlExecutor(request.getfixturevalue("graphics"))
-    if request.param == "cuda":
-        return ComputeExecutor(request.getfixturevalue("cuda"), Cuda)
-    if request.param == "opencl":
-        return ComputeExecutor(request.getfixturevalue("opencl"))
-    if request.param == "wgsl":
-        return ComputeExecutor(request.getfixturevalue("wgpu"), Wgsl)
-    metal = MetalExecutor(request.getfixturevalue("device"))
-    metal.prepare([applying(row.name, len(types(row))) for row in ROWS])
-    return metal
+    made = executor_on(request.param, request)
+    if isinstance(made, MetalExecutor):
+        made.prepare([applying(row.name, len(types(row))) for row in ROWS])
+    return made
 
 
 @cache
