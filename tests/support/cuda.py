@@ -23,12 +23,10 @@ import numpy.typing as npt
 import pytest
 
 from weft.backends.compute.interface import ComputeError
-from weft.backends.cuda.amd import Amd
-from weft.backends.cuda.backend import CudaDevice
+from weft.backends.cuda.backend import CudaDevice, Nvidia
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import FILE, Maker
-from weft.backends.cuda.hip import HipDevice
-from weft.backends.cuda.nvidia import Nvidia
+from weft.backends.cuda.hip import Amd, HipDevice
 
 # What CUDA has of itself.
 _BEFORE = """\
@@ -150,7 +148,6 @@ class StandIn:
         yield ("cuEventCreate", "hipEventCreateWithFlags"), (p, u), lambda to, flags: put(to, p, next(self._names))
         yield ("cuEventRecord", "hipEventRecord"), (p, p), lambda event, stream: 0 if stream == 8192 else INVALID
         yield ("cuEventSynchronize", "hipEventSynchronize"), (p,), lambda event: 0
-        yield ("cuEventDestroy_v2", "hipEventDestroy"), (p,), lambda event: 0
         yield ("nvrtcVersion", "hiprtcVersion"), (p, p), self._version
         yield ("nvrtcCreateProgram", "hiprtcCreateProgram"), (p, c_char_p, c_char_p, i, p, p), self._create
         yield ("nvrtcCompileProgram", "hiprtcCompileProgram"), (p, i, p), self._compile

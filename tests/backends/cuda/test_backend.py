@@ -15,11 +15,10 @@ from tests.support.choices import on_processor
 from tests.support.cuda import cuda, hip, stand_in
 from weft.backends.base import DeviceLostError, Env
 from weft.backends.compute.interface import CompileError, ComputeDevice, ComputeError
-from weft.backends.cuda.backend import CudaDevice, CudaVisual
+from weft.backends.cuda.backend import CudaDevice, CudaVisual, Nvidia
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import devices
 from weft.backends.cuda.hip import HipVisual
-from weft.backends.cuda.nvidia import Nvidia
 from weft.backends.prologue import prologue_code
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 from weakref import ref
@@ -22,15 +21,16 @@ class ComputeBackend(CardBackend):
     this one the class of their context."""
 
     failure: ClassVar[type[Exception]] = ComputeError
+    device_class: ClassVar[type[ComputeDevice]]
 
     def __init__(self, index: int = 0) -> None:
         self._index = index
         self._opened: tuple[ComputeDevice, PictureBuffers] | None = None
         self._compiled: tuple[ref[ComputeCompiled], ...] = ()
 
-    @abstractmethod
     def opened(self, index: int) -> ComputeDevice:
         """A device. Raises ComputeError."""
+        return self.device_class(index)
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:

@@ -101,6 +101,10 @@ class ComputeDevice(ABC):
     """Whether it may finish a program only at its first launch, so that weft launches it once beforehand."""
 
     @abstractmethod
+    def __init__(self, index: int) -> None:
+        """Opens the device of this number. Raises ComputeError."""
+
+    @abstractmethod
     def allocate(self, size: int) -> Any:
         """A buffer of this many bytes, at least 1, set to 0."""
 

@@ -98,7 +98,7 @@ class _LaunchRecord:
     passed by value, and the others buffers, whose addresses are."""
 
     def __init__(self, program: _CardProgram) -> None:
-        self._program = program
+        self.program = program
         self.function = program.kernel
         self.lock = threading.Lock()
         self._numbers: npt.NDArray[np.uint32] | None = None
@@ -107,10 +107,6 @@ class _LaunchRecord:
         self._places: Any = ()
         self.arguments = 0
         """The address of the record."""
-
-    def another(self) -> _LaunchRecord:
-        """One for other launches of the same kernel."""
-        return _LaunchRecord(self._program)
 
     def prepare(self, count: int, numbers: npt.NDArray[np.uint32]) -> None:
         """Makes the record of a number of buffers."""
@@ -190,7 +186,7 @@ class _CardAddresses(LaunchAddresses):
     def end(self, event: int, error: int) -> StreamMark:
         if error:
             self._marks.give_back(event)
-            self._marks.driver.fail(error)
+            self._marks.driver.done(error)
         return StreamMark(self._marks, event)
 
 
@@ -224,38 +220,30 @@ class CardDevice(RemoteDevice):
         given = as_bytes(data)
         self._driver.enter()
         # From memory that is not pinned the driver copies before it returns, so the array may change.
-        self._driver.send(buffer.address + start, given.ctypes.data, given.nbytes)
+        self._driver.copy("send", buffer.address + start, given.ctypes.data, given.nbytes)
 
     def copy(self, source: CardMemory, start: int, target: CardMemory, to: int, size: int) -> None:
         self._driver.enter()
-        self._driver.copy(target.address + to, source.address + start, size)
+        self._driver.copy("copy", target.address + to, source.address + start, size)
 
     def compile(self, text: str, entry: str) -> _LaunchRecord:
         self._driver.enter()
-        made = self._programs.get_or_make(
-            (text, entry), lambda: self._kept(text, entry) or self._compiled(text, entry)
-        )
-        return _LaunchRecord(made)
+        return _LaunchRecord(self._programs.get_or_make((text, entry), lambda: self._program(text, entry)))
 
-    def _kept(self, text: str, entry: str) -> _CardProgram | None:
-        """The program of a text, if it is on disk and the driver takes it."""
-        code = self._place(text).read()
-        if code is not None:
+    def _program(self, text: str, entry: str) -> _CardProgram:
+        """From disk, if the driver takes what is there."""
+        place = KeptProgram(self._driver.about, [(self.option, text)])
+        kept = place.read()
+        if kept is not None:
             with suppress(RuntimeError):
-                return _CardProgram(self._driver, code, entry)
-        return None
-
-    def _compiled(self, text: str, entry: str) -> _CardProgram:
+                return _CardProgram(self._driver, kept, entry)
         code, words = self._driver.compile(text)
         if not code:
             found = _LINE.search(words)
             raise CompileError(found[2], int(found[1])) if found else CompileError(words.strip())
-        loaded = _CardProgram(self._driver, code, entry)
-        self._place(text).write(code)
-        return loaded
-
-    def _place(self, text: str) -> KeptProgram:
-        return KeptProgram(self._driver.about, [(self.option, text)])
+        made = _CardProgram(self._driver, code, entry)
+        place.write(code)
+        return made
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> npt.NDArray[np.uint32]:
         # An argument by value: it is read as fast as what is in the text, and copied by the launch.
@@ -264,7 +252,7 @@ class CardDevice(RemoteDevice):
     def addresses(
         self, kernel: _LaunchRecord, count: int, words: npt.NDArray[np.uint32], buffers: int
     ) -> _CardAddresses:  # fmt: skip
-        own = kernel.another()
+        own = _LaunchRecord(kernel.program)
         own.prepare(buffers, words)
         return _CardAddresses(self._marks, own, count)
 
@@ -280,7 +268,7 @@ class CardDevice(RemoteDevice):
         wanted = buffer.size - start if size is None else size
         memory = self._pinned.take(wanted)
         self._driver.enter()
-        self._driver.fetch(memory.ctypes.data, buffer.address + start, wanted)
+        self._driver.copy("fetch", memory.ctypes.data, buffer.address + start, wanted)
         return _ArrivingBytes(self._pinned, memory, wanted, StreamMark(self._marks))
 
     def wait(self) -> None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
+from ctypes import c_char, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError
-from weft.platform import system
 
 FILE = "weft.cu"
 """The name of a text for its compiler."""
@@ -29,7 +28,7 @@ class DriverFunction:
     takes: tuple[Any, ...]
 
 
-_P, _I, _U, _Z = c_void_p, c_int, c_uint, c_size_t
+_P, _I, _U, _Z, _NAME = c_void_p, c_int, c_uint, c_size_t, c_char * 128
 
 _DRIVER: Mapping[str, DriverFunction] = MappingProxyType({
     "init": DriverFunction("cuInit", "hipInit", (_U,)),
@@ -55,7 +54,6 @@ _DRIVER: Mapping[str, DriverFunction] = MappingProxyType({
     "event": DriverFunction("cuEventCreate", "hipEventCreateWithFlags", (_P, _U)),
     "record": DriverFunction("cuEventRecord", "hipEventRecord", (_P, _P)),
     "wait": DriverFunction("cuEventSynchronize", "hipEventSynchronize", (_P,)),
-    "forget": DriverFunction("cuEventDestroy_v2", "hipEventDestroy", (_P,)),
 })  # fmt: skip
 
 _COMPILER: Mapping[str, DriverFunction] = MappingProxyType({
@@ -94,15 +92,9 @@ class LibraryCalls:
     def call(self, name: str, *given: Any) -> None:
         self.done(self.by_name[name](*given))
 
-    def address(self, name: str, *given: Any) -> int:
-        """The address that a function gives."""
-        found = c_void_p()
-        self.call(name, ctypes.byref(found), *given)
-        return found.value or 0
-
-    def number(self, name: str, *given: Any) -> int:
-        """The number that a function gives."""
-        found = c_int()
+    def value(self, name: str, *given: Any, kind: Any = c_int) -> Any:
+        """What a function writes to the address that it is given first, as a value of this type of ctypes."""
+        found = kind()
         self.call(name, ctypes.byref(found), *given)
         return found.value
 
@@ -111,12 +103,6 @@ class LibraryCalls:
         first, second = c_int(), c_int()
         self.call(name, ctypes.byref(first), ctypes.byref(second), *given)
         return first.value, second.value
-
-    def size(self, name: str, *given: Any) -> int:
-        """The number of bytes that a function gives."""
-        found = c_size_t()
-        self.call(name, ctypes.byref(found), *given)
-        return found.value
 
 
 class Maker(ABC):
@@ -176,11 +162,6 @@ def opened(names: Iterable[str], reason: str) -> ctypes.CDLL:
     raise MissingError(reason)
 
 
-def by_system(linux: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
-    """The names of a library here."""
-    return system.library_names(linux, windows)
-
-
 # The cards.
 
 
@@ -191,7 +172,7 @@ def devices(maker: Maker) -> list[DeviceInfo]:
         maker.compiler()
         calls = LibraryCalls(driver, _DRIVER, maker)
         calls.call("init", 0)
-        found = [_described(maker, driver, calls, index) for index in range(calls.number("count"))]
+        found = [_described(maker, driver, calls, index) for index in range(calls.value("count"))]
     except MissingError as failure:
         return [DeviceInfo.absent(maker.library, str(failure), failure.remedy)]
     except Exception as failure:  # of a driver that finds no card, or lacks a function
@@ -200,29 +181,27 @@ def devices(maker: Maker) -> list[DeviceInfo]:
 
 
 def _described(maker: Maker, driver: ctypes.CDLL, calls: LibraryCalls, index: int) -> DeviceInfo:
-    device = calls.number("device", index)
-    total = calls.size("total", device)
+    device = calls.value("device", index)
+    total = calls.value("total", device, kind=c_size_t)
     return DeviceInfo(
         index, _name(calls, device), memory_total=total, memory_free=maker.free(driver, device, total),
-        unified=bool(calls.number("attribute", maker.integrated, device)),
+        unified=bool(calls.value("attribute", maker.integrated, device)),
         compute=f"{maker.compute} {'.'.join(map(str, calls.numbers('capability', device)))}",
         driver=f"{maker.library} {_version(calls)}", platform=maker.library,
     )  # fmt: skip
 
 
 def _name(calls: LibraryCalls, device: int) -> str:
-    found = ctypes.create_string_buffer(128)
-    calls.call("name", found, len(found), device)
-    return found.value.decode(errors="replace")
+    return bytes(calls.value("name", ctypes.sizeof(_NAME), device, kind=_NAME)).decode(errors="replace")
 
 
 def _version(calls: LibraryCalls) -> str:
-    number = calls.number("version")
+    number = calls.value("version")
     # CUDA writes 13.0 as 13000, HIP 7.1.2 as 70100002, or 70102000.
     return f"{number // 1000}.{number % 1000 // 10}" if number < 10**6 else f"{number // 10**7}.{number // 10**5 % 100}"
 
 
-class Driver:
+class Driver(LibraryCalls):
     """A card, and the compiler of its programs. Addresses are numbers. Work is done in the order in which it is asked
     for, in one stream. Raises RuntimeError with the reason if the driver fails.
 
@@ -231,39 +210,35 @@ class Driver:
 
     def __init__(self, maker: Maker, index: int) -> None:
         """Raises ComputeError."""
-        self._maker = maker
         library, compiler = maker.driver(), maker.compiler()
         try:
-            self._calls = calls = LibraryCalls(library, _DRIVER, maker)
+            super().__init__(library, _DRIVER, maker)
             self._compiler = LibraryCalls(compiler, _COMPILER, maker)
-            calls.call("init", 0)
-            device = calls.number("device", index)
-            self._choose, self._choice = maker.choosing(library, calls, device)
+            self.call("init", 0)
+            device = self.value("device", index)
+            self._choose, self._choice = maker.choosing(library, self, device)
             self.enter()
-            self._stream = calls.address("stream", _NON_BLOCKING)
-            capability = calls.numbers("capability", device)
-            versions = calls.number("version"), self._compiler.numbers("version")
+            self._stream = self._address("stream", _NON_BLOCKING)
+            capability = self.numbers("capability", device)
+            versions = self.value("version"), self._compiler.numbers("version")
+            self._options = [option.encode() for option in maker.options(capability)]
+            self.about = (maker.library, versions, _name(self, device), capability, self._options)
+            """What the machine code of a text depends on."""
         except Exception as failure:  # drivers fail in many ways
             raise ComputeError(f"the device {index} cannot be opened ({failure})") from failure
-        self._options = [option.encode() for option in maker.options(capability)]
-        self.about = (maker.library, versions, _name(calls, device), capability, self._options)
-        """What the machine code of a text depends on."""
-        by_name = calls.by_name
-        self._launch, self._record, self._wait = by_name["launch"], by_name["record"], by_name["wait"]
+
+    def _address(self, name: str, *given: Any) -> int:
+        return self.value(name, *given, kind=c_void_p) or 0
 
     def enter(self) -> None:
         """Makes the card that of the calling thread."""
-        self._calls.done(self._choose(self._choice))
+        self.done(self._choose(self._choice))
 
     def addresses(self) -> dict[str, int]:
         """What machine code needs to launch a kernel, by the names in `weft.backends.compute.records`."""
-        functions = {"choose": self._choose, "launch": self._launch, "mark": self._record}
+        functions = {"choose": self._choose, "launch": self.by_name["launch"], "mark": self.by_name["record"]}
         found = {name: ctypes.cast(call, c_void_p).value or 0 for name, call in functions.items()}  # type: ignore[arg-type]
         return {**found, "choice": self._choice, "stream": self._stream}
-
-    def fail(self, error: int) -> None:
-        """Raises RuntimeError for an error of a function whose address was given."""
-        self._calls.done(error)
 
     def compile(self, text: str) -> tuple[bytes, str]:
         """The machine code of a text, or none and what the compiler says."""
@@ -287,65 +262,48 @@ class Driver:
 
     def load(self, code: bytes) -> int:
         """A program of machine code."""
-        return self._calls.address("load", code)
+        return self._address("load", code)
 
     def kernel(self, program: int, entry: str) -> int:
         """A kernel of a program."""
-        return self._calls.address("function", program, entry.encode())
+        return self._address("function", program, entry.encode())
 
     def unload(self, program: int) -> None:
         """Frees a program once what was asked for before is done."""
-        self._calls.by_name["unload"](program)
+        self.by_name["unload"](program)
 
     def launch(self, kernel: int, blocks: int, threads: int, arguments: int) -> None:
         """Launches a kernel; `arguments` is the address of a list of addresses, one for each argument. The arguments
         are read before it returns."""
-        error = self._launch(kernel, blocks, 1, 1, threads, 1, 1, 0, self._stream, arguments, None)
-        if error:
-            self._calls.done(error)
+        self.call("launch", kernel, blocks, 1, 1, threads, 1, 1, 0, self._stream, arguments, None)
 
     def allocate(self, size: int) -> int:
         """The address of memory of the card, set to 0."""
-        address = self._calls.address("allocate", size, self._stream)
-        self._calls.call("clear", address, 0, size, self._stream)
+        address = self._address("allocate", size, self._stream)
+        self.call("clear", address, 0, size, self._stream)
         return address
 
     def free(self, address: int) -> None:
         """Frees memory of the card once what was asked for before is done."""
-        self._calls.by_name["free"](address, self._stream)
+        self.by_name["free"](address, self._stream)
 
     def pinned(self, size: int) -> int:
         """The address of memory of the computer that copies need not wait for. It is never freed."""
-        return self._calls.address("pinned", size, 0)
+        return self._address("pinned", size, 0)
 
-    def send(self, target: int, source: int, size: int) -> None:
-        """Copies from the computer to the card. Memory that is not pinned is read before it returns."""
-        self._calls.call("send", target, source, size, self._stream)
-
-    def fetch(self, target: int, source: int, size: int) -> None:
-        """Copies from the card to pinned memory of the computer."""
-        self._calls.call("fetch", target, source, size, self._stream)
-
-    def copy(self, target: int, source: int, size: int) -> None:
-        """Copies on the card."""
-        self._calls.call("copy", target, source, size, self._stream)
+    def copy(self, way: Literal["send", "fetch", "copy"], target: int, source: int, size: int) -> None:
+        """Copies from the computer to the card, from the card to pinned memory of the computer, or on the card. Memory
+        that is not pinned is read before it returns."""
+        self.call(way, target, source, size, self._stream)
 
     def event(self) -> int:
-        """Something that can be recorded and waited for."""
-        return self._calls.address("event", _WITHOUT_TIME)
+        """Something that can be recorded and waited for. It is never freed."""
+        return self._address("event", _WITHOUT_TIME)
 
     def record(self, event: int) -> None:
         """Records an event after all that was asked for."""
-        error = self._record(event, self._stream)
-        if error:
-            self._calls.done(error)
+        self.call("record", event, self._stream)
 
     def wait(self, event: int) -> None:
         """Waits until all before the last record of an event is done, with Python's lock free."""
-        error = self._wait(event)
-        if error:
-            self._calls.done(error)
-
-    def forget(self, event: int) -> None:
-        """Frees an event."""
-        self._calls.by_name["forget"](event)
+        self.call("wait", event)

@@ -19,6 +19,7 @@ class MetalBackend(ComputeBackend):
 
     requires: ClassVar[tuple[str, ...]] = ("metalcompute",)
     library: ClassVar[str] = metal.MetalDevice.library
+    device_class: ClassVar[type[ComputeDevice]] = metal.MetalDevice
     dialect: ClassVar[Dialect] = Dialect(Msl.over_picture, Msl.over_points)
 
     @classmethod
@@ -28,9 +29,6 @@ class MetalBackend(ComputeBackend):
     @classmethod
     def may_have_hardware(cls) -> bool:
         return system.has_metal
-
-    def opened(self, index: int) -> ComputeDevice:
-        return metal.MetalDevice(index)
 
     def window_device(self) -> AppleDevice | None:
         device = self.opened_device()

@@ -19,6 +19,7 @@ class ClBackend(ComputeBackend):
 
     requires: ClassVar[tuple[str, ...]] = ("pyopencl",)
     library: ClassVar[str] = ClDevice.library
+    device_class: ClassVar[type[ComputeDevice]] = ClDevice
     dialect: ClassVar[Dialect] = Dialect(OpenCl.over_picture, OpenCl.over_points)
 
     @classmethod
@@ -28,9 +29,6 @@ class ClBackend(ComputeBackend):
     @classmethod
     def may_have_hardware(cls) -> bool:
         return platforms.is_installed() and hardware.may_have_card()
-
-    def opened(self, index: int) -> ComputeDevice:
-        return ClDevice(index)
 
 
 ClVisual, ClCompute, ClAudio = family("opencl", ClBackend)

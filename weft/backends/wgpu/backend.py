@@ -19,6 +19,7 @@ class WgpuBackend(ComputeBackend):
 
     requires: ClassVar[tuple[str, ...]] = ("wgpu",)
     library: ClassVar[str] = WgpuDevice.library
+    device_class: ClassVar[type[ComputeDevice]] = WgpuDevice
     dialect: ClassVar[Dialect] = Dialect(Wgsl.over_picture, Wgsl.over_points)
 
     @classmethod
@@ -28,9 +29,6 @@ class WgpuBackend(ComputeBackend):
     @classmethod
     def may_have_hardware(cls) -> bool:
         return adapters.is_installed() and hardware.may_have_card()
-
-    def opened(self, index: int) -> ComputeDevice:
-        return WgpuDevice(index)
 
     def window_device(self) -> WgpuDevice | None:
         device = self.opened_device()
