@@ -187,3 +187,13 @@ def screen_saver(after: int) -> Iterator[ScreenSaver]:
         x11.XSetScreenSaver(display, after, 0, 1, 1)
         yield ScreenSaver(x11, display)
         x11.XSetScreenSaver(display, 0, 0, 1, 1)
+
+
+def inside_of(quad: Sequence[tuple[float, ...]], size: tuple[int, int]) -> NDArray[np.float64]:
+    """How far the middle of each pixel of a picture (width, height) is inside of the nearest edge of a quadrilateral,
+    in pixels; less than 0 outside of it."""
+    y, x = np.mgrid[: size[1], : size[0]] + 0.5
+    found = np.full(x.shape, np.inf)
+    for (ax, ay), (bx, by) in zip(quad, [*quad[1:], quad[0]], strict=True):
+        found = np.minimum(found, ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / np.hypot(bx - ax, by - ay))
+    return found

@@ -166,9 +166,11 @@ PLAYING: Sequence[CodeSpec] = (
     ),
     CodeSpec(
         "no-wall",
-        "What draws the windows here cannot pin, turn or blend pictures, so they are shown as they are: OpenGL can.",
-        arises="weft run --warp turn:90 where Metal or WebGPU draws the window.",
+        "Windows that Metal or WebGPU drew could not pin, turn or blend pictures. They can now, so there is nothing to "
+        "do.",
+        arises="weft run --warp turn:90 where Metal or WebGPU drew the window.",
         severity="warning",
+        gone_since="0.7",
     ),
     CodeSpec(
         "not-drawn",

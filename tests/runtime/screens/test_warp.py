@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.windows import on_x11, screen, xdotool
+from tests.support.windows import inside_of, on_x11, screen, xdotool
 from weft.media.pictures import save_picture
 from weft.runtime.screens.wall_pins import WallPins, card_of
 from weft.runtime.screens.walls import Walls, read_mask
@@ -285,12 +285,7 @@ def test_a_pinned_picture_is_within_half_a_pixel_of_its_corners(window):
     window._lie(Warp(PINS))
     seen = window.read_back()[..., 0]
     height, width = seen.shape
-    quad = np.array(Warp(PINS).quad(SIZE, (width, height)))
-    y, x = np.mgrid[:height, :width] + 0.5
-    # How far each pixel's middle is inside of each edge.
-    inside = np.full(seen.shape, np.inf)
-    for (ax, ay), (bx, by) in zip(quad, np.roll(quad, -1, axis=0), strict=True):
-        inside = np.minimum(inside, ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / np.hypot(bx - ax, by - ay))
+    inside = inside_of(Warp(PINS).quad(SIZE, (width, height)), (width, height))
     assert (seen[inside > 0.5] == 255).all()
     assert (seen[inside < -0.5] == 0).all()
     # The card itself ends there, too: its edge is white.
@@ -350,7 +345,7 @@ def test_a_bent_picture_goes_through_the_points_of_its_grid(window):
 
 
 def test_a_mask_shows_what_is_in_any_of_its_polygons(display):
-    from weft.runtime.screens.warp_painter import mask_pixels
+    from weft.runtime.screens.wall_drawing import mask_pixels
 
     triangle, box = ((0.0, 0.0), (0.5, 0.0), (0.0, 0.5)), ((0.5, 0.5), (3.0, 0.5), (3.0, 3.0), (0.5, 3.0))
     seen = mask_pixels(Warp(mask=(triangle, box)), (40, 40))

@@ -4,6 +4,7 @@ are, and looking as they do by OpenGL. Without a Mac, a stand-in for pyobjc draw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.support.metal.executor import device
 from tests.support.metal.layer import VISIBLE, CAMetalLayer, NSWindow
 from tests.support.metal.library import apple_in_place
 from tests.support.together import all_but
+from tests.support.windows import inside_of, on_x11, screen
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
 from weft.backends.compute.subgraph import ComputePicture
@@ -26,6 +28,9 @@ from weft.errors import WeftError
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import ProgramLoader
 from weft.runtime.screens.screen import Label, Overlay, Rect
+from weft.runtime.screens.wall_pins import card_of
+from weft.runtime.screens.walls import Walls
+from weft.runtime.screens.warp import EdgeBlend, Warp
 
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window
@@ -161,6 +166,92 @@ def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering:
     assert by_device.shape == (size[1], size[0], 4)
     # Where the nearest is not clear, each may take another one.
     assert (np.abs(by_device - by_opengl) > 2).mean() < (0.05 if filtering == "nearest" else 1e-6)
+
+
+PINS = ((0.08, 0.11), (0.93, 0.03), (0.88, 0.97), (0.02, 0.9))
+WALLS = {
+    "corners": Warp(PINS), "turned": Warp(turn=90, flip_x=True),
+    "levels": Warp(PINS, brightness=0.8, black=0.1, blend=EdgeBlend(0.3, 0.1, 0.2, 0.0, 1.8)),
+    "grid": Warp(PINS, 180).with_grid(3).with_point(1, 1, 0.6, 0.42),
+    "mask": Warp(mask=(((0.0, 0.0), (0.9, 0.1), (0.5, 1.0)),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wall", WALLS)
+def test_pictures_lie_on_walls_as_they_do_by_opengl(opened: Callable[..., Window], wall: str) -> None:
+    from weft.runtime.screens.window import Window
+
+    found, size = [], (160, 90)
+    for window in (opened(*size), Window("weft", *size, vsync=False)):
+        with window:
+            window.annotate(OVERLAY)
+            window.present(card_of(size, "weft"))
+            straight = window.read_back()
+            window._lie(WALLS[wall])
+            found.append(window.read_back().astype(int))
+            assert (found[-1] != straight).mean() > 0.2
+    by_device, by_opengl = found
+    # A filter of OpenGL in software has steps of 1/256, and an edge may go by the middle of a pixel.
+    assert (np.abs(by_device - by_opengl) > 6).mean() < 0.002
+
+
+@pytest.mark.parametrize("backend", ["wgpu"], indirect=True)
+def test_a_pinned_card_ends_within_half_a_pixel_of_its_corners(opened: Callable[..., Window]) -> None:
+    window = opened(160, 90)
+    window._lie(Warp(PINS))
+    inside = inside_of(Warp(PINS).quad((160, 90), (160, 90)), (160, 90))
+    window.present(card_of((160, 90), "weft"))
+    card = window.read_back()[..., 0]
+    assert (card[inside < -0.5] == 0).all()
+    assert (card[(inside > 0.1) & (inside < 0.4)] > 100).mean() > 0.9
+    window.present(np.full((90, 160, 4), 255, np.uint8))
+    assert (window.read_back()[inside > 0.5] == 255).all()
+
+
+@on_x11
+@pytest.mark.parametrize("backend", ["wgpu"], indirect=True)
+@pytest.mark.parametrize("level", [255, 128, 40])
+def test_two_blended_windows_are_flat_on_the_screen(
+    opened: Callable[..., Window], tmp_path: Path, eventually: Callable[..., None], level: int
+) -> None:
+    from weft.runtime.screens.display import glfw
+
+    width, height = size = 160, 90
+    picture = np.full((height, width, 4), level, np.uint8)
+    walls = Walls(given={"": Warp(blend=EdgeBlend(right=0.25)), "side": Warp(blend=EdgeBlend(left=0.25))})
+    first, side = opened(*size, walls=walls), opened(*size, walls=walls, name="side")
+    places = (0, 0), (400, 200)
+    for window, place in zip((first, side), places, strict=True):
+        glfw.set_window_pos(window._handle, *place)
+
+    def seen() -> list[NDArray[np.float64]]:
+        for window in (first, side):
+            window.poll()
+            window.present(picture)
+        shot = screen(tmp_path).astype(float)
+        return [shot[top : top + height, left : left + width, 0] for left, top in places]
+
+    eventually(lambda: all(each.max() == level for each in seen()))
+    left, right = seen()
+    overlap = width // 4
+    both = ((left[:, -overlap:] / 255) ** 2.2 + (right[:, :overlap] / 255) ** 2.2) ** (1 / 2.2) * 255
+    assert np.abs(both - level).max() <= 2
+    assert (left[:, :-overlap] == level).all()
+    assert left[0, -1] < 0.2 * level
+
+
+def test_a_test_card_is_pinned_in_the_window_of_a_device(opened: Callable[..., Window]) -> None:
+    window = opened(160, 90)
+    window.present(np.full((90, 160, 4), 255, np.uint8))
+    window.toggle_pins()
+    window._pins.labels((160, 90), 1.0)
+    window._pins.press(2, 2)
+    window._pins.move(42, 32)
+    window._pins.release()
+    window.toggle_pins()
+    seen = window.read_back()
+    assert (seen[4, 4, :3] == 0).all()
+    assert (seen[80, 150, :3] == 255).all()
 
 
 def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened: Callable[..., Window]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tests.support.metal.device import CpuDevice, error
 from tests.support.metal.layer import CAMetalLayer, NSWindow
-from tests.support.metal.shading import Shading
+from tests.support.metal.shading import Shading, covered
 from tests.support.metal.things import (
     Alloc, Attachments, Buffer, MTLClearColor, MTLOrigin, MTLSize, MTLViewport, NSError, Pools, Settings, Texture
 )
@@ -106,9 +106,7 @@ class RenderPipeline:
         vertex, self.fragment = descriptor.vertexFunction.name, descriptor.fragmentFunction.name
         assert (shading.kinds[vertex], shading.kinds[self.fragment]) == ("vertex", "fragment")
         assert descriptor.target.pixelFormat == _BGRA
-        # One triangle over all of the viewport, and to spare.
-        assert shading.corners(vertex, 3).tolist() == [[-1, -1, 0, 1], [3, -1, 0, 1], [-1, 3, 0, 1]]
-        self.shading, self.target = shading, descriptor.target
+        self.vertex, self.shading, self.target = vertex, shading, descriptor.target
 
 
 class Device:
@@ -289,6 +287,10 @@ class RenderEncoder(Encoder):
         red, green, blue, alpha = target.clearColor
         clear = np.array([blue, green, red, alpha]) * 255
         self.work.append(lambda: self._texture.pixels.__setitem__(..., clear))
+        height, width, _ = self._texture.pixels.shape
+        self._viewport = MTLViewport(0.0, 0.0, float(width), float(height), 0.0, 1.0)
+        self._corners: list[Any] = []
+        self._given: dict[int, Any] = {}
 
     def setRenderPipelineState_(self, pipeline: RenderPipeline) -> None:  # noqa: N802
         self._pipeline = pipeline
@@ -298,37 +300,39 @@ class RenderEncoder(Encoder):
         assert viewport[4:] == (0.0, 1.0)
         self._viewport = viewport
 
-    def setFragmentBuffer_offset_atIndex_(self, buffer: Buffer, offset: int, index: int) -> None:  # noqa: N802
+    def setVertexBuffer_offset_atIndex_(self, buffer: Buffer, offset: int, index: int) -> None:  # noqa: N802
         assert (offset, index) == (0, 0)
-        self._buffer = buffer.data
+        self._corners = [buffer.data]
+
+    def setFragmentBuffer_offset_atIndex_(self, buffer: Buffer, offset: int, index: int) -> None:  # noqa: N802
+        assert offset == 0
+        self._given[index] = buffer.data
 
     def setFragmentBytes_length_atIndex_(self, data: bytes, size: int, index: int) -> None:  # noqa: N802
-        assert (len(data), index) == (size, 1)
+        assert len(data) == size
         assert size <= 4096
-        self._bytes = np.frombuffer(data, np.uint8).copy()
+        self._given[index] = np.frombuffer(data, np.uint8).copy()
 
     def drawPrimitives_vertexStart_vertexCount_(self, kind: int, start: int, count: int) -> None:  # noqa: N802
-        assert (kind, start, count) == (CONSTANTS["MTLPrimitiveTypeTriangle"], 0, 3)
-        pipeline, viewport, given = self._pipeline, self._viewport, (self._buffer, self._bytes)
-        self.work.append(lambda: self._filled(pipeline, viewport, given))
+        assert (kind, start) == (CONSTANTS["MTLPrimitiveTypeTriangle"], 0)
+        given = [self._given[index] for index in range(len(self._given))]
+        pipeline, viewport, corners = self._pipeline, self._viewport, [*self._corners]
+        self.work.append(lambda: self._drawn(pipeline, viewport, corners, count, given))
 
-    def _filled(self, pipeline: RenderPipeline, viewport: MTLViewport, given: tuple[Any, Any]) -> None:
+    def _drawn(
+        self, pipeline: RenderPipeline, viewport: MTLViewport, corners: list[Any], count: int, given: list[Any]
+    ) -> None:
+        made = pipeline.shading.corners(pipeline.vertex, count, corners)
         height, width, _ = self._texture.pixels.shape
-        left, top = max(0, round(viewport.originX)), max(0, round(viewport.originY))
-        right, bottom = (
-            min(width, round(viewport.originX + viewport.width)),
-            min(height, round(viewport.originY + viewport.height)),
-        )
-        if left >= right or top >= bottom:
-            return
-        colours = pipeline.shading.colours(pipeline.fragment, (left, top, right - left, bottom - top), given)
-        there = self._texture.pixels[top:bottom, left:right]
-        drawn = np.clip(colours, 0, 1)[:, :, [2, 1, 0, 3]]
+        pixels = covered(made, viewport[:4], (width, height))
+        colours = pipeline.shading.colours(pipeline.fragment, pixels, given)
+        x, y = pixels[:, 0].astype(int), pixels[:, 1].astype(int)
+        drawn = np.clip(colours, 0, 1)[:, [2, 1, 0, 3]]
         if pipeline.target.blendingEnabled:
             assert (pipeline.target.sourceRGBBlendFactor, pipeline.target.sourceAlphaBlendFactor) == (1, 1)
             assert (pipeline.target.destinationRGBBlendFactor, pipeline.target.destinationAlphaBlendFactor) == (5, 5)
-            drawn = drawn + there / 255 * (1 - drawn[:, :, 3:])
-        there[...] = np.rint(np.clip(drawn, 0, 1) * 255)
+            drawn = drawn + self._texture.pixels[y, x] / 255 * (1 - drawn[:, 3:])
+        self._texture.pixels[y, x] = np.rint(np.clip(drawn, 0, 1) * 255)
 
 
 def modules(cpu: CpuDevice) -> dict[str, ModuleType]:

@@ -90,6 +90,16 @@ inline float abs(float x) { return __builtin_fabsf(x); }
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 inline float4 mix(float4 a, float4 b, float4 share) { return a + (b - a) * share; }
+inline float pow(float x, float y) { return __builtin_powf(x, y); }
+inline float4 smoothstep(float4 low, float4 high, float4 x) {
+    float4 made;
+    for (int k = 0; k < 4; k++) {
+        float t = (x[k] - low[k]) / (high[k] - low[k]);
+        t = t < 0 ? 0 : t > 1 ? 1 : t;
+        made[k] = t * t * (3 - 2 * t);
+    }
+    return made;
+}
 namespace precise {
 inline float sin(float x) { return precise_sin(x); }
 inline float cos(float x) { return precise_cos(x); }

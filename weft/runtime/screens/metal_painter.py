@@ -19,7 +19,9 @@ from weft.backends.compute.subgraph import ComputePicture
 from weft.errors import error
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
-from weft.runtime.screens.screen import Label, Picture, Shown, painted
+from weft.runtime.screens.screen import Label, Painted, Picture, Rect, Shown, painted
+from weft.runtime.screens.wall_drawing import WallDrawing, WallParts
+from weft.runtime.screens.warp import PLAIN, Warp
 
 # The most frames in progress. Uploaded pictures use one more buffer than that in turn, so that none is written to while
 # it is read.
@@ -48,12 +50,7 @@ static float4 texel(device const uchar4 *picture, uint2 pixels, int x, int y) {
     return float4(picture[row * int(pixels.x) + column]) / 255.0f;
 }
 
-fragment float4 shown(
-    float4 at [[position]],
-    device const uchar4 *picture [[buffer(0)]],
-    constant Placed &placed [[buffer(1)]]
-) {
-    float2 place = (at.xy - placed.corner) / placed.size * float2(placed.pixels);
+static float4 sampled(device const uchar4 *picture, constant Placed &placed, float2 place) {
     if (placed.smooth == 0) {
         return texel(picture, placed.pixels, int(place.x), int(place.y));
     }
@@ -68,6 +65,46 @@ fragment float4 shown(
     float4 lower = mix(
         texel(picture, placed.pixels, x, y + 1), texel(picture, placed.pixels, x + 1, y + 1), float4(across));
     return mix(upper, lower, float4(down));
+}
+
+fragment float4 shown(
+    float4 at [[position]],
+    device const uchar4 *picture [[buffer(0)]],
+    constant Placed &placed [[buffer(1)]]
+) {
+    return sampled(picture, placed, (at.xy - placed.corner) / placed.size * float2(placed.pixels));
+}
+
+// A picture on a wall.
+
+struct Wall {
+    float4 blend;       // left, top, right, bottom
+    float4 levels;      // black, from there to white, 1 / gamma, whether there is a mask
+};
+
+struct OnWall {
+    float4 at [[position]];
+    float4 place;       // in the picture as it is seen, and as it is drawn
+};
+
+vertex OnWall pinned(uint number [[vertex_id]], device const float4 *corners [[buffer(0)]]) {
+    return OnWall { corners[2 * number], corners[2 * number + 1] };
+}
+
+fragment float4 on_wall(
+    OnWall seen [[stage_in]],
+    device const uchar4 *picture [[buffer(0)]],
+    constant Placed &placed [[buffer(1)]],
+    constant Wall &wall [[buffer(2)]],
+    device const uchar *mask [[buffer(3)]]
+) {
+    float3 found = sampled(picture, placed, seen.place.zw * float2(placed.pixels)).xyz;
+    float4 shares = smoothstep(float4(-1e-6f), wall.blend, float4(seen.place.xy, 1.0f - seen.place.xy));
+    float light = pow(shares.x * shares.y * shares.z * shares.w, wall.levels.z);
+    if (wall.levels.w > 0.0f) {
+        light *= float(mask[int(seen.at.y) * int(placed.size.x) + int(seen.at.x)]) / 255.0f;
+    }
+    return float4((wall.levels.x + wall.levels.y * found) * light, 1.0f);
 }
 """
 """The picture is read from the buffer in which it was computed, so it need not be copied to a texture."""
@@ -87,11 +124,15 @@ class MetalSurface:
         self._uploaded: deque[BufferMemory] = deque(maxlen=_UNDER_WAY + 1)
         self._labels: list[tuple[Label, BufferMemory]] = []
         self._under_way: deque[DeviceWork] = deque()
+        self._warp, self._wall = PLAIN, WallDrawing()
+        self._sent: tuple[WallParts | None, BufferMemory | None, BufferMemory | None] = (None, None, None)
+        """The parts of the wall that were sent last, with the memory of the corners and of the mask."""
         self._format = self._metal.MTLPixelFormatBGRA8Unorm
         library = device.library(SHADERS)
         with device.working():
             self._plain = self._pipeline(library, blends=False)
             self._blending = self._pipeline(library, blends=True)
+            self._walled = self._pipeline(library, blends=False, corners="pinned", pixels="on_wall")
             self._window = device.own.objc.objc_object(c_void_p=int(glfw.get_cocoa_window(handle) or 0))
             self._layer = device.own.quartz.CAMetalLayer.layer()
             self._layer.setDevice_(device.metal)
@@ -101,10 +142,10 @@ class MetalSurface:
             view.setLayer_(self._layer)
             view.setWantsLayer_(True)
 
-    def _pipeline(self, library: Any, blends: bool) -> Any:
+    def _pipeline(self, library: Any, blends: bool, corners: str = "cover", pixels: str = "shown") -> Any:
         made = self._metal.MTLRenderPipelineDescriptor.alloc().init()
-        made.setVertexFunction_(library.newFunctionWithName_("cover"))
-        made.setFragmentFunction_(library.newFunctionWithName_("shown"))
+        made.setVertexFunction_(library.newFunctionWithName_(corners))
+        made.setFragmentFunction_(library.newFunctionWithName_(pixels))
         target = made.colorAttachments().objectAtIndexedSubscript_(0)
         target.setPixelFormat_(self._format)
         if blends:  # the colours are already multiplied by their alpha
@@ -142,6 +183,10 @@ class MetalSurface:
         memory[:] = np.ascontiguousarray(pixels).reshape(-1)
         self._uploaded.append(memory)
         return memory
+
+    def lie(self, warp: Warp) -> None:
+        """See `GlSurface.lie`."""
+        self._warp = warp
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
         """See `GlSurface.present`. Waits if two frames are in progress, of which one may have failed."""
@@ -221,12 +266,37 @@ class MetalSurface:
         target.setClearColor_(self._metal.MTLClearColor(0.0, 0.0, 0.0, 1.0))
         target.setStoreAction_(self._metal.MTLStoreActionStore)
         encoder = commands.renderCommandEncoderWithDescriptor_(drawing)
-        for each in painted(frame, self._shown, self._shown_size, self._labels, self._smooth):
-            corner, numbers = each.uniforms()
-            placed = corner.tobytes() + numbers.tobytes()
+        is_warped = self._shown is not None and not self._warp.is_plain
+        if is_warped:
+            self._paint_wall(encoder, frame)
+        shown = None if is_warped else self._shown
+        for each in painted(frame, shown, self._shown_size, self._labels, self._smooth):
             encoder.setRenderPipelineState_(self._blending if each.blends else self._plain)
-            encoder.setViewport_(self._metal.MTLViewport(*map(float, corner), 0.0, 1.0))
-            encoder.setFragmentBuffer_offset_atIndex_(each.pixels.metal, 0, 0)
-            encoder.setFragmentBytes_length_atIndex_(placed, len(placed), 1)
+            self._place(encoder, each)
             encoder.drawPrimitives_vertexStart_vertexCount_(self._metal.MTLPrimitiveTypeTriangle, 0, 3)
         encoder.endEncoding()
+
+    def _place(self, encoder: Any, part: Painted) -> None:
+        """Tells shaders where a part of the frame is, and what is there."""
+        corner, numbers = part.uniforms()
+        placed = corner.tobytes() + numbers.tobytes()
+        encoder.setViewport_(self._metal.MTLViewport(*map(float, corner), 0.0, 1.0))
+        encoder.setFragmentBuffer_offset_atIndex_(part.pixels.metal, 0, 0)
+        encoder.setFragmentBytes_length_atIndex_(placed, len(placed), 1)
+
+    def _paint_wall(self, encoder: Any, frame: tuple[int, int]) -> None:
+        """Draws the picture as it lies on the wall."""
+        parts = self._wall.parts(self._warp, self._shown_size, frame)
+        known, corners, mask = self._sent
+        if parts is not known or corners is None or mask is None:
+            corners = self._device.buffer(parts.corners)
+            mask = self._device.buffer(np.zeros(1, np.uint8) if parts.mask is None else parts.mask)
+            self._sent = parts, corners, mask
+        encoder.setRenderPipelineState_(self._walled)
+        self._place(encoder, Painted(Rect(0, 0, *frame), self._shown, self._shown_size, self._smooth, blends=False))
+        numbers = parts.numbers.tobytes()
+        encoder.setFragmentBytes_length_atIndex_(numbers, len(numbers), 2)
+        encoder.setFragmentBuffer_offset_atIndex_(mask.metal, 0, 3)
+        encoder.setVertexBuffer_offset_atIndex_(corners.metal, 0, 0)
+        triangle = self._metal.MTLPrimitiveTypeTriangle
+        encoder.drawPrimitives_vertexStart_vertexCount_(triangle, 0, len(parts.corners))

@@ -18,6 +18,7 @@ from weft.runtime.screens.display import (
     Display, DriverError, GlPicture, Graphics, GraphicsError, glfw, lost, no_display
 )
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.wall_drawing import WallDrawing
 from weft.runtime.screens.warp import PLAIN, Warp
 from weft.runtime.screens.warp_painter import WarpPainter
 
@@ -92,6 +93,7 @@ class GlSurface:
         self._labels: list[tuple[Label, Any]] = []
         self._warp = PLAIN
         self._warps: WarpPainter | None = None
+        self._wall = WallDrawing()
         glfw.make_context_current(handle)
         self._graphics = display.lend(handle) if leads else display.shared
         try:
@@ -256,7 +258,8 @@ class GlSurface:
         if not all(frame):
             return
         if all(self._shown_size) and self._warps is not None and not self._warp.is_plain:
-            self._warps.paint(self._warp, self._shown, self._shown_size, frame, self._filter)
+            parts = self._wall.parts(self._warp, self._shown_size, frame)
+            self._warps.paint(parts, self._shown, frame, self._filter)
         elif all(self._shown_size):
             GL.glUseProgram(self._program)
             place = letterbox(self._shown_size, frame)

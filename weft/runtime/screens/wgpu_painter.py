@@ -19,7 +19,9 @@ from weft.errors import error
 from weft.platform import system
 from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
-from weft.runtime.screens.screen import Label, Picture, Shown, painted
+from weft.runtime.screens.screen import Label, Painted, Picture, Rect, Shown, painted
+from weft.runtime.screens.wall_drawing import WallDrawing, WallParts
+from weft.runtime.screens.warp import PLAIN, Warp
 
 SHADERS = """\
 struct Placed {
@@ -44,9 +46,7 @@ fn texel(x: i32, y: i32) -> vec4f {
     return unpack4x8unorm(picture[u32(row) * placed.pixels.x + u32(column)]);
 }
 
-@fragment
-fn shown(@builtin(position) at: vec4f) -> @location(0) vec4f {
-    let place = (at.xy - placed.corner) / placed.size * vec2f(placed.pixels);
+fn sampled(place: vec2f) -> vec4f {
     if (placed.smooth_edges == 0u) {
         return texel(i32(place.x), i32(place.y));
     }
@@ -57,6 +57,44 @@ fn shown(@builtin(position) at: vec4f) -> @location(0) vec4f {
     let upper = mix(texel(x, y), texel(x + 1, y), part.x);
     let lower = mix(texel(x, y + 1), texel(x + 1, y + 1), part.x);
     return mix(upper, lower, part.y);
+}
+
+@fragment
+fn shown(@builtin(position) at: vec4f) -> @location(0) vec4f {
+    return sampled((at.xy - placed.corner) / placed.size * vec2f(placed.pixels));
+}
+
+// A picture on a wall.
+
+struct Wall {
+    blend: vec4f,       // left, top, right, bottom
+    levels: vec4f,      // black, from there to white, 1 / gamma, whether there is a mask
+}
+
+struct OnWall {
+    @builtin(position) at: vec4f,
+    @location(0) place: vec4f,      // in the picture as it is seen, and as it is drawn
+}
+
+@group(0) @binding(2) var<uniform> wall: Wall;
+@group(0) @binding(3) var<storage, read> corners: array<vec4f>;
+@group(0) @binding(4) var<storage, read> mask: array<u32>;
+
+@vertex
+fn pinned(@builtin(vertex_index) number: u32) -> OnWall {
+    return OnWall(corners[2u * number], corners[2u * number + 1u]);
+}
+
+@fragment
+fn on_wall(seen: OnWall) -> @location(0) vec4f {
+    let level = wall.levels.x + wall.levels.y * sampled(seen.place.zw * vec2f(placed.pixels)).rgb;
+    let shares = smoothstep(vec4f(-1e-6), wall.blend, vec4f(seen.place.xy, 1.0 - seen.place.xy));
+    var light = pow(shares.x * shares.y * shares.z * shares.w, wall.levels.z);
+    if (wall.levels.w > 0.0) {
+        let index = u32(seen.at.y) * u32(placed.size.x) + u32(seen.at.x);
+        light *= unpack4x8unorm(mask[index >> 2u])[index & 3u];
+    }
+    return vec4f(level * light, 1.0);
 }
 """
 """The picture is read from the buffer in which it was computed, so it need not be copied to a texture."""
@@ -77,6 +115,9 @@ class WgpuSurface:
         self._shown_size = (0, 0)
         self._uploaded: Any = None
         self._labels: list[tuple[Label, Any]] = []
+        self._warp, self._wall = PLAIN, WallDrawing()
+        self._sent: tuple[WallParts | None, tuple[Any, ...]] = (None, ())
+        """The parts of the wall that were sent last, and their buffers."""
         with failing("the window has no surface"), device.told():
             self._place = _place_of(handle)
             self._context = device.gpu.gpu.get_canvas_context(self._place)
@@ -84,30 +125,37 @@ class WgpuSurface:
             self._format = self._context.get_preferred_format(own.adapter).removesuffix(_LINEAR)
             self._configure()
             self._module = own.create_shader_module(code=SHADERS)
-            kinds = ({"type": "uniform"}, {"type": "read-only-storage"})
-            seen = device.gpu.ShaderStage.FRAGMENT
-            self._layout = own.create_bind_group_layout(
-                entries=[{"binding": at, "visibility": seen, "buffer": kind} for at, kind in enumerate(kinds)]
+            uniform, storage = {"type": "uniform"}, {"type": "read-only-storage"}
+            corners, pixels = device.gpu.ShaderStage.VERTEX, device.gpu.ShaderStage.FRAGMENT
+            bound = ((uniform, pixels), (storage, pixels), (uniform, pixels), (storage, corners), (storage, pixels))
+            entries = [{"binding": at, "visibility": by, "buffer": kind} for at, (kind, by) in enumerate(bound)]
+            self._layout, self._wall_layout = (
+                own.create_bind_group_layout(entries=each) for each in (entries[:2], entries)
             )
             self._pipelines = {
                 (form, blends): self._pipeline(form, blends)
                 for form in {self._format, _READ_BACK}
                 for blends in (False, True)
             }
+            self._wall_pipelines: dict[str, Any] = {}
 
     def _configure(self) -> None:
         self._context.configure(device=self._device.own, format=self._format)
 
     def _pipeline(self, form: str, blends: bool) -> Any:
-        own = self._device.own
         part = {"src_factor": "one", "dst_factor": "one-minus-src-alpha", "operation": "add"}
         # The colours are already multiplied by their alpha.
         target = {"format": form, **({"blend": {"color": part, "alpha": part}} if blends else {})}
+        return self._rendering(self._layout, "cover", "shown", target)
+
+    def _rendering(self, layout: Any, corners: str, pixels: str, target: dict[str, Any]) -> Any:
+        """A pipeline of two functions of the shaders."""
+        own = self._device.own
         return own.create_render_pipeline(
-            layout=own.create_pipeline_layout(bind_group_layouts=[self._layout]),
-            vertex={"module": self._module, "entry_point": "cover"},
+            layout=own.create_pipeline_layout(bind_group_layouts=[layout]),
+            vertex={"module": self._module, "entry_point": corners},
             primitive={"topology": "triangle-list"},
-            fragment={"module": self._module, "entry_point": "shown", "targets": [target]},
+            fragment={"module": self._module, "entry_point": pixels, "targets": [target]},
         )
 
     def keep_pace(self, vsync: bool) -> None:
@@ -136,6 +184,10 @@ class WgpuSurface:
             message = f"the graphics card cannot show a picture of {width}×{height}"
             raise error("picture-too-large", message, hint=NO_MEMORY) from problem
         return self._uploaded
+
+    def lie(self, warp: Warp) -> None:
+        """See `GlSurface.lie`."""
+        self._warp = warp
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
         """See `GlSurface.present`. Does nothing where the window system has no room for a frame, as of a window that is
@@ -191,17 +243,39 @@ class WgpuSurface:
             "view": texture.create_view(), "load_op": "clear", "store_op": "store", "clear_value": (0, 0, 0, 1),
         }  # fmt: skip
         drawing = encoder.begin_render_pass(color_attachments=[target])
-        for each in painted(frame, self._shown, self._shown_size, self._labels, self._smooth):
-            corner, numbers = each.uniforms()
-            placed = np.concatenate([corner.view(np.uint32), numbers])
-            resources = (self._device.send(placed), each.pixels)
-            entries = [{"binding": at, "resource": {"buffer": buffer}} for at, buffer in enumerate(resources)]
+        is_warped = self._shown is not None and not self._warp.is_plain
+        if is_warped:
+            self._paint_wall(drawing, form, frame)
+        shown = None if is_warped else self._shown
+        for each in painted(frame, shown, self._shown_size, self._labels, self._smooth):
             drawing.set_pipeline(self._pipelines[form, each.blends])
-            drawing.set_bind_group(0, self._device.own.create_bind_group(layout=self._layout, entries=entries))
-            drawing.set_viewport(*map(float, corner), 0.0, 1.0)
+            self._bind(drawing, self._layout, (self._placed(each), each.pixels))
+            drawing.set_viewport(*map(float, each.uniforms()[0]), 0.0, 1.0)
             drawing.draw(3)
         drawing.end()
         self._device.own.queue.submit([encoder.finish()])
+
+    def _paint_wall(self, drawing: Any, form: str, frame: tuple[int, int]) -> None:
+        """Draws the picture as it lies on the wall."""
+        if form not in self._wall_pipelines:
+            self._wall_pipelines[form] = self._rendering(self._wall_layout, "pinned", "on_wall", {"format": form})
+        parts = self._wall.parts(self._warp, self._shown_size, frame)
+        if self._sent[0] is not parts:
+            mask = np.zeros(1, np.uint8) if parts.mask is None else parts.mask.reshape(-1)
+            self._sent = parts, tuple(self._device.send(each) for each in (parts.numbers, parts.corners, mask))
+        whole = Painted(Rect(0, 0, *frame), self._shown, self._shown_size, self._smooth, blends=False)
+        drawing.set_pipeline(self._wall_pipelines[form])
+        self._bind(drawing, self._wall_layout, (self._placed(whole), whole.pixels, *self._sent[1]))
+        drawing.draw(len(parts.corners))
+
+    def _placed(self, part: Painted) -> Any:
+        """A buffer with what shaders are told of a part of the frame."""
+        corner, numbers = part.uniforms()
+        return self._device.send(np.concatenate([corner.view(np.uint32), numbers]))
+
+    def _bind(self, drawing: Any, layout: Any, buffers: Sequence[Any]) -> None:
+        entries = [{"binding": at, "resource": {"buffer": buffer}} for at, buffer in enumerate(buffers)]
+        drawing.set_bind_group(0, self._device.own.create_bind_group(layout=layout, entries=entries))
 
 
 def _place_of(handle: Any) -> dict[str, Any]:

@@ -361,10 +361,6 @@ class Window(Screen):
         self._lie(self._walls.of(self._on_monitor, self._name))
 
     def _lie(self, warp: Warp) -> None:
-        if not isinstance(self._surface, GlSurface):
-            if not warp.is_plain:
-                self._warn(_no_wall())
-            return
         self._warp = warp
         # While pictures are pinned, all of them is seen, so that their grids can be laid over each other.
         self._surface.lie(replace(warp, blend=EdgeBlend(), mask=(), mask_picture=None) if self._pins.is_open else warp)
@@ -379,13 +375,11 @@ class Window(Screen):
             self._lie(self._warp)
             if self._latest is not None:
                 self._surface.show(self._latest)
-        elif isinstance(self._surface, GlSurface):
+        else:
             width, height = self._picture_size
             self._pins.open(self._warp, self._picture_size)
             self._lie(self._warp)
             self._surface.show(card_of(self._picture_size, f"{visible(self._name) or 'weft'} {width}×{height}"))
-        else:
-            self._warn(_no_wall())
 
     def _in_picture(self, x: float, y: float, frame: tuple[int, int]) -> tuple[float, float]:
         """The place in the picture, 0…1, at a pixel of the frame."""
@@ -740,11 +734,6 @@ class Windows(Window):
             window.close()
         self._further.clear()
         super().close()
-
-
-def _no_wall() -> Diagnostic:
-    words = "only OpenGL shows pictures that are pinned, turned or blended"
-    return Diagnostic.of("no-wall", words, hint="--backend visual=native has the processor draw, and OpenGL show")
 
 
 def _centred(size: tuple[int, int], area: Rect) -> tuple[int, int]:
