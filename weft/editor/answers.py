@@ -31,7 +31,7 @@ from weft.editor.workspace_symbols import WorkspaceSymbols
 _COLLECTS = {1: 1, 12: 2}
 
 # The seconds without a question that are a pause.
-_PAUSE = 0.03
+_PAUSE = 0.1
 
 
 class Answers:
@@ -43,16 +43,16 @@ class Answers:
         self._permissions = setup.permissions
         checker = Checker(self.documents, self._contexts, setup.permissions)
         self.diagnose, self.forecast, self.costs = checker.diagnose, checker.forecast, checker.costs
-        self.curves = checker.curves
+        self.curves, self.facts = checker.curves, checker.facts
         self._reader = TextReader(self.documents, self._contexts, setup.permissions)
         self._proposer = Proposer(self.documents, self._contexts, setup.permissions)
         self._navigator = Navigator(self.documents, self._reader, self._contexts, setup.permissions)
         self._symbols = WorkspaceSymbols(self.documents, self._contexts)
         self._facts: dict[str, Mapping[str, InstanceFacts]] = {}
-        """What the last build of each document has shown of its instances."""
+        """What was known of the instances of each document when it was last without mistakes."""
 
     def learn(self, uri: str, facts: Mapping[str, InstanceFacts]) -> None:
-        """Takes what a build has shown."""
+        """Takes what is known of the instances of a document."""
         self._facts[uri] = facts
 
     # --- about a place ---

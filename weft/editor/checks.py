@@ -16,7 +16,7 @@ from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.recently_used import RecentlyUsed
 from weft.runtime.compiling.kept import KeptBuild
-from weft.runtime.compiling.stages import Analysis, Build, Request, analysed, build
+from weft.runtime.compiling.stages import Build, Meaning, Request, build, understood
 from weft.runtime.inspect.forecast import Additions, check
 from weft.runtime.inspect.statement_costs import costs_of_statements
 from weft.runtime.inspect.time_curves import TimeCurves
@@ -47,6 +47,8 @@ class Checker:
         self._contexts = contexts
         self._permissions = permissions
         self._kept: RecentlyUsed[str, KeptBuild] = RecentlyUsed(_MOST_KEPT)
+        self._meant: RecentlyUsed[str, tuple[Document, Meaning]] = RecentlyUsed(_MOST_KEPT)
+        """What documents mean that were without mistakes when they were looked at last."""
         self._curves: tuple[Document, TimeCurves | None] | None = None
         """What can be evaluated of the document that was asked about last."""
 
@@ -58,20 +60,29 @@ class Checker:
             document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
             read=self._documents.read,
         )  # fmt: skip
-        instances: Mapping[str, InstanceFacts] | None = None
+        self._meant.forget(uri)
         try:
-            made = analysed(request, kept)
-            found: Iterable[Diagnostic] = made.warnings
-            instances = self._facts(made, kept)
+            meaning = understood(request, kept)
+            self._meant.keep(uri, (document, meaning))
+            found: Iterable[Diagnostic] = meaning.warnings
         except WeftError as failure:
             found = failure.diagnostics
         except Exception as failure:
             self._kept.forget(uri)  # it may be half of one build and half of another
             found = [fault("weft failed on this text", failure)]
-        return self._diagnosis(document, found, instances)
+        return self._diagnosis(document, found)
 
-    def _facts(self, made: Analysis, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
-        over, contexts = kept.over(), {ref: strand.contexts for ref, strand in made.graph.strands().items()}
+    def facts(self, uri: str) -> Mapping[str, InstanceFacts] | None:
+        """What is known of the instances of a document; None if it has changed since it was looked at, or has mistakes.
+        It takes longer than to find mistakes, and is for a pause."""
+        known, kept = self._meant.find(uri), self._kept.find(uri)
+        if known is None or kept is None or known[0] is not self._documents.by_uri[uri]:
+            return None
+        return self._facts(known[1], kept)
+
+    def _facts(self, made: Meaning, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
+        graph = made.checked.graph(self._contexts)
+        over, contexts = kept.over(), {ref: strand.contexts for ref, strand in graph.strands().items()}
         found: dict[str, InstanceFacts] = {}
         for name, instance in made.patch.instances.items():
             refs = {output: StrandRef(name, output) for output in instance.outputs}
@@ -125,7 +136,7 @@ class Checker:
         )  # fmt: skip
         kept = KeptBuild()
         try:
-            made = analysed(request, kept)
+            made = understood(request, kept)
         except WeftError:
             return None
         parameters = {each.name.name for each in made.patch.parameters}
@@ -135,14 +146,12 @@ class Checker:
         ]  # fmt: skip
         return TimeCurves.among(request, strands[:_MOST_CURVES])
 
-    def _diagnosis(
-        self, document: Document, found: Iterable[Diagnostic], instances: Mapping[str, InstanceFacts] | None = None
-    ) -> Diagnosis:
+    def _diagnosis(self, document: Document, found: Iterable[Diagnostic]) -> Diagnosis:
         findings: dict[str, list[Finding]] = {document.uri: []}
         for each in found:
             uri = document.uri if each.span is None else self._documents.uri_of(each.span.source)
             findings.setdefault(uri, []).append(self._finding(each))
-        return Diagnosis(findings, instances)
+        return Diagnosis(findings)
 
     def _finding(self, found: Diagnostic) -> Finding:
         documents = self._documents

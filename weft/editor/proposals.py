@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from functools import cache
 
 from lsprotocol import types
@@ -176,7 +177,7 @@ class Proposer:
         if around.spindle is None or not around.spindle.span.source.library:
             yield from own("strand", names.instances)
         yield from own("spindle", names.spindles)
-        for item in _language():
+        for item in _language(wanted):
             if item.label not in seen and (is_first or item.kind != types.CompletionItemKind.Event):
                 yield item
         yield from self._from_libraries(reading, seen, wanted)
@@ -211,14 +212,13 @@ class Proposer:
         at = place_for_use(reading.source)
         place = reading.positions.of(at)
         ending = "\r\n" if "\r\n" in reading.source.text else "\n"
-        for library in libraries():
-            for name in spindles_of(library) if library not in used else ():
-                if name.lower().startswith(wanted) and name not in seen and name not in BUILTINS and name not in WORDS:
-                    item = _item(Symbol("spindle", name, library))
-                    item.detail = f"#use {library}"
-                    item.sort_text = f"9{name}"
-                    item.additional_text_edits = [types.TextEdit(place, f"#use {library}{ending}")]
-                    yield item
+        for library, name in _words_of_libraries(wanted):
+            if library not in used and name not in seen:
+                item = _item(Symbol("spindle", name, library))
+                item.detail = f"#use {library}"
+                item.sort_text = f"9{name}"
+                item.additional_text_edits = [types.TextEdit(place, f"#use {library}{ending}")]
+                yield item
 
     # --- what is said about a proposal ---
 
@@ -296,8 +296,10 @@ def _pragma(name: str) -> types.CompletionItem:
 
 
 @cache
-def _language() -> tuple[types.CompletionItem, ...]:
-    """What the language has, wherever one is."""
+def _language(wanted: str) -> tuple[types.CompletionItem, ...]:
+    """What the language has, wherever one is, under names that begin so in lower case."""
+    if wanted:
+        return tuple([item for item in _language("") if item.label.lower().startswith(wanted)])
     found = []
     for topic in tabled_topics():
         kind = _KIND_OF_TOPIC.get(topic.kind)
@@ -311,10 +313,17 @@ def _language() -> tuple[types.CompletionItem, ...]:
     return tuple({item.label: item for item in found}.values())
 
 
+@cache
+def _words_of_libraries(wanted: str) -> tuple[tuple[str, str], ...]:
+    """The libraries with those of their spindles that begin so in lower case, and that nothing of the language hides."""
+    return tuple([
+        (library, name) for library in libraries() for name in spindles_of(library)
+        if name.lower().startswith(wanted) and name not in BUILTINS and name not in WORDS
+    ])  # fmt: skip
+
+
 def _placed(item: types.CompletionItem, place: types.Range) -> types.CompletionItem:
     """A proposal for a place."""
-    return types.CompletionItem(
-        item.label, kind=item.kind, detail=item.detail, documentation=item.documentation, sort_text=item.sort_text,
-        text_edit=types.TextEdit(place, item.insert_text or item.label), data=item.data,
-        additional_text_edits=item.additional_text_edits,
-    )  # fmt: skip
+    found = copy(item)
+    found.text_edit, found.insert_text = types.TextEdit(place, item.insert_text or item.label), None
+    return found

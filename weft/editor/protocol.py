@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcContentModified, JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -42,6 +42,9 @@ _SETTLED = "weft/settled"
 # The processes whose answers may come late.
 _PATIENT = ("forecast", "why")
 
+# The questions whose answers are of use while one types on.
+_WHILE_TYPING = frozenset({"proposals", "signatures"})
+
 # What may hold text from other files.
 _INCLUDES = "#include"
 
@@ -65,6 +68,8 @@ class EditorServer(LanguageServer):
         """The documents that are to be built, the latest at the end."""
         self._building: asyncio.Task[None] | None = None
         self._forecasts: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[asyncio.Task[Any], tuple[Document | None, str]] = {}
+        """The questions about documents that are not answered yet: each with its document, and its method."""
         self._hurry = asyncio.Event()
         """Set while a request waits for everything that can be found out."""
         self.live = LiveDocuments(self.documents, self._costs, self._curves, self._refresh_hints)
@@ -85,6 +90,30 @@ class EditorServer(LanguageServer):
         except AnalysisError as failure:
             self._log(f"{method}: the analysis {failure}")
             return None
+
+    async def ask_about(self, uri: str, method: str, *arguments: object) -> Any:
+        """The answer to a question about a document as it is; see `ask`. Nobody waits for one that is out of date: once
+        the text has changed, the question is refused at once. One that is asked while one types is refused when the
+        same is asked about a later text. Raises JsonRpcContentModified then."""
+        if method in _WHILE_TYPING:
+            self._outdate(uri, lambda document, asked: asked == method and document is not self.documents.get(uri))
+        asking = asyncio.get_running_loop().create_task(self.ask(method, uri, *arguments))
+        self._asked[asking] = self.documents.get(uri), method
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if asking in self._asked:  # the editor has cancelled it
+                raise
+            raise JsonRpcContentModified from None
+        finally:
+            self._asked.pop(asking, None)
+
+    def _outdate(self, uri: str, is_old: Callable[[Document, str], bool]) -> None:
+        """Refuses questions about a document that are not answered yet."""
+        for asking, (document, method) in [*self._asked.items()]:
+            if document is not None and document.uri == uri and is_old(document, method):
+                del self._asked[asking]
+                asking.cancel()
 
     async def _costs(self, uri: str) -> Mapping[int, float]:
         """What the statements of a document cost; nothing if that is not known."""
@@ -144,11 +173,13 @@ class EditorServer(LanguageServer):
         if (before := self.documents.get(uri)) is not None and before.text != text:
             self.live.point(uri, _first_difference(before.text, text), is_edit=True)
         self.documents[uri] = Document(uri, text, version)
+        self._outdate(uri, lambda _, method: method not in _WHILE_TYPING)
         self._check(uri, *self._including(uri))
 
     def drop(self, uri: str) -> None:
         """Forgets a text that was closed."""
         self.documents.pop(uri, None)
+        self._outdate(uri, lambda *_: True)
         self._diagnoses.pop(uri, None)
         self._waiting.pop(uri, None)
         if (task := self._forecasts.pop(uri, None)) is not None:
@@ -187,6 +218,7 @@ class EditorServer(LanguageServer):
         """Finds out in a pause what takes longer."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._hurry.wait(), _PAUSE)
+        await self._learn(uri)
         await self._diagnose(uri, "forecast", "forecast")
 
     async def settled(self) -> None:
@@ -211,8 +243,13 @@ class EditorServer(LanguageServer):
                 found = _with_warnings(found, document, *self._diagnoses[uri])
             self._diagnoses[uri] = document, found
             self._publish()
-            if found.instances is not None:
-                await self.ask("learn", uri, found.instances)
+
+    async def _learn(self, uri: str) -> None:
+        """Has the process that answers questions know what the last build shows of a document."""
+        document = self.documents.get(uri)
+        facts = await self.ask("facts", uri, role="build") if document is not None else None
+        if facts is not None and self.documents.get(uri) is document:
+            await self.ask("learn", uri, facts)
 
     def findings(self, uri: str) -> list[Finding]:
         """What is known about a file: by itself if it is open, and as part of others."""
@@ -333,7 +370,7 @@ def _places(server: EditorServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> Any:
         uri, position = params.text_document.uri, params.position
-        found = await server.ask("hover", uri, position)
+        found = await server.ask_about(uri, "hover", position)
         now = server.live.value_at(uri, position, server.encoding)
         if now is not None and isinstance(found, types.Hover) and isinstance(found.contents, types.MarkupContent):
             found.contents.value += f"\n\nNow: {now}"
@@ -343,7 +380,7 @@ def _places(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)
     async def proposals(params: types.CompletionParams) -> Any:
-        found = await server.ask("proposals", params.text_document.uri, params.position)
+        found = await server.ask_about(params.text_document.uri, "proposals", params.position)
         return types.CompletionList(is_incomplete=False, items=found or [])
 
     @server.feature(types.COMPLETION_ITEM_RESOLVE)
@@ -354,33 +391,33 @@ def _places(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_SIGNATURE_HELP, signature)
     async def signatures(params: types.SignatureHelpParams) -> Any:
-        return await server.ask("signatures", params.text_document.uri, params.position)
+        return await server.ask_about(params.text_document.uri, "signatures", params.position)
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: types.DefinitionParams) -> Any:
-        return await server.ask("definition", params.text_document.uri, params.position)
+        return await server.ask_about(params.text_document.uri, "definition", params.position)
 
     @server.feature(types.TEXT_DOCUMENT_REFERENCES)
     async def references(params: types.ReferenceParams) -> Any:
         with_definition = params.context.include_declaration
-        return await server.ask("references", params.text_document.uri, params.position, with_definition)
+        return await server.ask_about(params.text_document.uri, "references", params.position, with_definition)
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     async def highlights(params: types.DocumentHighlightParams) -> Any:
         server.live.point(params.text_document.uri, params.position.line)
-        return await server.ask("highlights", params.text_document.uri, params.position)
+        return await server.ask_about(params.text_document.uri, "highlights", params.position)
 
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
     async def may_rename(params: types.PrepareRenameParams) -> Any:
-        return await server.ask("may_rename", params.text_document.uri, params.position)
+        return await server.ask_about(params.text_document.uri, "may_rename", params.position)
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     async def rename(params: types.RenameParams) -> Any:
-        return await server.ask("rename", params.text_document.uri, params.position, params.new_name)
+        return await server.ask_about(params.text_document.uri, "rename", params.position, params.new_name)
 
     @server.feature(types.TEXT_DOCUMENT_SELECTION_RANGE)
     async def selections(params: types.SelectionRangeParams) -> Any:
-        return await server.ask("selections", params.text_document.uri, params.positions)
+        return await server.ask_about(params.text_document.uri, "selections", params.positions)
 
     actions = types.CodeActionOptions([types.CodeActionKind.QuickFix])
 
@@ -404,7 +441,7 @@ def _whole(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def outline(params: types.DocumentSymbolParams) -> Any:
-        return await server.ask("outline", params.text_document.uri)
+        return await server.ask_about(params.text_document.uri, "outline")
 
     @server.feature(types.WORKSPACE_SYMBOL)
     async def symbols(params: types.WorkspaceSymbolParams) -> Any:
@@ -413,25 +450,25 @@ def _whole(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
     async def folds(params: types.FoldingRangeParams) -> Any:
-        return await server.ask("folds", params.text_document.uri)
+        return await server.ask_about(params.text_document.uri, "folds")
 
     legend = types.SemanticTokensLegend(TOKEN_TYPES, TOKEN_MODIFIERS)
 
     @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
     async def tokens(params: types.SemanticTokensParams) -> Any:
-        return types.SemanticTokens(await server.ask("tokens", params.text_document.uri) or [])
+        return types.SemanticTokens(await server.ask_about(params.text_document.uri, "tokens") or [])
 
     @server.feature(types.TEXT_DOCUMENT_FORMATTING)
     async def style(params: types.DocumentFormattingParams) -> Any:
-        return await server.ask("style", params.text_document.uri)
+        return await server.ask_about(params.text_document.uri, "style")
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_COLOR)
     async def colours(params: types.DocumentColorParams) -> Any:
-        return await server.ask("colours", params.text_document.uri) or []
+        return await server.ask_about(params.text_document.uri, "colours") or []
 
     @server.feature(types.TEXT_DOCUMENT_COLOR_PRESENTATION)
     async def picked(params: types.ColorPresentationParams) -> Any:
-        found = await server.ask("picked", params.text_document.uri, params.range, params.color) or []
+        found = await server.ask_about(params.text_document.uri, "picked", params.range, params.color) or []
         await _turn_colour(server, params.text_document.uri, params.range, found)
         return found
 
@@ -442,7 +479,7 @@ def _whole(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)
     async def links(params: types.DocumentLinkParams) -> Any:
-        return await server.ask("links", params.text_document.uri)
+        return await server.ask_about(params.text_document.uri, "links")
 
 
 async def _turn_colour(

@@ -81,8 +81,6 @@ class Diagnosis:
     """What was found about a document, and about the files that it includes, by what the editor calls these."""
 
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    instances: Mapping[str, InstanceFacts] | None = None
-    """What is known of its instances, if it was built."""
 
 
 TOKEN_TYPES: Final = (

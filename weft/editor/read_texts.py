@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,8 +58,7 @@ class ReadText:
     @cached_property
     def _same(self) -> int:
         """The length of the beginning that it has in common with the text of which the statements are."""
-        texts = self.source.text, (self.earlier or self.source).text
-        return len(os.path.commonprefix(texts))  # noqa: RUF071 -- of characters
+        return _in_common(self.source.text, (self.earlier or self.source).text)
 
     @cached_property
     def tokens(self) -> Tokens | None:
@@ -88,6 +86,18 @@ class ReadText:
         """The name at a place, or directly before it."""
         found = [each for each in self.occurrences if each.span.start <= offset <= each.span.end]
         return max(found, key=lambda each: (offset < each.span.end, each.span.start), default=None)
+
+
+def _in_common(one: str, other: str) -> int:
+    """The length of the beginning that two texts have in common, by halves: parts are compared all at once."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
 
 
 class TextReader:

@@ -127,7 +127,7 @@ def _added() -> Iterator[Topic]:
 
 
 def _shipped(is_wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Topic]:
-    """The wanted libraries, by their names, and their spindles. ReadText one takes longer than everything else here."""
+    """The wanted libraries, by their names, and their spindles. Reading one takes longer than everything else here."""
     for library in filter(is_wanted, libraries()):
         yield from _of_library(library)
 

@@ -263,19 +263,38 @@ def build_graph(
 ) -> RenderGraph:
     """Checks all of a patch and builds its render graph. Parts with errors are reported and left out. What is `known`
     is not evaluated again."""
+    return checked(patch, report, budget, known).graph(contexts)
+
+
+def checked(
+    patch: Patch, report: Report, budget: Budget | None = None, known: KeptShapes | None = None
+) -> CheckedPatch:
+    """Checks all of a patch. Parts with errors are reported and left out. What is `known` is not evaluated again."""
     budget = budget or Budget()
-    if known is not None and known.is_same and known.cut is not None:
-        return _placed(known.cut.graph, patch)
-    builder = _GraphBuilder(patch, report, budget, known or KeptShapes.of(patch, budget))
-    builder.elaborate()
-    has_restarted = builder.settle_state()
-    if known is None:
-        return _cut(builder, contexts)
-    if has_restarted:  # the next patch is compared with what was forgotten
-        builder.evaluate()
-    cut = _cut_again(builder, contexts, known.cut)
-    known.cut = None if report.errors else cut
-    return _placed(cut.graph, patch)
+    shapes = known or KeptShapes.of(patch, budget)
+    builder = _GraphBuilder(patch, report, budget, shapes)
+    if not shapes.is_same:
+        builder.elaborate()
+        if builder.settle_state() and known is not None:  # the next patch is compared with what was forgotten
+            builder.evaluate()
+        shapes.is_whole = not report.errors
+    return CheckedPatch(builder, shapes)
+
+
+class CheckedPatch:
+    """A patch that was checked. Its graph can be made until the next patch is checked with what is known of this one:
+    nothing is wrong with a patch that only its graph shows."""
+
+    def __init__(self, builder: _GraphBuilder, known: KeptShapes) -> None:
+        self._builder = builder
+        self._known = known
+
+    def graph(self, contexts: ContextTable) -> RenderGraph:
+        """The render graph of all that has no errors."""
+        if not self._known.is_cut or self._known.cut is None:
+            self._known.cut = _cut_again(self._builder, contexts, self._known.cut)
+            self._known.is_cut = True
+        return _placed(self._known.cut.graph, self._builder.patch)
 
 
 def _cut_again(builder: _GraphBuilder, contexts: ContextTable, last: GraphCut | None) -> GraphCut:
@@ -371,7 +390,7 @@ class _GraphBuilder:
         self.elaborator = known.elaborator
         self._checked = known.checked
         self._planar_before = len(known.domain.planar)
-        self.parts: dict[str, list[SinkPart]] = {}
+        self._labels = known.labels
         self._failures = 0
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
         """Diagnostics in bodies, each without and with the first call that led there."""
@@ -415,8 +434,8 @@ class _GraphBuilder:
                     self.report.add(elaborator.resolver.unknown_names(value, _PATCH))
             elif (found := mixed_channels(sink, parts, elaborator.resolver)) is not None:
                 self.report.add([found])
-            self.parts[sink.label] = parts = parts or []
-            for part in parts:
+            self._labels[sink.label] = tuple([part.label for part in parts or ()])
+            for part in parts or ():
                 self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
         for spindle in self.patch.spindles.values():
             if not spindle.span.source.library and spindle not in self._checked:
@@ -512,7 +531,7 @@ class _GraphBuilder:
         references = {owner: found.all for owner, found in elaborator.references.items() if not _is_check(owner)}
         return GraphBasis(
             [(instance.name, _kind(instance), list(instance.outputs)) for instance in instances],
-            [(s.label, s.spec.name, s.target, [p.label for p in self.parts[s.label]]) for s in self.patch.sinks],
+            [(s.label, s.spec.name, s.target, self._labels[s.label]) for s in self.patch.sinks],
             references,
             {key for key in self.domain.planar if not _is_check(key)},
             dict(elaborator.heard),
@@ -565,8 +584,7 @@ class _GraphBuilder:
                 facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
             nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
         sinks = [
-            Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in self.parts[s.label]),
-                 self._found(s.label)[0], s.target)
+            Sink(s.label, s.spec.name, str(s.statement.head), self._labels[s.label], self._found(s.label)[0], s.target)
             for s in self.patch.sinks
         ]  # fmt: skip
         facts = self._with_films(nodes, facts)

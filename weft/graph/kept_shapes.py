@@ -7,7 +7,7 @@ shapes that they had.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
 from weft.graph.affected import Edit
@@ -64,14 +64,19 @@ Shapes = Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]
 @dataclass
 class KeptShapes:
     """What the graph of a patch was built from, kept for the next patch. `checked` are the spindles without errors,
-    whether or not they are called. `cut` is the graph with what determines it; None after errors."""
+    whether or not they are called. `labels` are those of the parts of each output statement. `cut` is the last graph
+    that was made, with what determines it; it is that of the patch if it `is_cut`."""
 
     elaborator: Elaborator[Shape]
     domain: ShapeDomain
     checked: set[SpindleDefinition]
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     cut: GraphCut | None = None
+    is_cut: bool = False
+    is_whole: bool = False
+    """Whether the last patch had no errors."""
     is_same: bool = False
-    """Whether the patch is the one of the graph, apart from places in the text."""
+    """Whether the patch is the last one, apart from places in the text."""
 
     @classmethod
     def of(cls, patch: Patch, budget: Budget, numbers: Numbers | None = None) -> KeptShapes:
@@ -91,9 +96,11 @@ class KeptShapes:
         """Continues with another patch; see `Elaborator.retain`. The effect of the edit spreads from a name to those
         that mention it, but stops at a name whose strands have the same shapes as before at all coordinates that were
         asked for."""
-        self.is_same = self.cut is not None and not edit.changed and _is_same(self.elaborator.patch, patch)
+        self.is_same = self.is_whole and not edit.changed and _is_same(self.elaborator.patch, patch)
         if self.is_same:
             return
+        self.is_whole = self.is_cut = False
+        self.labels.clear()
         try:
             affected = self._affected(patch, budget, edit)
         except WeftError:

@@ -293,14 +293,17 @@ class KeptBuild:
         places = [list(filter(None, map(self._placed, spans))) for spans in shown.values()]
         return {place for place, in places} if all(len(each) == 1 for each in places) else None
 
-    def succeed(self, graph: RenderGraph, budget: Budget, edit: Edit) -> None:
-        """Keeps what was built."""
+    def succeed(self, budget: Budget, edit: Edit) -> None:
+        """Keeps what the text means."""
         self._meant, self._spent, self._patch = edit.means, budget.spent, self._collected
         self._spent_alone = self._spent_alone or budget.spent
         self._outputs = [each for each in self._written if isinstance(each, OutputStatement)]
         self._read &= {each for means in edit.means.values() for each in means if isinstance(each, Statement)} | {
             each.args for each in self._outputs
         }
+
+    def keep_units(self, graph: RenderGraph) -> None:
+        """Keeps the units of a graph, and drops all others."""
         names = {subgraph.name for subgraph in graph.subgraphs}
         self._units = {name: unit for name, unit in self._units.items() if name in names}
 

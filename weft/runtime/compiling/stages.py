@@ -18,7 +18,7 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.affected import Edit
 from weft.graph.budget import MOST_STEPS, Budget
-from weft.graph.build import build_graph
+from weft.graph.build import CheckedPatch, checked
 from weft.graph.domain import SETTINGS, fitted
 from weft.graph.false_friends import false_friends
 from weft.graph.follow_ups import without_follow_ups
@@ -68,13 +68,14 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Analysis:
-    """A program whose meaning is known. `files` are the texts and `media` the pictures that it names; `opened` are the
-    places in the text at which pictures and sounds are opened, by name or by path; `warnings` are those found so far.
-    Lowering continues to spend from the same `budget`. `edit` is what became of the names since the build before."""
+class Meaning:
+    """A program whose meaning is known: nothing is wrong with it. Its graph can be made of what was `checked`. `files`
+    are the texts and `media` the pictures that it names; `opened` are the places in the text at which pictures and
+    sounds are opened, by name or by path; `warnings` are those found so far. Lowering continues to spend from the same
+    `budget`. `edit` is what became of the names since the build before."""
 
     patch: Patch
-    graph: RenderGraph
+    checked: CheckedPatch
     program: Program
     contexts: ContextTable
     files: tuple[str, ...]
@@ -87,12 +88,31 @@ class Analysis:
     graph_ms: float
 
 
+@dataclass(frozen=True)
+class Analysis(Meaning):
+    """A program with its render graph."""
+
+    graph: RenderGraph
+
+
 def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     """Reads a text and builds its render graph. What is `kept` of an earlier build is not done again.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
-    kept, report = kept or KeptBuild(), Report()
+    found = understand(request, kept or KeptBuild())
+    started = time.perf_counter()
+    graph = found.checked.graph(request.contexts)
+    graph_ms = found.graph_ms + (time.perf_counter() - started) * 1e3
+    return Analysis(**{**vars(found), "graph_ms": graph_ms}, graph=graph)
+
+
+def understand(request: Request, kept: KeptBuild) -> Meaning:
+    """Reads a text and finds what it means, without a graph. What is `kept` of an earlier build is not done again.
+
+    Raises WeftError with all diagnostics if there is an error among them.
+    """
+    report = Report()
     started = time.perf_counter()
     load_sources()
     load_outlets()
@@ -115,7 +135,7 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     patch = _with_settings(patch, request, meaning)
     budget = Budget(kept.most_steps(request.most_steps))
     known, edit = kept.shapes(patch, program, budget, edit)
-    graph = build_graph(patch, contexts, meaning, budget, known)
+    found = checked(patch, meaning, budget, known)
     meaning.add(of_media)
     meaning.add(false_friends(loaded.program))
     meaning = Report(kept.located(meaning.diagnostics))
@@ -125,7 +145,7 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     opened = {name: kept.now(each.place) for name, each in named.items()}
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
     warnings = tuple(report)
-    return Analysis(patch, graph, loaded.program, contexts, loaded.files, files, opened, warnings, budget, edit, *took)
+    return Meaning(patch, found, loaded.program, contexts, loaded.files, files, opened, warnings, budget, edit, *took)
 
 
 def _consumed(program: Program, request: Request, report: Report) -> Program:
@@ -205,11 +225,12 @@ class Build(Analysis):
         )  # fmt: skip
 
 
-def analysed(request: Request, kept: KeptBuild) -> Analysis:
-    """See `analyse`, for one text after another: this analysis is kept for the next, and no kernels are made."""
-    def made(kept: KeptBuild) -> Analysis:
-        found = analyse(request, kept)
-        kept.succeed(found.graph, found.budget, found.edit)
+def understood(request: Request, kept: KeptBuild) -> Meaning:
+    """See `understand`, for one text after another: what this one means is kept for the next, and no kernels are
+    made."""
+    def made(kept: KeptBuild) -> Meaning:
+        found = understand(request, kept)
+        kept.succeed(found.budget, found.edit)
         return found
 
     return _with(kept, made)
@@ -260,7 +281,8 @@ def _build(request: Request, optimise: bool, kept: KeptBuild) -> Build:
         return replace(unit, loops=tuple(in_order)), lowered
 
     made, warnings = each_subgraph(found, made_unit)
-    kept.succeed(found.graph, found.budget, found.edit)
+    kept.succeed(found.budget, found.edit)
+    kept.keep_units(found.graph)
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
     known = {**vars(found), "warnings": warnings}
