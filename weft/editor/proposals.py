@@ -315,7 +315,7 @@ def _language(wanted: str) -> tuple[types.CompletionItem, ...]:
 
 @cache
 def _words_of_libraries(wanted: str) -> tuple[tuple[str, str], ...]:
-    """The libraries with those of their spindles that begin so in lower case, and that nothing of the language hides."""
+    """The libraries with those of their spindles that begin so in lower case, and that no word hides."""
     return tuple([
         (library, name) for library in libraries() for name in spindles_of(library)
         if name.lower().startswith(wanted) and name not in BUILTINS and name not in WORDS
