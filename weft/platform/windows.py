@@ -42,7 +42,7 @@ _OPEN_FOLDERS_TOO = 0x2000000
 _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Seconds between attempts to replace a file."""
 
-_ABOVE_NORMAL = 0x8000
+_ABOVE_NORMAL, _BELOW_NORMAL = 0x8000, 0x4000
 _BELOW_NORMAL_THREAD, _HIGHEST_THREAD = -1, 2
 
 
@@ -270,8 +270,8 @@ class Win32(AnySystem):
     # --- priorities and processors ---
 
     def prefer_process(self, nicer: int) -> None:
-        if nicer < 0:
-            ctypes.windll.kernel32.SetPriorityClass(wintypes.HANDLE(-1), _ABOVE_NORMAL)
+        kind = _ABOVE_NORMAL if nicer < 0 else _BELOW_NORMAL
+        ctypes.windll.kernel32.SetPriorityClass(wintypes.HANDLE(-1), kind)
 
     def set_urgency(self, urgency: int) -> None:
         """For this thread alone: others do not begin with its priority."""

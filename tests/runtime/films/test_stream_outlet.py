@@ -25,6 +25,7 @@ from tests.support.performance import PATIENCE, Performance
 from tests.support.ports import free_port
 from weft.outlets import OutletError, outlet_of
 from weft.runtime.films.srt_sender import srt_library
+from weft.runtime.films.stream_outlet import preset
 from weft.streams import SCHEMES, stream_address
 
 ROOT = Path(__file__).parents[3]
@@ -240,6 +241,17 @@ def test_a_receiver_that_stands_still_holds_nothing_up(tmp_path: Path) -> None:
             assert performance.count("frames") > frames
             performance.wait_for("window", count=2, when=lambda event: event["state"] == "opened")
             receiver.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="priorities are not numbers there")
+def test_the_process_of_an_outlet_yields_to_the_thread_that_draws() -> None:
+    with sending("udp://127.0.0.1:9") as made:
+        own, its = (os.getpriority(os.PRIO_PROCESS, process) for process in (0, made.encoder._child.pid))
+        assert its > own
+
+
+def test_few_cores_encode_with_less_work() -> None:
+    assert [preset(cores) for cores in (1, 2, 4, 16)] == ["ultrafast", "ultrafast", "superfast", "superfast"]
 
 
 def test_an_address_is_made_of_what_was_read() -> None:

@@ -10,8 +10,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from weft.backends.hardware import NICER
 from weft.child import BEAT, Pulse
 from weft.outlets import OutletError, OutletSpec
+from weft.platform import system
 from weft.runtime.films.encoding import EncodingError, FilmSpec, film_spec, reason_of
 from weft.runtime.films.outlet import OutletOpening, PictureOutlet, opened
 from weft.runtime.films.recording import LIVE_CODECS, LiveEncoder, RecordingMemory, RecordingSpec, SoundReader
@@ -36,6 +38,8 @@ def start_outlet(
 def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
     """Hands frames and sound to an outlet as they come, until the other end of the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What it encodes is dropped if it comes too late; a thread that draws would be seen to wait for a core.
+    system.prefer_process(NICER)
     process = _OutletProcess(Connection(int(descriptor)), Pulse(int(lifeline)), json.loads(spec))
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         process.send("end", process.run(int(memory)))
