@@ -112,6 +112,21 @@ def _page(text: str) -> OutletPlace:
     return OutletPlace(f"{host}:{port}", "machine" if is_loopback(host) else "network")
 
 
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?", re.ASCII)
+
+
+def _texture(kind: str) -> Callable[[str], OutletPlace]:
+    """Reads the name by which programs of this machine find textures."""
+
+    def read(text: str) -> OutletPlace:
+        if _NAME.fullmatch(text) is None:
+            words = "up to 64 letters, digits and . _ - with spaces between them"
+            raise OutletError("this is no name for other programs", f"{words}, such as {kind}:weft")
+        return OutletPlace(text, "machine")
+
+    return read
+
+
 def _stream(scheme: str) -> Callable[[str], OutletPlace]:
     def read(text: str) -> OutletPlace:
         try:
@@ -127,6 +142,8 @@ _ROWS = (
     OutletSpec("pipe", "a named pipe, as y4m", "pipe:beam", _pipe, is_even=True, is_encoded=True),
     OutletSpec("v4l2", "a loopback camera of Linux", "v4l2:/dev/video2", _camera, is_even=True, is_encoded=True),
     OutletSpec("http", "a page for browsers, and for the browser source of mixers", "http:8080", _page),
+    OutletSpec("spout", "a texture that other programs on Windows open", "spout:weft", _texture("spout")),
+    OutletSpec("syphon", "a texture that other programs on a Mac open", "syphon:weft", _texture("syphon")),
     *(
         OutletSpec(
             scheme, "a stream with sound", row.example, _stream(scheme), is_even=True, has_sound=True, is_encoded=True

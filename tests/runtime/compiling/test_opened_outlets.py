@@ -21,6 +21,8 @@ from weft.permissions import Permissions
         ("rtmp://host/app/key", "not-allowed", '"rtmp://host:1935" is not written to: it would connect to the network'),
         ("srtt://host:9000", "outlet-address", "srtt: is no kind of outlet"),
         ("v4l2:/dev/zero", "unknown-camera", "is no camera"),
+        ("spout:größe", "outlet-address", "this is no name for other programs"),
+        ("syphon:../stage", "outlet-address", "this is no name for other programs"),
     ],
 )
 def test_an_outlet_that_cannot_be_is_told_at_its_place(tmp_path: Path, target: str, code: str, words: str) -> None:
@@ -30,7 +32,9 @@ def test_an_outlet_that_cannot_be_is_told_at_its_place(tmp_path: Path, target: s
     assert words in found.message
 
 
-@pytest.mark.parametrize("target", ["http:8080", "http:[::1]:8080", "a window", "http", "8080"])
+@pytest.mark.parametrize(
+    "target", ["http:8080", "http:[::1]:8080", "spout:Stage 1", "syphon:weft", "a window", "http", "8080"]
+)
 def test_what_needs_no_leave_is_quiet(tmp_path: Path, target: str) -> None:
     assert told(tmp_path / "patch.weft", f'display(me@x, to: "{target}")\n') == []
 

@@ -80,6 +80,8 @@ _OWN = {
     "pipe": ("weft.runtime.films.outlet", "PipeOutlet"),
     "v4l2": ("weft.runtime.films.outlet", "CameraOutlet"),
     "http": ("weft.runtime.films.web_outlet", "WebOutlet"),
+    "spout": ("weft.runtime.films.texture_outlet", "SpoutOutlet"),
+    "syphon": ("weft.runtime.films.texture_outlet", "SyphonOutlet"),
     **dict.fromkeys(SCHEMES, ("weft.runtime.films.stream_outlet", "StreamOutlet")),
 }
 
